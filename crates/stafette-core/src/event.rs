@@ -1,0 +1,114 @@
+//! What became true: the only memory of a run.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Time;
+use crate::run::{
+    accept, adopt, alert, answer, assess, budget, close, create, fail, finish, pause, propose,
+    recover, renew, resume, turn,
+};
+
+/// Something that became true. One variant a transition; each is defined, decided and applied in
+/// the file of its own name under `run/`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each variant is documented where it is defined")]
+pub enum Event {
+    RunCreated(Box<create::RunCreated>),
+    RunAdopted(adopt::RunAdopted),
+    RunPaused(pause::RunPaused),
+    RunUnpaused(pause::RunUnpaused),
+    RunFinished(close::RunFinished),
+    HandoffAdmitted(Box<propose::HandoffAdmitted>),
+    HandoffRefused(Box<propose::HandoffRefused>),
+    HandoffBlocked(resume::HandoffBlocked),
+    HandoffResumed(Box<resume::HandoffResumed>),
+    HandoffClosed(Box<close::HandoffClosed>),
+    InputsAssessed(assess::InputsAssessed),
+    TurnOrdered(turn::TurnOrdered),
+    TurnAccepted(accept::TurnAccepted),
+    LeaseRenewed(renew::LeaseRenewed),
+    TurnFinished(Box<finish::TurnFinished>),
+    TurnFailed(fail::TurnFailed),
+    RetryScheduled(fail::RetryScheduled),
+    LateResultKept(Box<finish::LateResultKept>),
+    RecoveryChosen(recover::RecoveryChosen),
+    QuestionAnswered(answer::QuestionAnswered),
+    BudgetReached(budget::BudgetReached),
+    BudgetRaised(budget::BudgetRaised),
+    AlertRaised(alert::AlertRaised),
+}
+
+impl Event {
+    /// The event's name, as it is stored.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Event::RunCreated(_) => "run_created",
+            Event::RunAdopted(_) => "run_adopted",
+            Event::RunPaused(_) => "run_paused",
+            Event::RunUnpaused(_) => "run_unpaused",
+            Event::RunFinished(_) => "run_finished",
+            Event::HandoffAdmitted(_) => "handoff_admitted",
+            Event::HandoffRefused(_) => "handoff_refused",
+            Event::HandoffBlocked(_) => "handoff_blocked",
+            Event::HandoffResumed(_) => "handoff_resumed",
+            Event::HandoffClosed(_) => "handoff_closed",
+            Event::InputsAssessed(_) => "inputs_assessed",
+            Event::TurnOrdered(_) => "turn_ordered",
+            Event::TurnAccepted(_) => "turn_accepted",
+            Event::LeaseRenewed(_) => "lease_renewed",
+            Event::TurnFinished(_) => "turn_finished",
+            Event::TurnFailed(_) => "turn_failed",
+            Event::RetryScheduled(_) => "retry_scheduled",
+            Event::LateResultKept(_) => "late_result_kept",
+            Event::RecoveryChosen(_) => "recovery_chosen",
+            Event::QuestionAnswered(_) => "question_answered",
+            Event::BudgetReached(_) => "budget_reached",
+            Event::BudgetRaised(_) => "budget_raised",
+            Event::AlertRaised(_) => "alert_raised",
+        }
+    }
+
+    /// The handoff that it is about, if it is about one.
+    #[must_use]
+    pub fn handoff(&self) -> Option<crate::HandoffId> {
+        match self {
+            Event::HandoffAdmitted(e) => Some(e.id),
+            Event::HandoffRefused(e) => Some(e.id),
+            Event::HandoffBlocked(e) => Some(e.handoff),
+            Event::HandoffResumed(e) => Some(e.handoff),
+            Event::HandoffClosed(e) => Some(e.handoff),
+            Event::InputsAssessed(e) => Some(e.handoff),
+            Event::TurnOrdered(e) => Some(e.turn.handoff),
+            Event::TurnAccepted(e) => Some(e.turn.handoff),
+            Event::LeaseRenewed(e) => Some(e.turn.handoff),
+            Event::TurnFinished(e) => Some(e.turn.handoff),
+            Event::TurnFailed(e) => Some(e.turn.handoff),
+            Event::RetryScheduled(e) => Some(e.handoff),
+            Event::LateResultKept(e) => Some(e.turn.handoff),
+            Event::RecoveryChosen(e) => Some(e.handoff),
+            Event::QuestionAnswered(e) => Some(e.handoff),
+            Event::RunCreated(_)
+            | Event::RunAdopted(_)
+            | Event::RunPaused(_)
+            | Event::RunUnpaused(_)
+            | Event::RunFinished(_)
+            | Event::BudgetReached(_)
+            | Event::BudgetRaised(_)
+            | Event::AlertRaised(_) => None,
+        }
+    }
+}
+
+/// An event in its place: numbered within its run, and with the moment it became true.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Recorded {
+    /// From 1, without gaps.
+    pub seq: u64,
+    /// When.
+    pub at: Time,
+    /// What.
+    #[serde(flatten)]
+    pub event: Event,
+}

@@ -1,0 +1,322 @@
+//! Names of things: runs, handoffs, turns, agents.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use uuid::Uuid;
+
+/// One instance of a workflow. A UUIDv7, so runs sort by the time they began.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(with = "String")]
+pub struct RunId(pub Uuid);
+
+impl RunId {
+    /// The name that people type: the last eight digits, which are random in a UUIDv7.
+    #[must_use]
+    pub fn short(&self) -> String {
+        let text = self.0.simple().to_string();
+        text[text.len() - 8..].to_owned()
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for RunId {
+    type Err = uuid::Error;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(RunId)
+    }
+}
+
+/// A handoff, numbered within its run: `h7`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct HandoffId(pub u32);
+
+impl HandoffId {
+    /// A stable UUID for the dialects that name handoffs by one.
+    #[must_use]
+    pub fn uuid(self, run: RunId) -> Uuid {
+        Uuid::new_v5(&run.0, self.to_string().as_bytes())
+    }
+}
+
+impl fmt::Display for HandoffId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "h{}", self.0)
+    }
+}
+
+impl fmt::Debug for HandoffId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The text is not the name of a handoff.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("`{text}` is not a handoff: they are named h1, h2, …")]
+pub struct NotAHandoff {
+    /// What was given instead.
+    pub text: String,
+}
+
+impl FromStr for HandoffId {
+    type Err = NotAHandoff;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.strip_prefix('h')
+            .and_then(|digits| digits.parse().ok())
+            .map(HandoffId)
+            .ok_or_else(|| NotAHandoff { text: text.to_owned() })
+    }
+}
+
+impl TryFrom<String> for HandoffId {
+    type Error = NotAHandoff;
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<HandoffId> for String {
+    fn from(id: HandoffId) -> Self {
+        id.to_string()
+    }
+}
+
+/// Names one piece of work for ever: the idempotency key that agents are given.
+///
+/// A redelivery after a crash carries the same key; a retry is the next `attempt`; an agent that
+/// was blocked and goes on is in the next `turn` of the same attempt.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TurnKey {
+    /// The run it belongs to.
+    pub run: RunId,
+    /// The handoff that is worked on.
+    pub handoff: HandoffId,
+    /// Counts from 1; a later attempt fences the earlier ones.
+    pub attempt: u32,
+    /// Counts from 1 within the handoff.
+    pub turn: u32,
+}
+
+impl fmt::Display for TurnKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}.{}", self.run, self.handoff, self.attempt, self.turn)
+    }
+}
+
+impl fmt::Debug for TurnKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The text is not a turn's key.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("`{text}` is not a turn: they look like RUN/h7/1.2")]
+pub struct NotATurn {
+    /// What was given instead.
+    pub text: String,
+}
+
+impl FromStr for TurnKey {
+    type Err = NotATurn;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parse = || {
+            let mut parts = text.split('/');
+            let run = parts.next()?.parse().ok()?;
+            let handoff = parts.next()?.parse().ok()?;
+            let (attempt, turn) = parts.next()?.split_once('.')?;
+            let key =
+                TurnKey { run, handoff, attempt: attempt.parse().ok()?, turn: turn.parse().ok()? };
+            parts.next().is_none().then_some(key)
+        };
+        parse().ok_or_else(|| NotATurn { text: text.to_owned() })
+    }
+}
+
+impl TryFrom<String> for TurnKey {
+    type Error = NotATurn;
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<TurnKey> for String {
+    fn from(key: TurnKey) -> Self {
+        key.to_string()
+    }
+}
+
+/// An agent of a workflow.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct AgentName(Arc<str>);
+
+/// The text cannot name an agent.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error(
+    "`{text}` cannot name an agent: use 1 to 64 letters, digits, `-`, `_` or `.`, \
+     and not the reserved words `human` and `orchestrator`"
+)]
+pub struct BadAgentName {
+    /// What was given instead.
+    pub text: String,
+}
+
+impl AgentName {
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for AgentName {
+    type Err = BadAgentName;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let reserved = matches!(text, "human" | "orchestrator");
+        if text.is_empty() || text.len() > 64 || reserved || !text.chars().all(plain) {
+            return Err(BadAgentName { text: text.to_owned() });
+        }
+        Ok(AgentName(text.into()))
+    }
+}
+
+impl TryFrom<String> for AgentName {
+    type Error = BadAgentName;
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<AgentName> for String {
+    fn from(name: AgentName) -> Self {
+        name.0.to_string()
+    }
+}
+
+impl std::borrow::Borrow<str> for AgentName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for AgentName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl fmt::Debug for AgentName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Whoever can give or take work. Any name parses; whether the workflow knows it is a rule's
+/// business (`Unknown target`), not the parser's.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "String", into = "String")]
+#[schemars(with = "String")]
+pub enum Party {
+    /// One of the workflow's agents, or a name that it does not know.
+    Agent(Arc<str>),
+    /// Stafette itself: the arbiter of the run.
+    Orchestrator,
+    /// A person, by way of the inbox.
+    Human,
+}
+
+impl Party {
+    /// The party's name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Party::Agent(name) => name,
+            Party::Orchestrator => "orchestrator",
+            Party::Human => "human",
+        }
+    }
+}
+
+impl From<&str> for Party {
+    fn from(text: &str) -> Self {
+        match text {
+            "human" => Party::Human,
+            "orchestrator" => Party::Orchestrator,
+            name => Party::Agent(name.into()),
+        }
+    }
+}
+
+impl From<String> for Party {
+    fn from(text: String) -> Self {
+        text.as_str().into()
+    }
+}
+
+impl From<&AgentName> for Party {
+    fn from(name: &AgentName) -> Self {
+        Party::Agent(name.0.clone())
+    }
+}
+
+impl From<Party> for String {
+    fn from(party: Party) -> Self {
+        party.as_str().to_owned()
+    }
+}
+
+impl fmt::Display for Party {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl fmt::Debug for Party {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_key_reads_back_as_written() {
+        let key = TurnKey { run: RunId(Uuid::nil()), handoff: HandoffId(7), attempt: 2, turn: 1 };
+        assert_eq!(key.to_string(), "00000000-0000-0000-0000-000000000000/h7/2.1");
+        assert_eq!(key.to_string().parse(), Ok(key));
+        assert!("h7/2.1".parse::<TurnKey>().is_err());
+    }
+
+    #[test]
+    fn reserved_words_are_parties_and_never_agents() {
+        assert_eq!(Party::from("human"), Party::Human);
+        assert_eq!(Party::from("orchestrator"), Party::Orchestrator);
+        assert!("human".parse::<AgentName>().is_err());
+        assert!("../x".parse::<AgentName>().is_err());
+        assert!("Alex".parse::<AgentName>().is_ok());
+    }
+}

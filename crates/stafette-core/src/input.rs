@@ -1,0 +1,131 @@
+//! What arrives: the only way into a run.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Fields, HandoffId, Offer, Response, TurnKey, Usage, Usd};
+
+/// Something that arrived.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Input {
+    /// Time has passed; whatever was due is due.
+    Tick,
+    /// A process took this run over: at its start, after a crash, on another machine.
+    Adopt {
+        /// Who took it.
+        by: String,
+    },
+    /// An agent has its turn and says so.
+    Accept {
+        /// Which turn.
+        turn: TurnKey,
+    },
+    /// An agent is alive.
+    Heartbeat {
+        /// Which turn.
+        turn: TurnKey,
+        /// What it says it is doing.
+        note: Option<String>,
+    },
+    /// An agent ended its turn.
+    Finish {
+        /// Which turn.
+        turn: TurnKey,
+        /// With what.
+        result: Box<TurnResult>,
+    },
+    /// A turn broke.
+    Fail {
+        /// Which turn.
+        turn: TurnKey,
+        /// How.
+        failure: Failure,
+        /// What it used until then.
+        usage: Usage,
+    },
+    /// Someone outside a turn proposes a handoff.
+    Propose {
+        /// What.
+        offer: Box<Offer>,
+    },
+    /// A person answers a question.
+    Answer {
+        /// Which one.
+        handoff: HandoffId,
+        /// With these values.
+        values: Fields,
+        /// Or in these words.
+        text: String,
+        /// Who it was.
+        by: String,
+    },
+    /// Something went wrong that people must see.
+    Alert {
+        /// An UPPER_SNAKE code.
+        code: String,
+        /// In a sentence.
+        message: String,
+    },
+    /// Allow the run to spend more.
+    RaiseBudget {
+        /// By this much.
+        money: Usd,
+        /// And this many tokens.
+        tokens: u64,
+    },
+    /// Give out nothing new.
+    Pause {
+        /// Who says so.
+        by: String,
+    },
+    /// Go on after a pause.
+    Unpause {
+        /// Who says so.
+        by: String,
+    },
+    /// Call the run off.
+    Cancel {
+        /// Who says so.
+        by: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// What a turn ended with.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct TurnResult {
+    /// The answer to the handoff that was worked on.
+    pub response: Response,
+    /// What is handed on.
+    #[serde(default)]
+    pub offers: Vec<Offer>,
+    /// What it used.
+    #[serde(default)]
+    pub usage: Usage,
+    /// What the work looks like now: a round of a loop that leaves it as it was changed nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+    /// The offers were read off plain output, which anyone can imitate.
+    #[serde(default)]
+    pub bare: bool,
+}
+
+/// How a turn broke.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Failure {
+    /// What kind of thing it was.
+    pub kind: FailureKind,
+    /// In a sentence.
+    pub message: String,
+}
+
+/// What kind of failure it was, which decides what follows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// Worth another try.
+    Recoverable,
+    /// Another try would end the same way: a person must look.
+    Fatal,
+}

@@ -1,0 +1,412 @@
+//! A run: one instance of a workflow, from the user's request to its end.
+//!
+//! Each file below is one transition: the events that it brings, the decision that leads to them,
+//! and what they change.
+
+pub mod accept;
+pub mod adopt;
+pub mod alert;
+pub mod answer;
+mod arbitrate;
+pub mod assess;
+pub mod budget;
+mod cancel;
+pub mod close;
+pub mod create;
+mod escalate;
+mod expire;
+pub mod fail;
+pub mod finish;
+pub mod pause;
+pub mod propose;
+pub mod recover;
+pub mod renew;
+pub mod resume;
+#[cfg(test)]
+mod story;
+pub mod turn;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::handoff::{Outcome, Response, State};
+use crate::{
+    Event, Handoff, HandoffId, Input, Party, Reason, Recorded, RunId, Time, TurnKey, TurnOrder,
+    Workflow,
+};
+use budget::Purse;
+pub use close::Ending;
+
+/// How many closed handoffs a run remembers; the store has them all.
+const CLOSED_KEPT: usize = 64;
+
+/// The state of a run. Bounded: what is open, a short tail of what is closed, and counts.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Run {
+    /// Its name.
+    pub id: RunId,
+    /// How many events made it.
+    pub seq: u64,
+    /// What it follows.
+    pub workflow: Arc<Workflow>,
+    /// What the user asked for.
+    pub request: String,
+    /// Whether it goes on.
+    pub stage: Stage,
+    /// What is open, and the last that were closed.
+    pub handoffs: BTreeMap<HandoffId, Arc<Handoff>>,
+    /// The number that the next handoff gets.
+    pub next_handoff: u32,
+    /// Counts over the whole run.
+    pub tally: Tally,
+    /// The last paths taken, for the contract's circularity window.
+    pub recent: VecDeque<Step>,
+    /// When each path was last used, for the cooldown.
+    pub last_use: Vec<PathUse>,
+    /// Money and tokens.
+    pub purse: Purse,
+    /// When it began.
+    pub created_at: Time,
+    /// When it last changed.
+    pub updated_at: Time,
+}
+
+/// Whether a run goes on.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// It does.
+    Active,
+    /// Nothing new is given out.
+    Paused,
+    /// It is over.
+    Finished(Ending),
+}
+
+/// Counts over the whole run.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tally {
+    /// Handoffs that count against the limit of the run.
+    pub handoffs: u32,
+    /// The same for each work item.
+    pub per_item: BTreeMap<String, u32>,
+    /// Proposals that were refused.
+    pub refused: u32,
+    /// Refusals because of a cycle.
+    pub circular: u32,
+    /// Questions to people.
+    pub escalated: u32,
+    /// Further attempts.
+    pub retries: u32,
+    /// Turns delivered again after a restart.
+    pub redelivered: u32,
+    /// The most rounds that a loop has seen.
+    pub rounds: u32,
+    /// Results that came too late.
+    pub late: u32,
+}
+
+/// One step on the way of the work.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Step {
+    /// Who gave.
+    pub from: Party,
+    /// Who took.
+    pub to: Party,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// When a path was last used.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PathUse {
+    /// Who gave.
+    pub from: Party,
+    /// Who took.
+    pub to: Party,
+    /// When.
+    pub at: Time,
+}
+
+/// Where a run stands, as people see it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Someone works.
+    Running,
+    /// It waits for a person.
+    WaitingForHuman,
+    /// It waits for money.
+    WaitingForBudget,
+    /// It waits for a moment to pass.
+    WaitingForCooldown,
+    /// It was told to pause.
+    Paused,
+    /// It came to a good end.
+    Succeeded,
+    /// It did not.
+    Failed,
+    /// It was called off.
+    Cancelled,
+}
+
+impl Status {
+    /// The word that people see.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Running => "running",
+            Status::WaitingForHuman | Status::WaitingForBudget | Status::WaitingForCooldown => {
+                "waiting"
+            }
+            Status::Paused => "paused",
+            Status::Succeeded => "succeeded",
+            Status::Failed => "failed",
+            Status::Cancelled => "cancelled",
+        }
+    }
+
+    /// What a waiting run waits for.
+    #[must_use]
+    pub fn waiting_on(self) -> Option<&'static str> {
+        match self {
+            Status::WaitingForHuman => Some("human"),
+            Status::WaitingForBudget => Some("budget"),
+            Status::WaitingForCooldown => Some("cooldown"),
+            _ => None,
+        }
+    }
+
+    /// Whether the run is over.
+    #[must_use]
+    pub fn is_final(self) -> bool {
+        matches!(self, Status::Succeeded | Status::Failed | Status::Cancelled)
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.waiting_on() {
+            Some(on) => write!(f, "waiting for {on}"),
+            None => f.write_str(self.word()),
+        }
+    }
+}
+
+impl Run {
+    /// What becomes true because of `input`. Changes nothing.
+    #[must_use]
+    pub fn decide(&self, now: Time, input: Input) -> Vec<Event> {
+        let mut draft = Draft { run: self.clone(), now, events: Vec::new() };
+        if self.status().is_final() {
+            finish::keep_if_late(&mut draft, input);
+            return draft.events;
+        }
+        match input {
+            Input::Tick => expire::decide(&mut draft),
+            Input::Adopt { by } => adopt::decide(&mut draft, by),
+            Input::Accept { turn } => accept::decide(&mut draft, turn),
+            Input::Heartbeat { turn, note } => renew::decide(&mut draft, turn, note),
+            Input::Finish { turn, result } => finish::decide(&mut draft, turn, *result),
+            Input::Fail { turn, failure, usage } => fail::decide(&mut draft, turn, failure, usage),
+            Input::Propose { offer } => propose::decide(&mut draft, *offer),
+            Input::Answer { handoff, values, text, by } => {
+                answer::decide(&mut draft, handoff, answer::Answer { values, text, by });
+            }
+            Input::Alert { code, message } => alert::decide(&mut draft, code, message),
+            Input::RaiseBudget { money, tokens } => budget::raise(&mut draft, money, tokens),
+            Input::Pause { by } => pause::pause(&mut draft, by),
+            Input::Unpause { by } => pause::unpause(&mut draft, by),
+            Input::Cancel { by, why } => cancel::decide(&mut draft, &by, &why),
+        }
+        draft.advance();
+        draft.events
+    }
+
+    /// Makes `event` part of the state.
+    pub fn apply(&mut self, at: Time, event: &Event) {
+        self.seq += 1;
+        self.updated_at = at;
+        match event {
+            Event::RunCreated(_) => {}
+            Event::RunAdopted(e) => e.apply(self, at),
+            Event::RunPaused(e) => e.apply(self),
+            Event::RunUnpaused(e) => e.apply(self),
+            Event::RunFinished(e) => e.apply(self),
+            Event::HandoffAdmitted(e) => e.apply(self, at),
+            Event::HandoffRefused(e) => e.apply(self),
+            Event::HandoffBlocked(e) => e.apply(self),
+            Event::HandoffResumed(e) => e.apply(self, at),
+            Event::HandoffClosed(e) => e.apply(self, at),
+            Event::InputsAssessed(e) => e.apply(self),
+            Event::TurnOrdered(e) => e.apply(self, at),
+            Event::TurnAccepted(e) => e.apply(self),
+            Event::LeaseRenewed(e) => e.apply(self),
+            Event::TurnFinished(e) => e.apply(self),
+            Event::TurnFailed(e) => e.apply(self),
+            Event::RetryScheduled(e) => e.apply(self),
+            Event::LateResultKept(_) => self.tally.late += 1,
+            Event::BudgetRaised(e) => e.apply(self),
+            Event::RecoveryChosen(_)
+            | Event::QuestionAnswered(_)
+            | Event::BudgetReached(_)
+            | Event::AlertRaised(_) => {}
+        }
+    }
+
+    /// The run that these events make; nothing when they do not begin with its creation.
+    pub fn replay<'a>(events: impl IntoIterator<Item = &'a Recorded>) -> Option<Run> {
+        let mut events = events.into_iter();
+        let first = events.next()?;
+        let Event::RunCreated(created) = &first.event else {
+            return None;
+        };
+        let mut run = Run::new(first.at, created);
+        for recorded in events {
+            run.apply(recorded.at, &recorded.event);
+        }
+        Some(run)
+    }
+
+    /// What the world should be doing now. Whoever carries it out starts what is missing and stops
+    /// what is not listed: nothing else is needed after a crash.
+    pub fn outbox(&self) -> impl Iterator<Item = TurnOrder> + '_ {
+        self.open().filter_map(|handoff| turn::order(self, handoff))
+    }
+
+    /// When to come back with [`Input::Tick`] at the latest.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Time> {
+        if self.status().is_final() {
+            return None;
+        }
+        let over_budget = self.open_budget_question().is_some();
+        let held = self.stage == Stage::Paused || over_budget;
+        self.open()
+            .filter_map(|handoff| match &handoff.state {
+                State::Pending { not_before } => {
+                    let held = held || budget::waits_for_others(self, handoff);
+                    (!held).then_some(*not_before)
+                }
+                State::Asked { until } => Some(*until),
+                state => state.turn().map(|turn| turn.due.min(turn.finish_by)),
+            })
+            .chain((!over_budget).then(|| self.out_of_time()))
+            .min()
+    }
+
+    /// Where it stands.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        match &self.stage {
+            Stage::Finished(ending) => return ending.status,
+            Stage::Paused => return Status::Paused,
+            Stage::Active => {}
+        }
+        if self.open().any(|handoff| handoff.state.turn().is_some()) {
+            return Status::Running;
+        }
+        if self.open_budget_question().is_some() {
+            return Status::WaitingForBudget;
+        }
+        let pending = |handoff: &Handoff| matches!(handoff.state, State::Pending { .. });
+        if self.open().any(pending) {
+            return Status::WaitingForCooldown;
+        }
+        if self.open().any(|handoff| matches!(handoff.state, State::Asked { .. })) {
+            return Status::WaitingForHuman;
+        }
+        Status::Running
+    }
+
+    /// The handoffs that are not over, oldest first.
+    pub fn open(&self) -> impl Iterator<Item = &Handoff> + '_ {
+        self.handoffs.values().map(|handoff| &**handoff).filter(|handoff| handoff.is_open())
+    }
+
+    /// A handoff that is open or was closed lately.
+    #[must_use]
+    pub fn handoff(&self, id: HandoffId) -> Option<&Handoff> {
+        self.handoffs.get(&id).map(|handoff| &**handoff)
+    }
+
+    /// The answer to a handoff as of now: an open question is `escalated`, a closed handoff has
+    /// its own answer, and anything else has none yet.
+    #[must_use]
+    pub fn response(&self, id: HandoffId) -> Option<Response> {
+        let handoff = self.handoff(id)?;
+        match &handoff.state {
+            State::Closed(closing) => Some(closing.response.clone()),
+            State::Asked { .. } => Some(Response {
+                recommendations: escalate::recommendations(),
+                ..Response::new(Party::Human, Outcome::Escalated)
+            }),
+            _ => None,
+        }
+    }
+
+    /// Whether `turn` is the one that is out.
+    pub(crate) fn is_current(&self, turn: TurnKey) -> bool {
+        turn.run == self.id
+            && self
+                .handoff(turn.handoff)
+                .is_some_and(|h| h.state.turn().is_some() && h.key(self.id) == turn)
+    }
+
+    pub(crate) fn handoff_mut(&mut self, id: HandoffId) -> Option<&mut Handoff> {
+        self.handoffs.get_mut(&id).map(Arc::make_mut)
+    }
+
+    fn open_budget_question(&self) -> Option<HandoffId> {
+        self.open().find(|h| budget::is_budget_question(h)).map(|h| h.id)
+    }
+
+    fn out_of_time(&self) -> Time {
+        self.created_at + self.purse.limit.time
+    }
+}
+
+/// A decision in the making: a copy of the run that already lives with what was decided so far, so
+/// that one thing can follow from another within a single step.
+pub(crate) struct Draft {
+    pub(crate) run: Run,
+    pub(crate) now: Time,
+    pub(crate) events: Vec<Event>,
+}
+
+impl Draft {
+    pub(crate) fn record(&mut self, event: Event) {
+        self.run.apply(self.now, &event);
+        self.events.push(event);
+    }
+
+    /// Lets everything happen that no one has to wait for: the orchestrator rules, needs are
+    /// assessed, turns are given out, and a run with nothing open ends.
+    fn advance(&mut self) {
+        loop {
+            let before = self.events.len();
+            if self.run.status().is_final() {
+                return;
+            }
+            if self.run.stage == Stage::Active {
+                let pending: Vec<HandoffId> = self
+                    .run
+                    .open()
+                    .filter(|h| matches!(h.state, State::Pending { not_before } if not_before <= self.now))
+                    .map(|h| h.id)
+                    .collect();
+                for id in pending {
+                    turn::decide(self, id);
+                }
+            }
+            close::finish_if_done(self);
+            if self.events.len() == before {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! A person answers: what the answer decides, the question says.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Draft, Status, budget, close, finish, resume};
+use crate::handoff::{About, State};
+use crate::{Event, Fields, Handoff, HandoffId, Outcome, Party, Response, TurnResult};
+
+/// A person answered a question.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct QuestionAnswered {
+    /// Which question.
+    pub handoff: HandoffId,
+    /// With what.
+    #[serde(flatten)]
+    pub answer: Answer,
+}
+
+/// What a person said.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Answer {
+    /// Values by name.
+    pub values: Fields,
+    /// Words.
+    pub text: String,
+    /// Who said it.
+    pub by: String,
+}
+
+pub(super) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) {
+    let Some(handoff) = draft.run.handoff(id) else {
+        return;
+    };
+    if !matches!(handoff.state, State::Asked { .. }) {
+        return;
+    }
+    let about = handoff.offer.question.clone().unwrap_or_default().about;
+    let response = response(handoff, &answer);
+    let event = QuestionAnswered { handoff: id, answer: answer.clone() };
+    draft.record(Event::QuestionAnswered(event));
+    close::answered(draft, id, response.clone());
+    let word = answer.text.trim().to_lowercase();
+    match about {
+        // Closing the question has given the asker its inputs.
+        About::Inputs => {}
+        About::Recovery(failed) => recover(draft, failed, &word, response.outputs),
+        About::Loop(parked) => go_round(draft, parked, &word, response.outputs),
+        About::Confirm(source, result) => confirm(draft, source, &word, *result),
+        About::Budget => budget::answered(draft, &word),
+    }
+}
+
+/// The words fill the one input that was asked for, or `answer` when none was named.
+fn response(handoff: &Handoff, answer: &Answer) -> Response {
+    let missing = &handoff.offer.missing;
+    let mut outputs = answer.values.clone();
+    if !answer.text.is_empty() {
+        let open: Vec<&str> = missing
+            .iter()
+            .map(|input| input.key.as_str())
+            .filter(|key| !outputs.contains_key(*key))
+            .collect();
+        let key = match open.as_slice() {
+            [only] => only,
+            _ => "answer",
+        };
+        outputs.insert(key.to_owned(), Value::String(answer.text.clone()));
+    }
+    let unresolved: Vec<String> = missing
+        .iter()
+        .map(|input| input.key.clone())
+        .filter(|key| !outputs.contains_key(key))
+        .collect();
+    let outcome = if unresolved.is_empty() { Outcome::Resolved } else { Outcome::Partial };
+    let summary = answer.text.clone();
+    Response { outputs, unresolved, summary, ..Response::new(Party::Human, outcome) }
+}
+
+fn recover(draft: &mut Draft, failed: HandoffId, word: &str, outputs: Fields) {
+    let waits = draft.run.handoff(failed).is_some_and(|h| h.returns_to.is_some());
+    match word {
+        "retry" => resume::resume(draft, failed, Fields::new()),
+        "skip" => {
+            let skipped = Response::new(Party::Human, Outcome::Partial);
+            close::answered(draft, failed, skipped);
+        }
+        "stop" => close::end(draft, Status::Failed, "stopped by a person"),
+        // Somebody waits for a result, and here it is.
+        _ if waits => {
+            let done = Response::new(Party::Human, Outcome::Resolved);
+            close::answered(draft, failed, Response { outputs, ..done });
+        }
+        _ => resume::resume(draft, failed, outputs),
+    }
+}
+
+fn go_round(draft: &mut Draft, parked: HandoffId, word: &str, outputs: Fields) {
+    match word {
+        "accept" => close::answered(draft, parked, Response::new(Party::Human, Outcome::Resolved)),
+        "stop" => close::end(draft, Status::Failed, "stopped by a person"),
+        _ => resume::new_lap(draft, parked, outputs),
+    }
+}
+
+fn confirm(draft: &mut Draft, source: HandoffId, word: &str, result: TurnResult) {
+    if word == "allow" {
+        return finish::hand_on(draft, source, result);
+    }
+    let refusal = Response::failed("A person did not confirm the handoff");
+    resume::refused(draft, source, vec![refusal]);
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::run::story::{RELAY, Story, ask, done, h, pass};
+    use crate::{Kind, Offer, Outcome, Party, Question, Reason, Status, TurnResult};
+
+    fn escalation(blocking: bool) -> Offer {
+        let question = Question {
+            reason: "spec_ambiguity".into(),
+            details: "Cannot determine auth method".into(),
+            options: vec!["JWT".into(), "Session".into(), "OAuth".into()],
+            context: "spec line 45".into(),
+            blocking,
+            ..Question::default()
+        };
+        let kind = if blocking { Kind::Delegate } else { Kind::Transfer };
+        let offer = Offer::new(Party::from("?"), Party::Human, kind, Reason::Escalation);
+        Offer { question: Some(question), ..offer }
+    }
+
+    #[test]
+    fn s2_06_escalation_answers_at_once_and_the_persons_answer_resumes_the_run() {
+        let mut story = Story::new(RELAY);
+        story.hands(h(1), vec![ask("human")]);
+        let response = story.run.response(h(2)).expect("an answer at once");
+        assert_eq!(response.outcome, Outcome::Escalated);
+        assert_eq!(response.recommendations.len(), 3);
+        assert_eq!(story.status(), Status::WaitingForHuman);
+        story.person_says(h(2), "JWT");
+        let order = story.run.outbox().next().expect("the planner goes on");
+        assert_eq!(order.inputs["answer"], "JWT");
+    }
+
+    #[test]
+    fn s5_08_a_blocking_escalation_stops_its_asker_and_carries_everything() {
+        let mut story = Story::new(RELAY);
+        story.hands(h(1), vec![escalation(true)]);
+        let question = story.question(h(2));
+        assert_eq!(question.options, ["JWT", "Session", "OAuth"]);
+        assert_eq!(question.context, "spec line 45");
+        assert_eq!(story.state(h(1)), "blocked");
+    }
+
+    #[test]
+    fn s5_08_a_non_blocking_escalation_does_not_stop_the_run() {
+        let mut story = Story::new(RELAY);
+        story.hands(h(1), vec![escalation(false), pass("builder")]);
+        assert_eq!(story.state(h(1)), "resolved");
+        story.done(h(3));
+        assert_eq!(story.status(), Status::Succeeded);
+        assert_eq!(story.state(h(2)), "cancelled");
+    }
+
+    #[test]
+    fn an_answer_counts_once() {
+        let mut story = Story::new(RELAY);
+        story.hands(h(1), vec![ask("human")]).person_says(h(2), "JWT");
+        let before = story.log.len();
+        story.person_says(h(2), "OAuth").person_says(h(99), "x").person_says(h(1), "x");
+        assert_eq!(story.log.len(), before);
+    }
+
+    #[test]
+    fn b_07_handoffs_read_off_plain_output_only_propose() {
+        let bare = || TurnResult { offers: vec![pass("builder")], bare: true, ..done() };
+        let mut story = Story::new(RELAY);
+        story.ends(h(1), bare());
+        assert_eq!(story.question(h(2)).options, ["allow", "refuse"]);
+        story.person_says(h(2), "refuse").ends(h(1), bare()).person_says(h(3), "allow");
+        assert_eq!((story.state(h(1)), story.state(h(4))), ("resolved", "pending"));
+
+        let trusting =
+            RELAY.replace("entry = \"planner\"", "entry = \"planner\"\ntrust_bare_frames = true");
+        let mut story = Story::new(&trusting);
+        story.ends(h(1), bare());
+        assert_eq!(story.state(h(2)), "pending");
+    }
+}

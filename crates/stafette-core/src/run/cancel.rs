@@ -1,0 +1,8 @@
+//! The run is called off.
+
+use super::{Draft, Status, close};
+
+pub(super) fn decide(draft: &mut Draft, by: &str, why: &str) {
+    let why = if why.is_empty() { format!("cancelled by {by}") } else { why.to_owned() };
+    close::end(draft, Status::Cancelled, &why);
+}

@@ -1,0 +1,142 @@
+//! A handoff is over, and with the last one the run.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Draft, Run, Stage, Status, resume};
+use crate::handoff::{Closing, State, Way};
+use crate::{Event, HandoffId, Outcome, Response, Time};
+
+/// A handoff is over.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct HandoffClosed {
+    /// Which one.
+    pub handoff: HandoffId,
+    /// With which answer.
+    pub response: Response,
+    /// Which way.
+    pub way: Way,
+    /// Those that take its place: whoever waited for it waits for them now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub succeeded_by: Vec<HandoffId>,
+}
+
+/// The run is over.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RunFinished {
+    /// How.
+    #[serde(flatten)]
+    pub ending: Ending,
+}
+
+/// How a run ended.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Ending {
+    /// Well or not.
+    pub status: Status,
+    /// Why, in a sentence.
+    pub why: String,
+}
+
+/// Somebody answered.
+pub(super) fn answered(draft: &mut Draft, id: HandoffId, response: Response) {
+    close(draft, id, response, Way::Answered);
+}
+
+pub(super) fn close(draft: &mut Draft, id: HandoffId, response: Response, way: Way) {
+    succeeded_by(draft, id, response, way, Vec::new());
+}
+
+pub(super) fn succeeded_by(
+    draft: &mut Draft,
+    id: HandoffId,
+    mut response: Response,
+    way: Way,
+    succeeded_by: Vec<HandoffId>,
+) {
+    let Some(handoff) = draft.run.handoff(id).filter(|handoff| handoff.is_open()) else { return };
+    let waiting = handoff.returns_to;
+    response.took = draft.now.since(handoff.admitted_at);
+    response.usage = handoff.usage;
+    let lost = way == Way::Answered && response.outcome == Outcome::Failed && waiting.is_none();
+    let why = response.failure.clone().unwrap_or_else(|| "a handoff failed".to_owned());
+    let taken_over = !succeeded_by.is_empty();
+    let event = HandoffClosed { handoff: id, response, way, succeeded_by };
+    draft.record(Event::HandoffClosed(Box::new(event)));
+    if taken_over {
+        return;
+    }
+    match waiting {
+        Some(waiting) => resume::resume_if_free(draft, waiting),
+        // The baton was dropped and nobody picks it up.
+        None if lost => end(draft, Status::Failed, &why),
+        None => {}
+    }
+}
+
+/// Ends the run when nothing is open that anyone waits for.
+pub(super) fn finish_if_done(draft: &mut Draft) {
+    let aside = |h: &crate::Handoff| h.offer.question.as_ref().is_some_and(|q| !q.blocking);
+    if !draft.run.status().is_final() && draft.run.open().all(aside) {
+        end(draft, Status::Succeeded, "nothing is left to do");
+    }
+}
+
+/// Ends the run now; whatever is open is called off.
+pub(super) fn end(draft: &mut Draft, status: Status, why: &str) {
+    if draft.run.status().is_final() {
+        return;
+    }
+    let open: Vec<HandoffId> = draft.run.open().map(|handoff| handoff.id).collect();
+    for id in open {
+        let response = Response::failed(why);
+        let event =
+            HandoffClosed { handoff: id, response, way: Way::Cancelled, succeeded_by: Vec::new() };
+        draft.record(Event::HandoffClosed(Box::new(event)));
+    }
+    let ending = Ending { status, why: why.to_owned() };
+    draft.record(Event::RunFinished(RunFinished { ending }));
+}
+
+impl HandoffClosed {
+    pub(super) fn apply(&self, run: &mut Run, at: Time) {
+        if let Some(turn) = run.handoff(self.handoff).and_then(|h| h.state.turn()) {
+            // Called off in the middle of a turn: nothing is set aside for it any more.
+            let reserved = turn.reserved;
+            run.purse.release(reserved);
+        }
+        let Some(handoff) = run.handoff_mut(self.handoff) else {
+            return;
+        };
+        let (waiting, aside) = (handoff.returns_to, handoff.cause);
+        let lap = handoff.trail.lap.clone();
+        let (way, response) = (self.way, self.response.clone());
+        handoff.state = State::Closed(Box::new(Closing { at, response, way }));
+        handoff.answers = Vec::new();
+        if let Some(waiting) = waiting.and_then(|id| run.handoff_mut(id)) {
+            if let State::Blocked { on } = &mut waiting.state {
+                on.retain(|id| *id != self.handoff);
+                on.extend(&self.succeeded_by);
+            }
+            if self.succeeded_by.is_empty() {
+                waiting.inputs.extend(self.response.outputs.clone());
+                waiting.answers.push(self.response.clone());
+                // An answer brings the work back as much as a handoff does.
+                if let Some(mut lap) = lap {
+                    lap.visit(&waiting.offer.to);
+                    waiting.trail.lap = Some(lap);
+                }
+            }
+        } else if self.response.by == crate::Party::Human {
+            // A question that nobody waited for: its answer helps whoever asked, if still at it.
+            if let Some(asker) = aside.and_then(|id| run.handoff_mut(id)).filter(|h| h.is_open()) {
+                asker.inputs.extend(self.response.outputs.clone());
+            }
+        }
+    }
+}
+
+impl RunFinished {
+    pub(super) fn apply(&self, run: &mut Run) {
+        run.stage = Stage::Finished(self.ending.clone());
+    }
+}

@@ -1,0 +1,68 @@
+//! A run begins: the user's request becomes the first handoff.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::budget::Purse;
+use super::propose::{self, Proposal};
+use super::{Draft, Run, Stage, Tally};
+use crate::workflow::Budget;
+use crate::{Event, Fields, Kind, Offer, Party, Reason, RunId, Time, Workflow};
+
+/// The run was created. Carries its workflow, so that replaying needs no file.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RunCreated {
+    /// Its name.
+    pub run: RunId,
+    /// What it follows.
+    pub workflow: Arc<Workflow>,
+    /// What the user asks for.
+    pub request: String,
+    /// What is known from the start.
+    #[serde(default)]
+    pub inputs: Fields,
+    /// What it may spend.
+    pub budget: Budget,
+    /// Who asked.
+    pub by: String,
+}
+
+impl Run {
+    /// The events of a new run.
+    #[must_use]
+    pub fn begin(now: Time, created: RunCreated) -> Vec<Event> {
+        let run = Run::new(now, &created);
+        let entry = Party::from(&created.workflow.workflow.entry);
+        let offer = Offer {
+            summary: created.request.clone(),
+            outputs: created.inputs.clone(),
+            ..Offer::new(Party::Human, entry, Kind::Transfer, Reason::TaskHandoff)
+        };
+        let mut draft = Draft { run, now, events: vec![Event::RunCreated(Box::new(created))] };
+        if let Err(refusal) = propose::propose(&mut draft, Proposal::of(offer)) {
+            super::close::end(&mut draft, super::Status::Failed, &refusal.to_string());
+        }
+        draft.advance();
+        draft.events
+    }
+
+    pub(super) fn new(at: Time, created: &RunCreated) -> Run {
+        Run {
+            id: created.run,
+            seq: 1,
+            workflow: created.workflow.clone(),
+            request: created.request.clone(),
+            stage: Stage::Active,
+            handoffs: BTreeMap::new(),
+            next_handoff: 1,
+            tally: Tally::default(),
+            recent: VecDeque::new(),
+            last_use: Vec::new(),
+            purse: Purse::new(created.budget.clone()),
+            created_at: at,
+            updated_at: at,
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! A turn ends: its cost is settled, its answer closes the handoff or what it hands on moves the
+//! work. A result whose turn is no longer the one that is out is kept and changes nothing.
+
+use serde::{Deserialize, Serialize};
+
+use super::propose::{self, Proposal, Refusal, propose};
+use super::{Draft, Run, close, escalate, recover, resume};
+use crate::handoff::{About, State, Way};
+use crate::workflow::Trouble;
+use crate::{
+    Event, HandoffId, Input, Offer, Outcome, Party, Reason, Response, TurnKey, TurnResult,
+};
+
+/// A turn ended with a result.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct TurnFinished {
+    /// Which turn.
+    pub turn: TurnKey,
+    /// With what.
+    pub result: TurnResult,
+}
+
+/// A result came when its turn was no longer the one that is out: evidence, nothing more.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LateResultKept {
+    /// Which turn.
+    pub turn: TurnKey,
+    /// What it would have been.
+    pub result: TurnResult,
+}
+
+pub(super) fn decide(draft: &mut Draft, turn: TurnKey, result: TurnResult) {
+    if !draft.run.is_current(turn) {
+        return keep_if_late(draft, Input::Finish { turn, result: Box::new(result) });
+    }
+    let settled = TurnFinished { turn, result: result.clone() };
+    draft.record(Event::TurnFinished(Box::new(settled)));
+    let trusted = draft.run.workflow.workflow.trust_bare_frames;
+    if result.bare && !trusted && !result.offers.is_empty() {
+        return confirm(draft, turn.handoff, result);
+    }
+    hand_on(draft, turn.handoff, result);
+}
+
+/// What arrives for a turn that is over is kept when it is a result, and dropped otherwise.
+pub(super) fn keep_if_late(draft: &mut Draft, input: Input) {
+    if let Input::Finish { turn, result } = input
+        && turn.run == draft.run.id
+        && turn.handoff.0 < draft.run.next_handoff
+    {
+        let late = LateResultKept { turn, result: *result };
+        draft.record(Event::LateResultKept(Box::new(late)));
+    }
+}
+
+/// Plain output can be imitated by any file that an agent prints, so what was read off it only
+/// proposes: a person says whether it is meant.
+fn confirm(draft: &mut Draft, id: HandoffId, result: TurnResult) {
+    let targets: Vec<&str> = result.offers.iter().map(|offer| offer.to.as_str()).collect();
+    let question = crate::Question {
+        reason: "unconfirmed_frame".into(),
+        details: format!("Its output says to hand over to {}. Is that meant?", targets.join(", ")),
+        options: vec!["allow".into(), "refuse".into()],
+        blocking: true,
+        about: About::Confirm(id, Box::new(result)),
+        ..crate::Question::default()
+    };
+    escalate::park(draft, id, question);
+}
+
+/// Moves the work on: every offer is proposed, and the handoff closes, waits or gets its refusals
+/// back.
+pub(super) fn hand_on(draft: &mut Draft, id: HandoffId, result: TurnResult) {
+    let TurnResult { mut response, offers, fingerprint, .. } = result;
+    let Some(handoff) = draft.run.handoff(id).filter(|handoff| handoff.is_open()) else { return };
+    let (agent, waiting) = (handoff.offer.to.clone(), handoff.returns_to);
+    response.by = agent.clone();
+    let mut waits_for = Vec::new();
+    let mut successors = Vec::new();
+    let mut refusals = Vec::new();
+    for offer in offers {
+        if is_completion(&offer) {
+            response.outputs.extend(offer.outputs);
+            continue;
+        }
+        let offer = Offer { from: agent.clone(), ..propose::from_outside(offer) };
+        let mut proposal =
+            Proposal { fingerprint: fingerprint.clone(), ..Proposal::within(offer, id) };
+        let waits = proposal.returns_to.is_some();
+        let aside = !waits && proposal.offer.to == Party::Human;
+        if !waits && !aside {
+            // Whoever gets the work owes the answer to whoever waits for it.
+            proposal.returns_to = waiting;
+        }
+        match propose(draft, proposal) {
+            Ok(child) if waits => waits_for.push(child),
+            Ok(_) if aside => {}
+            Ok(child) => successors.push(child),
+            Err(refusal) => refusals.push(refusal),
+        }
+    }
+    if !waits_for.is_empty() {
+        let answers = refusals.iter().map(Refusal::response).collect();
+        resume::block(draft, id, waits_for, answers);
+    } else if !successors.is_empty() {
+        // Its own part is done, whatever it thinks of what it passed on.
+        let response = Response { outcome: Outcome::Resolved, ..response };
+        close::succeeded_by(draft, id, response, Way::Answered, successors);
+    } else if !refusals.is_empty() {
+        give_back(draft, id, &refusals);
+    } else {
+        conclude(draft, id, response);
+    }
+}
+
+/// "I am done" said to the orchestrator is the answer itself, not one more handoff.
+fn is_completion(offer: &Offer) -> bool {
+    offer.to == Party::Orchestrator && offer.reason == Reason::Completion
+}
+
+/// The agent handed nothing on: its answer decides.
+fn conclude(draft: &mut Draft, id: HandoffId, response: Response) {
+    match response.outcome {
+        Outcome::Resolved => close::answered(draft, id, response),
+        Outcome::Partial => recover::decide(draft, id, response, Trouble::Partial),
+        Outcome::Failed | Outcome::Escalated => {
+            recover::decide(draft, id, response, Trouble::Failed);
+        }
+    }
+}
+
+/// Everything that the agent proposed was refused: it hears why and may think again, until a
+/// person is asked.
+fn give_back(draft: &mut Draft, id: HandoffId, refusals: &[Refusal]) {
+    if let Some(parked) = refusals.iter().find(|refusal| refusal.parks()) {
+        return escalate::about_loop(draft, id, parked);
+    }
+    let Some(handoff) = draft.run.handoff(id) else {
+        return;
+    };
+    if handoff.refusals >= draft.run.workflow.limits.refusals {
+        let said: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+        return escalate::about_failure(draft, id, &said.join("; "));
+    }
+    resume::refused(draft, id, refusals.iter().map(Refusal::response).collect());
+}
+
+impl TurnFinished {
+    pub(super) fn apply(&self, run: &mut Run) {
+        super::budget::settle(run, self.turn, self.result.usage);
+        let Some(handoff) = run.handoff_mut(self.turn.handoff) else {
+            return;
+        };
+        handoff.answers.clear();
+        // Decided upon in the same step; nothing is out any more.
+        handoff.state = State::Blocked { on: Vec::new() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::run::story::{RELAY, Story, fields, h, pass};
+    use crate::{Kind, Offer, Party, Reason, Status};
+    use serde_json::json;
+
+    #[test]
+    fn s5_06_each_agent_takes_its_handoff_works_and_makes_the_next_one() {
+        let mut story = Story::new(RELAY);
+        let offer = |to: &str, reason| Offer { reason, ..pass(to) };
+        story.hands(h(1), vec![offer("builder", Reason::TaskHandoff)]);
+        story.hands(h(2), vec![offer("reviewer", Reason::ReviewRequest)]);
+        story.hands(h(3), vec![offer("fixer", Reason::FixRequest)]);
+        story.hands(h(4), vec![offer("reviewer", Reason::RereviewRequest)]);
+        let completion = Offer {
+            outputs: fields(json!({"status": "approved"})),
+            ..Offer::new(Party::from("?"), Party::Orchestrator, Kind::Transfer, Reason::Completion)
+        };
+        story.hands(h(5), vec![completion]);
+        assert_eq!(story.status(), Status::Succeeded);
+        assert_eq!(story.run.tally.rounds, 2);
+        assert_eq!(story.closing(h(5)).response.outputs["status"], "approved");
+        insta::assert_snapshot!(story.transcript(), @r"
+        run created: Add user auth
+        h1 human → planner (task_handoff)
+        h1 turn 1.1 ordered
+        h1 accepted
+        h1 turn ended
+        h2 planner → builder (task_handoff)
+        h1 Resolved by planner
+        h2 turn 1.1 ordered
+        h2 accepted
+        h2 turn ended
+        h3 builder → reviewer (review_request)
+        h2 Resolved by builder
+        h3 turn 1.1 ordered
+        h3 accepted
+        h3 turn ended
+        h4 reviewer → fixer (fix_request)
+        h3 Resolved by reviewer
+        h4 turn 1.1 ordered
+        h4 accepted
+        h4 turn ended
+        h5 fixer → reviewer (rereview_request)
+        h4 Resolved by fixer
+        h5 turn 1.1 ordered
+        h5 accepted
+        h5 turn ended
+        h5 Resolved by reviewer
+        run succeeded: nothing is left to do
+        ");
+    }
+
+    #[test]
+    fn an_agent_that_keeps_proposing_what_is_refused_ends_with_a_person() {
+        let mut story = Story::new(RELAY);
+        for _ in 0..3 {
+            story.hands(h(1), vec![pass("nobody")]);
+        }
+        assert_eq!(story.status(), Status::WaitingForHuman);
+        assert_eq!(story.run.tally.refused, 3);
+    }
+
+    #[test]
+    fn what_one_agent_learns_travels_with_the_work() {
+        let mut story = Story::new(RELAY);
+        story.hands(
+            h(1),
+            vec![Offer { outputs: fields(json!({"spec": "a.md"})), ..pass("builder") }],
+        );
+        story.hands(
+            h(2),
+            vec![Offer { outputs: fields(json!({"commit": "abc"})), ..pass("reviewer") }],
+        );
+        let order = story.run.outbox().next().expect("the reviewer's turn");
+        assert_eq!(
+            (&order.inputs["spec"], &order.inputs["commit"]),
+            (&json!("a.md"), &json!("abc"))
+        );
+    }
+
+    #[test]
+    fn a_verdict_that_it_failed_does_not_drop_what_is_handed_on() {
+        let mut story = Story::new(RELAY);
+        story.hands(h(1), vec![pass("builder")]).hands(h(2), vec![pass("reviewer")]);
+        let failed = crate::Response::new(Party::from("reviewer"), crate::Outcome::Failed);
+        let result = crate::TurnResult {
+            response: failed,
+            offers: vec![pass("fixer")],
+            ..crate::run::story::done()
+        };
+        story.ends(h(3), result);
+        assert_eq!((story.state(h(3)), story.state(h(4))), ("resolved", "pending"));
+    }
+
+    #[test]
+    fn whoever_gets_delegated_work_passed_on_owes_the_answer() {
+        let mut story = Story::new(
+            r#"
+            workflow = { name = "trio", entry = "a" }
+            agents = { a.runner = "scripted", b.runner = "scripted", c.runner = "scripted" }
+            routes = [{ from = "a", to = "b" }, { from = "b", to = "c" }]
+            "#,
+        );
+        story.hands(h(1), vec![crate::run::story::ask("b")]).hands(h(2), vec![pass("c")]);
+        assert_eq!(story.state(h(1)), "blocked", "a still waits");
+        story.answers(h(3), crate::Outcome::Resolved, json!({"size": 9}));
+        let order = story.run.outbox().next().expect("a goes on");
+        assert_eq!((order.agent.as_str(), &order.inputs["size"]), ("a", &json!(9)));
+    }
+
+    #[test]
+    fn b_07_an_agent_cannot_dress_its_question_up_as_ours() {
+        use crate::handoff::About;
+        for about in [About::Budget, About::Loop(h(1)), About::Recovery(h(1))] {
+            let question = crate::Question { about, blocking: true, ..crate::Question::default() };
+            let offer = Offer { question: Some(question), ..crate::run::story::ask("human") };
+            let mut story = Story::new(RELAY);
+            story.hands(h(1), vec![offer]);
+            assert_eq!(story.question(h(2)).about, About::Inputs);
+            assert_eq!(story.status(), Status::WaitingForHuman);
+        }
+    }
+}

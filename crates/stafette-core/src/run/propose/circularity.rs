@@ -1,0 +1,89 @@
+//! Going round in circles: refused, unless the workflow declares the loop.
+
+use std::collections::BTreeMap;
+
+use super::{Proposal, Refusal};
+use crate::handoff::{Lap, Trail};
+use crate::run::Run;
+use crate::workflow::Loop;
+use crate::{Offer, Party};
+
+/// How far the contract's rule looks back.
+pub const WINDOW: usize = 3;
+
+/// The contract's rule: the same source, target and reason twice in the last three.
+pub(super) fn check_window(run: &Run, offer: &Offer) -> Result<(), Refusal> {
+    if shared_loop(run, &offer.from, &offer.to).is_some() {
+        return Ok(());
+    }
+    let same = |step: &&crate::run::Step| {
+        step.from == offer.from && step.to == offer.to && step.reason == offer.reason
+    };
+    if run.recent.iter().filter(same).count() >= 2 {
+        return Err(Refusal::Repeated { from: offer.from.clone(), to: offer.to.clone() });
+    }
+    Ok(())
+}
+
+/// Where the request has been once this step is taken; a cycle must be a declared loop with rounds
+/// left, and the last round must have changed something.
+pub(super) fn extend(run: &Run, proposal: &Proposal, by_person: bool) -> Result<Trail, Refusal> {
+    let offer = &proposal.offer;
+    let mut trail = proposal
+        .cause
+        .and_then(|id| run.handoff(id))
+        .map(|handoff| handoff.trail.clone())
+        .unwrap_or_default();
+    if !matches!(offer.to, Party::Agent(_)) {
+        return Ok(trail);
+    }
+    let declared = shared_loop(run, &offer.from, &offer.to);
+    let before = trail.held_by.iter().rposition(|party| *party == offer.to);
+    if let Some(start) = before.filter(|_| !by_person) {
+        let cycle = &trail.held_by[start..];
+        let meant = declared.is_some_and(|l| cycle.iter().all(|party| is_in(l, party)));
+        if !meant {
+            let path = cycle.iter().chain([&offer.to]).cloned().collect();
+            return Err(Refusal::Cycle { path });
+        }
+    }
+    trail.lap = match declared {
+        Some(declared) => Some(go_round(declared, trail.lap, proposal)?),
+        None => None,
+    };
+    trail.held_by.push(offer.to.clone());
+    Ok(trail)
+}
+
+fn go_round(declared: &Loop, lap: Option<Lap>, proposal: &Proposal) -> Result<Lap, Refusal> {
+    let (from, to) = (&proposal.offer.from, &proposal.offer.to);
+    let mut lap = lap.filter(|lap| lap.name == declared.name).unwrap_or_else(|| Lap {
+        name: declared.name.clone(),
+        head: from.clone(),
+        round: 1,
+        visits: BTreeMap::from([(from.clone(), 1)]),
+        seen: BTreeMap::new(),
+    });
+    let rounds = |party: &Party| lap.visits.get(party).copied().unwrap_or(0);
+    // The head does not send the work off for a round that it may not see the end of.
+    let last = (*from == lap.head && lap.round >= declared.max_rounds)
+        || rounds(to) >= declared.max_rounds;
+    if last {
+        return Err(Refusal::LoopExhausted { name: lap.name, rounds: declared.max_rounds });
+    }
+    if let Some(look) = &proposal.fingerprint
+        && lap.seen.insert(from.clone(), look.clone()).as_ref() == Some(look)
+    {
+        return Err(Refusal::NoProgress { name: lap.name, round: lap.round });
+    }
+    lap.visit(to);
+    Ok(lap)
+}
+
+fn shared_loop<'a>(run: &'a Run, from: &Party, to: &Party) -> Option<&'a Loop> {
+    run.workflow.loops.iter().find(|l| is_in(l, from) && is_in(l, to))
+}
+
+fn is_in(declared: &Loop, party: &Party) -> bool {
+    declared.between.iter().any(|name| name.as_str() == party.as_str())
+}

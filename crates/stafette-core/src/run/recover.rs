@@ -1,0 +1,323 @@
+//! A handoff could not be done: one of five ways out, chosen by the workflow.
+
+use serde::{Deserialize, Serialize};
+
+use super::propose::{Proposal, propose};
+use super::{Draft, Run, close, escalate};
+use crate::handoff::{PriorAttempt, Way};
+use crate::workflow::{Strategy, Trouble};
+use crate::{Event, Fields, Handoff, HandoffId, Kind, Offer, Outcome, Party, Response};
+
+/// A way out was chosen.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RecoveryChosen {
+    /// For which handoff.
+    pub handoff: HandoffId,
+    /// Which way.
+    pub action: Strategy,
+    /// Why that one.
+    pub reason: String,
+    /// Whom to try instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Party>,
+}
+
+struct Choice {
+    action: Strategy,
+    reason: String,
+    target: Option<Party>,
+    default: Fields,
+}
+
+pub(super) fn decide(draft: &mut Draft, id: HandoffId, response: Response, trouble: Trouble) {
+    let Some(handoff) = draft.run.handoff(id) else {
+        return;
+    };
+    let choice = choose(&draft.run, handoff, &response, trouble);
+    draft.record(Event::RecoveryChosen(RecoveryChosen {
+        handoff: id,
+        action: choice.action,
+        reason: choice.reason.clone(),
+        target: choice.target.clone(),
+    }));
+    let failure = response.failure.clone().unwrap_or_else(|| choice.reason.clone());
+    match choice.action {
+        Strategy::RetryDifferentTarget => match choice.target {
+            // To try a person is to ask one.
+            Some(Party::Human) => escalate::about_failure(draft, id, &failure),
+            target => {
+                let target = target.unwrap_or(Party::Orchestrator);
+                try_other(draft, id, response, target, &failure);
+            }
+        },
+        Strategy::ProceedPartial => {
+            close::answered(draft, id, Response { outcome: Outcome::Partial, ..response });
+        }
+        Strategy::SkipAndContinue => {
+            let skipped =
+                Response { outcome: Outcome::Partial, outputs: Fields::new(), ..response };
+            close::answered(draft, id, skipped);
+        }
+        Strategy::FallbackDefault => {
+            let mut outputs = response.outputs.clone();
+            outputs.extend(choice.default);
+            close::answered(
+                draft,
+                id,
+                Response { outcome: Outcome::Resolved, outputs, ..response },
+            );
+        }
+        Strategy::Escalate => escalate::about_failure(draft, id, &failure),
+    }
+}
+
+/// The first rule of the workflow that fits, or the contract's ladder: another target, then what
+/// there is, then a person. What lacks a critical input never goes on by itself.
+fn choose(run: &Run, handoff: &Handoff, response: &Response, trouble: Trouble) -> Choice {
+    let recovery = &run.workflow.recovery;
+    let rule = recovery.rules.iter().find(|rule| {
+        rule.to.as_ref().is_none_or(|to| *to == handoff.offer.to)
+            && rule.on.is_none_or(|on| on == trouble)
+    });
+    let default = rule.map(|rule| rule.default.clone()).unwrap_or_default();
+    let lacking = critical_lacking(run, handoff, response, &default);
+    let choice = |action, reason: &str, target| Choice {
+        action,
+        reason: reason.to_owned(),
+        target,
+        default: default.clone(),
+    };
+    let action = rule.map(|rule| rule.action);
+    if !lacking.is_empty() && action != Some(Strategy::RetryDifferentTarget) {
+        let reason = format!("critical input missing: {}", lacking.join(", "));
+        return choice(Strategy::Escalate, &reason, None);
+    }
+    if let Some(rule) = rule {
+        let target = (rule.action == Strategy::RetryDifferentTarget)
+            .then(|| rule.target.clone().or_else(|| alternative(run, handoff)))
+            .flatten();
+        let tried = |party: &Party| *party == handoff.offer.to || was_tried(handoff, party);
+        if rule.action != Strategy::RetryDifferentTarget
+            || target.as_ref().is_some_and(|t| !tried(t))
+        {
+            return choice(rule.action, "the workflow's rule", target);
+        }
+    }
+    if trouble == Trouble::Partial {
+        return choice(
+            Strategy::ProceedPartial,
+            "only inputs that are not critical are missing",
+            None,
+        );
+    }
+    if let Some(target) = alternative(run, handoff) {
+        return choice(Strategy::RetryDifferentTarget, "the target could not do it", Some(target));
+    }
+    choice(Strategy::Escalate, "cannot recover from the failure", None)
+}
+
+/// The next of the route's alternatives that was not tried. For inputs that somebody waits for, the
+/// orchestrator is always one more: it asks a person for them.
+fn alternative(run: &Run, handoff: &Handoff) -> Option<Party> {
+    let offer = &handoff.offer;
+    let route = run.workflow.route(&offer.from, &offer.to);
+    let listed = route.map(|route| route.alternatives.as_slice()).unwrap_or_default();
+    let for_inputs = offer.kind == Kind::Delegate && !offer.missing.is_empty();
+    listed
+        .iter()
+        .cloned()
+        .chain(for_inputs.then_some(Party::Orchestrator))
+        .find(|party| *party != offer.to && !was_tried(handoff, party))
+}
+
+fn was_tried(handoff: &Handoff, party: &Party) -> bool {
+    handoff.offer.prior_attempts.iter().any(|prior| prior.action == tried(party))
+}
+
+fn tried(party: &Party) -> String {
+    format!("handed to {party}")
+}
+
+fn critical_lacking<'a>(
+    run: &Run,
+    handoff: &'a Handoff,
+    response: &'a Response,
+    default: &Fields,
+) -> Vec<&'a str> {
+    let asked = handoff.offer.missing.iter().map(|input| input.key.as_str());
+    let mut lacking: Vec<&str> = asked
+        .chain(response.unresolved.iter().map(String::as_str))
+        .filter(|key| run.workflow.recovery.critical.iter().any(|critical| critical == key))
+        .filter(|key| !response.outputs.contains_key(*key) && !default.contains_key(*key))
+        .collect();
+    lacking.dedup();
+    lacking
+}
+
+fn try_other(draft: &mut Draft, id: HandoffId, response: Response, target: Party, failure: &str) {
+    let Some(handoff) = draft.run.handoff(id) else {
+        return;
+    };
+    let mut offer = Offer { to: target, ..handoff.offer.clone() };
+    offer.prior_attempts.push(PriorAttempt {
+        attempt: u32::try_from(offer.prior_attempts.len()).unwrap_or(u32::MAX).saturating_add(1),
+        action: tried(&handoff.offer.to),
+        result: failure.to_owned(),
+    });
+    let proposal = Proposal {
+        cause: handoff.cause,
+        returns_to: handoff.returns_to,
+        declared: true,
+        ..Proposal::of(offer)
+    };
+    match propose(draft, proposal) {
+        Ok(successor) => {
+            let response = Response { outcome: Outcome::Failed, ..response };
+            close::succeeded_by(draft, id, response, Way::Answered, vec![successor]);
+        }
+        Err(refusal) => escalate::about_failure(draft, id, &format!("{failure}; {refusal}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::run::story::{Story, ask, fields, h};
+    use crate::{FailureKind, MissingInput, Offer, Outcome, Status};
+    use serde_json::json;
+
+    const TRIO: &str = r#"
+        workflow = { name = "trio", entry = "writer" }
+        agents = { writer.runner = "scripted", research.runner = "scripted", library.runner = "scripted" }
+        routes = [{ from = "writer", to = "research" }]
+        limits = { cooldown = 0 }
+        retries = { max = 1 }
+    "#;
+
+    fn wants(keys: &[&str]) -> Offer {
+        let missing = keys
+            .iter()
+            .map(|key| MissingInput {
+                key: (*key).to_owned(),
+                expected_type: "string".into(),
+                description: String::new(),
+                source: None,
+            })
+            .collect();
+        Offer { missing, ..ask("research") }
+    }
+
+    fn with_rule(rule: &str) -> Story {
+        Story::new(&format!("{TRIO}\nrecovery = {{ critical = [\"size\"], rules = [{rule}] }}"))
+    }
+
+    #[test]
+    fn s2_08_a_resolved_answer_is_merged_and_the_source_resumes() {
+        let mut story = Story::new(TRIO);
+        story.hands(h(1), vec![wants(&["size"])]);
+        assert_eq!(story.state(h(1)), "blocked");
+        story.answers(h(2), Outcome::Resolved, json!({"size": "9 bn"}));
+        let order = story.run.outbox().next().expect("the writer goes on");
+        assert_eq!(order.agent.as_str(), "writer");
+        assert_eq!(order.inputs["size"], "9 bn");
+        assert_eq!(order.answers[0].outcome, Outcome::Resolved);
+    }
+
+    #[test]
+    fn s2_09_by_default_a_failed_source_of_inputs_is_replaced_by_the_orchestrator() {
+        let mut story = Story::new(TRIO);
+        story.hands(h(1), vec![wants(&["size"])]).answers(h(2), Outcome::Failed, json!({}));
+        insta::assert_snapshot!(story.transcript(), @r"
+        run created: Add user auth
+        h1 human → writer (task_handoff)
+        h1 turn 1.1 ordered
+        h1 accepted
+        h1 turn ended
+        h2 writer → research (missing_required_input)
+        h1 waits for [h2]
+        h2 turn 1.1 ordered
+        h2 accepted
+        h2 turn ended
+        h2 recovery: RetryDifferentTarget
+        h3 writer → orchestrator (missing_required_input)
+        h2 Failed, [h3] instead
+        h4 orchestrator → human (missing_required_input)
+        h3 waits for [h4]
+        ");
+        story.person_says(h(4), "9 bn");
+        assert_eq!(story.run.outbox().next().expect("a turn").inputs["size"], "9 bn");
+    }
+
+    #[test]
+    fn s2_09_another_target_is_tried_first_when_the_workflow_names_one() {
+        let mut story = with_rule(
+            r#"{ to = "research", action = "retry_different_target", target = "library" }"#,
+        );
+        story.hands(h(1), vec![wants(&["size"])]).breaks(h(2), FailureKind::Recoverable);
+        assert_eq!(story.state(h(2)), "failed");
+        story.answers(h(3), Outcome::Resolved, json!({"size": "9 bn"}));
+        let order = story.run.outbox().next().expect("a turn");
+        assert_eq!((order.agent.as_str(), &order.inputs["size"]), ("writer", &json!("9 bn")));
+    }
+
+    #[test]
+    fn s2_09_partial_data_is_enough_when_nothing_critical_is_missing() {
+        let mut story = with_rule("");
+        story.hands(h(1), vec![wants(&["size", "trend"])]);
+        story.answers(h(2), Outcome::Partial, json!({"size": "9 bn"}));
+        assert_eq!(story.closing(h(2)).response.outcome, Outcome::Partial);
+        assert_eq!(story.run.outbox().next().expect("a turn").inputs["size"], "9 bn");
+    }
+
+    #[test]
+    fn s2_09_a_missing_critical_input_always_blocks() {
+        for rule in [
+            "",
+            r#"{ action = "proceed_partial" }"#,
+            r#"{ action = "skip_and_continue" }"#,
+            r#"{ action = "fallback_default", default = { trend = "up" } }"#,
+        ] {
+            let mut story = with_rule(rule);
+            story.hands(h(1), vec![wants(&["size", "trend"])]);
+            story.answers(h(2), Outcome::Partial, json!({"trend": "up"}));
+            assert_eq!(story.status(), Status::WaitingForHuman, "{rule}");
+            // Whoever waits for a result takes the person's.
+            let values = fields(json!({"size": "9 bn"}));
+            let (text, by) = (String::new(), "ada".into());
+            story.input(crate::Input::Answer { handoff: h(3), values, text, by });
+            assert_eq!(story.run.outbox().next().expect("a turn").inputs["size"], "9 bn");
+        }
+    }
+
+    #[test]
+    fn s2_09_skip_goes_on_without_and_fallback_with_the_workflows_value() {
+        let mut story = with_rule(r#"{ action = "skip_and_continue" }"#);
+        story.hands(h(1), vec![wants(&["trend"])]).answers(
+            h(2),
+            Outcome::Failed,
+            json!({"junk": 1}),
+        );
+        let order = story.run.outbox().next().expect("a turn");
+        assert!(!order.inputs.contains_key("trend") && !order.inputs.contains_key("junk"));
+
+        let mut story =
+            with_rule(r#"{ action = "fallback_default", default = { trend = "flat" } }"#);
+        story.hands(h(1), vec![wants(&["trend"])]).answers(h(2), Outcome::Failed, json!({}));
+        assert_eq!(story.run.outbox().next().expect("a turn").inputs["trend"], "flat");
+    }
+
+    #[test]
+    fn s2_09_escalate_asks_a_person_who_may_stop_the_run() {
+        let mut story = with_rule(r#"{ action = "escalate" }"#);
+        story.hands(h(1), vec![wants(&["trend"])]).answers(h(2), Outcome::Failed, json!({}));
+        story.person_says(h(3), "stop");
+        assert_eq!(story.status(), Status::Failed);
+    }
+
+    #[test]
+    fn to_try_a_person_instead_is_to_ask_one() {
+        let mut story = with_rule(r#"{ action = "retry_different_target", target = "human" }"#);
+        story.answers(h(1), Outcome::Failed, json!({}));
+        assert_eq!(story.status(), Status::WaitingForHuman);
+        assert_eq!(story.question(h(2)).options, ["retry", "skip", "stop"]);
+    }
+}

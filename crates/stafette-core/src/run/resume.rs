@@ -1,0 +1,98 @@
+//! A handoff waits for others, and goes on when they are over.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Draft, Run};
+use crate::handoff::State;
+use crate::{Event, Fields, HandoffId, Response, Time};
+
+/// A handoff waits for others.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct HandoffBlocked {
+    /// Which one.
+    pub handoff: HandoffId,
+    /// For which.
+    pub on: Vec<HandoffId>,
+    /// Answers that are there already: refusals of others that were proposed along with them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<Response>,
+}
+
+/// A handoff goes on: its next turn may be given out.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct HandoffResumed {
+    /// Which one.
+    pub handoff: HandoffId,
+    /// What it has learned besides what it waited for.
+    #[serde(default, skip_serializing_if = "Fields::is_empty")]
+    pub inputs: Fields,
+    /// Answers to proposals of its own that were refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<Response>,
+    /// A person lets a loop begin again.
+    #[serde(default)]
+    pub new_lap: bool,
+}
+
+pub(super) fn block(draft: &mut Draft, id: HandoffId, on: Vec<HandoffId>, answers: Vec<Response>) {
+    draft.record(Event::HandoffBlocked(HandoffBlocked { handoff: id, on, answers }));
+}
+
+/// Goes on, with these inputs besides what it has.
+pub(super) fn resume(draft: &mut Draft, id: HandoffId, inputs: Fields) {
+    record(draft, HandoffResumed { handoff: id, inputs, ..HandoffResumed::default() });
+}
+
+/// Gets its own proposals back and may think again.
+pub(super) fn refused(draft: &mut Draft, id: HandoffId, refusals: Vec<Response>) {
+    record(draft, HandoffResumed { handoff: id, refusals, ..HandoffResumed::default() });
+}
+
+/// Goes round once more because a person says so.
+pub(super) fn new_lap(draft: &mut Draft, id: HandoffId, inputs: Fields) {
+    record(
+        draft,
+        HandoffResumed { handoff: id, inputs, new_lap: true, ..HandoffResumed::default() },
+    );
+}
+
+fn record(draft: &mut Draft, event: HandoffResumed) {
+    if !draft.run.handoff(event.handoff).is_some_and(crate::Handoff::is_open) {
+        return;
+    }
+    draft.record(Event::HandoffResumed(Box::new(event)));
+}
+
+/// Called when `id` may have been waiting for what has just closed.
+pub(super) fn resume_if_free(draft: &mut Draft, id: HandoffId) {
+    let free = |h: &crate::Handoff| matches!(&h.state, State::Blocked { on } if on.is_empty());
+    if draft.run.handoff(id).is_some_and(free) {
+        resume(draft, id, Fields::new());
+    }
+}
+
+impl HandoffBlocked {
+    pub(super) fn apply(&self, run: &mut Run) {
+        if let Some(handoff) = run.handoff_mut(self.handoff) {
+            handoff.answers.extend(self.answers.iter().cloned());
+            handoff.state = State::Blocked { on: self.on.clone() };
+        }
+    }
+}
+
+impl HandoffResumed {
+    pub(super) fn apply(&self, run: &mut Run, at: Time) {
+        let Some(handoff) = run.handoff_mut(self.handoff) else {
+            return;
+        };
+        handoff.inputs.extend(self.inputs.clone());
+        if !self.refusals.is_empty() {
+            handoff.refusals += 1;
+            handoff.answers.extend(self.refusals.iter().cloned());
+        }
+        if self.new_lap {
+            handoff.trail.lap = None;
+        }
+        handoff.state = State::Pending { not_before: at };
+    }
+}

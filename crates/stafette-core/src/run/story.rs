@@ -1,0 +1,289 @@
+//! How tests tell what happens to a run: inputs in, a transcript out.
+//!
+//! After every step the harness checks what must always hold: replaying the events gives the state
+//! that lived through them, events survive being stored, and nothing open is without a deadline.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::create::RunCreated;
+use super::{Run, Status};
+use crate::handoff::{Closing, Question, State};
+use crate::{
+    Event, Failure, FailureKind, Fields, HandoffId, Input, Kind, Millis, Offer, Outcome, Party,
+    Reason, Recorded, Response, RunId, Time, TurnKey, TurnResult, Usage, Usd, Workflow,
+};
+
+/// Planner → builder → reviewer ⇄ fixer, with room for two full loops.
+pub(super) const RELAY: &str = r#"
+[workflow]
+name = "relay"
+entry = "planner"
+[agents.planner]
+runner = "scripted"
+[agents.builder]
+runner = "scripted"
+[agents.reviewer]
+runner = "scripted"
+[agents.fixer]
+runner = "scripted"
+[[routes]]
+from = "planner"
+to = "builder"
+[[routes]]
+from = "builder"
+to = "reviewer"
+[[routes]]
+from = "reviewer"
+to = "fixer"
+[[routes]]
+from = "fixer"
+to = "reviewer"
+[[loops]]
+name = "review"
+between = ["reviewer", "fixer"]
+max_rounds = 3
+[[deny]]
+from = "fixer"
+to = "planner"
+why = "a repair never changes the plan"
+[limits]
+handoffs_per_item = 20
+handoffs_per_run = 20
+cooldown = "0s"
+"#;
+
+pub(super) struct Story {
+    pub(super) run: Run,
+    pub(super) now: Time,
+    pub(super) log: Vec<Recorded>,
+}
+
+pub(super) fn h(number: u32) -> HandoffId {
+    HandoffId(number)
+}
+
+pub(super) fn fields(value: Value) -> Fields {
+    match value {
+        Value::Object(fields) => fields,
+        other => panic!("not an object: {other}"),
+    }
+}
+
+pub(super) fn pass(to: &str) -> Offer {
+    Offer::new(Party::from("?"), to.into(), Kind::Transfer, Reason::TaskHandoff)
+}
+
+pub(super) fn ask(to: &str) -> Offer {
+    Offer::new(Party::from("?"), to.into(), Kind::Delegate, Reason::MissingRequiredInput)
+}
+
+impl Story {
+    pub(super) fn new(workflow: &str) -> Self {
+        let workflow: Workflow = toml::from_str(workflow).expect("a workflow");
+        let created = RunCreated {
+            run: RunId(Uuid::nil()),
+            budget: workflow.budget.clone(),
+            workflow: Arc::new(workflow),
+            request: "Add user auth".into(),
+            inputs: Fields::new(),
+            by: "test".into(),
+        };
+        let now = Time(0);
+        let events = Run::begin(now, created);
+        let mut story = Story {
+            run: Run::replay(&number(0, now, events.clone())).expect("a run"),
+            now,
+            log: number(0, now, events),
+        };
+        story.check();
+        story
+    }
+
+    /// RELAY with some settings of its own behind it.
+    pub(super) fn relay_with(more: &str) -> Self {
+        Self::new(&format!("{RELAY}{more}"))
+    }
+
+    pub(super) fn input(&mut self, input: Input) -> &mut Self {
+        let events = self.run.decide(self.now, input);
+        for event in &events {
+            self.run.apply(self.now, event);
+        }
+        let from = self.log.len() as u64;
+        self.log.extend(number(from, self.now, events));
+        self.check();
+        self
+    }
+
+    fn check(&mut self) {
+        let stored = serde_json::to_string(&self.log).expect("events are JSON");
+        let read: Vec<Recorded> = serde_json::from_str(&stored).expect("JSON is events");
+        let replayed = Run::replay(&read).expect("a run");
+        assert_eq!(replayed, self.run, "the replayed run is the one that lived");
+        assert_eq!(self.run.seq, self.log.len() as u64);
+        let snapshot = serde_json::to_string(&self.run).expect("a run is JSON");
+        assert_eq!(serde_json::from_str::<Run>(&snapshot).expect("JSON is a run"), self.run);
+        if !self.run.status().is_final() {
+            assert!(self.run.deadline().is_some(), "everything that waits has a deadline");
+        }
+        let out: Usage = self
+            .run
+            .open()
+            .filter_map(|h| h.state.turn())
+            .fold(Usage::default(), |sum, turn| sum + turn.reserved);
+        assert_eq!(self.run.purse.reserved, out, "only what is out is set aside");
+    }
+
+    pub(super) fn key(&self, id: HandoffId) -> TurnKey {
+        self.run.handoff(id).expect("a handoff").key(self.run.id)
+    }
+
+    pub(super) fn accept(&mut self, id: HandoffId) -> &mut Self {
+        let turn = self.key(id);
+        self.input(Input::Accept { turn })
+    }
+
+    pub(super) fn heartbeat(&mut self, id: HandoffId) -> &mut Self {
+        let turn = self.key(id);
+        self.input(Input::Heartbeat { turn, note: None })
+    }
+
+    /// The agent accepts, works and hands on.
+    pub(super) fn hands(&mut self, id: HandoffId, offers: Vec<Offer>) -> &mut Self {
+        self.ends(id, TurnResult { offers, ..done() })
+    }
+
+    /// The agent accepts, works and is done.
+    pub(super) fn done(&mut self, id: HandoffId) -> &mut Self {
+        self.ends(id, done())
+    }
+
+    /// The agent answers with this.
+    pub(super) fn answers(&mut self, id: HandoffId, outcome: Outcome, outputs: Value) -> &mut Self {
+        let response =
+            Response { outputs: fields(outputs), ..Response::new(Party::Orchestrator, outcome) };
+        self.ends(id, TurnResult { response, ..done() })
+    }
+
+    pub(super) fn ends(&mut self, id: HandoffId, result: TurnResult) -> &mut Self {
+        self.accept(id);
+        let turn = self.key(id);
+        self.input(Input::Finish { turn, result: Box::new(result) })
+    }
+
+    pub(super) fn breaks(&mut self, id: HandoffId, kind: FailureKind) -> &mut Self {
+        let turn = self.key(id);
+        let failure = Failure { kind, message: "it broke".into() };
+        self.input(Input::Fail { turn, failure, usage: Usage::default() })
+    }
+
+    pub(super) fn person_says(&mut self, id: HandoffId, text: &str) -> &mut Self {
+        let (values, by) = (Fields::new(), "ada".into());
+        self.input(Input::Answer { handoff: id, values, text: text.into(), by })
+    }
+
+    /// Time passes, and the timer fires.
+    pub(super) fn later(&mut self, span: Millis) -> &mut Self {
+        self.now = self.now + span;
+        self.input(Input::Tick)
+    }
+
+    /// Time passes until the next deadline.
+    pub(super) fn until_due(&mut self) -> &mut Self {
+        self.now = self.run.deadline().expect("a deadline").max(self.now);
+        self.input(Input::Tick)
+    }
+
+    pub(super) fn state(&self, id: HandoffId) -> &'static str {
+        self.run.handoff(id).expect("a handoff").state.word()
+    }
+
+    pub(super) fn status(&self) -> Status {
+        self.run.status()
+    }
+
+    pub(super) fn question(&self, id: HandoffId) -> Question {
+        self.run.handoff(id).and_then(|h| h.offer.question.clone()).expect("a question")
+    }
+
+    pub(super) fn closing(&self, id: HandoffId) -> Closing {
+        match &self.run.handoff(id).expect("a handoff").state {
+            State::Closed(closing) => (**closing).clone(),
+            other => panic!("{id} is open: {other:?}"),
+        }
+    }
+
+    /// What happened, a line each.
+    pub(super) fn transcript(&self) -> String {
+        self.log.iter().map(|recorded| line(&recorded.event) + "\n").collect()
+    }
+}
+
+pub(super) fn done() -> TurnResult {
+    TurnResult {
+        response: Response::new(Party::Orchestrator, Outcome::Resolved),
+        offers: Vec::new(),
+        usage: Usage::default(),
+        fingerprint: None,
+        bare: false,
+    }
+}
+
+pub(super) fn costing(dollars: f64) -> Usage {
+    Usage { tokens: 0, money: Usd::from_dollars(dollars).expect("an amount") }
+}
+
+fn number(from: u64, at: Time, events: Vec<Event>) -> Vec<Recorded> {
+    (from + 1..).zip(events).map(|(seq, event)| Recorded { seq, at, event }).collect()
+}
+
+fn line(event: &Event) -> String {
+    match event {
+        Event::RunCreated(e) => format!("run created: {}", e.request),
+        Event::RunAdopted(e) => format!("run adopted, redelivered {:?}", e.redelivered),
+        Event::RunPaused(_) => "run paused".into(),
+        Event::RunUnpaused(_) => "run unpaused".into(),
+        Event::RunFinished(e) => format!("run {}: {}", e.ending.status, e.ending.why),
+        Event::HandoffAdmitted(e) => format!(
+            "{} {} → {} ({})",
+            e.id,
+            e.offer.from,
+            e.offer.to,
+            e.offer.question.as_ref().map_or(e.offer.reason.as_str(), |q| q.reason.as_str())
+        ),
+        Event::HandoffRefused(e) => {
+            format!("{} {} → {} refused: {}", e.id, e.offer.from, e.offer.to, e.refusal)
+        }
+        Event::HandoffBlocked(e) => format!("{} waits for {:?}", e.handoff, e.on),
+        Event::HandoffResumed(e) => format!("{} goes on", e.handoff),
+        Event::HandoffClosed(e) => match e.succeeded_by.as_slice() {
+            [_, ..] if e.response.outcome == Outcome::Failed => {
+                format!("{} {:?}, {:?} instead", e.handoff, e.response.outcome, e.succeeded_by)
+            }
+            _ => format!("{} {:?} by {}", e.handoff, e.response.outcome, e.response.by),
+        },
+        Event::InputsAssessed(e) => format!(
+            "{} can start: {} ({}), missing {:?}",
+            e.handoff, e.can_handle, e.confidence, e.missing
+        ),
+        Event::TurnOrdered(e) => {
+            format!("{} turn {}.{} ordered", e.turn.handoff, e.turn.attempt, e.turn.turn)
+        }
+        Event::TurnAccepted(e) => format!("{} accepted", e.turn.handoff),
+        Event::LeaseRenewed(e) => format!("{} lives", e.turn.handoff),
+        Event::TurnFinished(e) => format!("{} turn ended", e.turn.handoff),
+        Event::TurnFailed(e) => format!("{} turn failed: {}", e.turn.handoff, e.failure.message),
+        Event::RetryScheduled(e) => format!("{} attempt {} later", e.handoff, e.attempt),
+        Event::LateResultKept(e) => {
+            format!("{} late result of {}.{} kept", e.turn.handoff, e.turn.attempt, e.turn.turn)
+        }
+        Event::RecoveryChosen(e) => format!("{} recovery: {:?}", e.handoff, e.action),
+        Event::QuestionAnswered(e) => format!("{} answered: {}", e.handoff, e.answer.text),
+        Event::BudgetReached(e) => format!("budget reached: {}", e.why),
+        Event::BudgetRaised(e) => format!("budget raised to {}", e.limit.money),
+        Event::AlertRaised(e) => format!("alert {}: {}", e.code, e.message),
+    }
+}

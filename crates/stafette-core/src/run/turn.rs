@@ -1,0 +1,84 @@
+//! The next turn of a handoff is given out, once nothing holds it back.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Draft, Run, arbitrate, assess, budget};
+use crate::handoff::{State, Turn};
+use crate::{Event, Handoff, HandoffId, Party, Time, TurnKey, TurnOrder, Usage};
+
+/// A turn was given out, and its cost set aside. From here on it is in the outbox.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct TurnOrdered {
+    /// Which turn.
+    pub turn: TurnKey,
+    /// When it must be accepted.
+    pub accept_by: Time,
+    /// When it must have ended.
+    pub finish_by: Time,
+    /// What is set aside for it.
+    pub reserved: Usage,
+}
+
+/// A pending handoff comes up: the orchestrator rules on it, or an agent gets a turn.
+pub(super) fn decide(draft: &mut Draft, id: HandoffId) {
+    let Some(handoff) = draft.run.handoff(id) else {
+        return;
+    };
+    if !matches!(handoff.state, State::Pending { .. }) {
+        return;
+    }
+    if handoff.offer.to == Party::Orchestrator {
+        return arbitrate::decide(draft, id);
+    }
+    if !assess::can_start(draft, id) {
+        return;
+    }
+    let Some(reserved) = budget::reserve(draft, id) else {
+        return;
+    };
+    let run = &draft.run;
+    let Some(handoff) = run.handoff(id) else {
+        return;
+    };
+    let turn = TurnKey { turn: handoff.turn + 1, ..handoff.key(run.id) };
+    let limits = &run.workflow.limits;
+    let accept_by = draft.now + handoff.offer.timeout.unwrap_or(limits.accept_timeout);
+    let finish_by = draft.now + limits.finish_timeout;
+    draft.record(Event::TurnOrdered(TurnOrdered { turn, accept_by, finish_by, reserved }));
+}
+
+impl TurnOrdered {
+    pub(super) fn apply(&self, run: &mut Run, at: Time) {
+        run.purse.reserved += self.reserved;
+        let Some(handoff) = run.handoff_mut(self.turn.handoff) else {
+            return;
+        };
+        handoff.turn = self.turn.turn;
+        handoff.state = State::Ordered(Turn {
+            ordered_at: at,
+            due: self.accept_by,
+            finish_by: self.finish_by,
+            reserved: self.reserved,
+            deliveries: 1,
+        });
+    }
+}
+
+/// The order that stands in the outbox while the turn is out.
+pub(super) fn order(run: &Run, handoff: &Handoff) -> Option<TurnOrder> {
+    let turn = handoff.state.turn()?;
+    let (agent, _) = run.workflow.agent(&handoff.offer.to)?;
+    Some(TurnOrder {
+        key: handoff.key(run.id),
+        agent: agent.clone(),
+        request: run.request.clone(),
+        offer: handoff.offer.clone(),
+        cause: handoff.cause,
+        inputs: handoff.inputs.clone(),
+        answers: handoff.answers.clone(),
+        routes: run.workflow.targets(&handoff.offer.to).iter().map(ToString::to_string).collect(),
+        round: handoff.trail.lap.as_ref().map_or(1, |lap| lap.round),
+        finish_by: turn.finish_by,
+        deliveries: turn.deliveries,
+    })
+}

@@ -1,0 +1,359 @@
+//! The registry of documents: their schemas, and whether a document fits one.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::OnceLock;
+
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{Draft, ValidationError, Validator};
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use super::contract::{HandoffDecision, HandoffRequest, HandoffResponse};
+use super::message::{self, Message};
+use super::phase::{PhaseRequest, PhaseResponse};
+use super::{context, state};
+use crate::{Fields, Workflow};
+
+/// The longest text that is read as a document, in bytes.
+pub const MAX_BYTES: usize = 1024 * 1024;
+/// How deep lists and objects may stand within each other.
+pub const MAX_DEPTH: usize = 64;
+/// The longest message of a violation, in characters: it may quote all of a document.
+const MAX_MESSAGE: usize = 400;
+/// The longest quotation in a message that has more to say.
+const MAX_QUOTE: usize = 80;
+
+/// A document that has a schema.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Name {
+    /// [`HandoffRequest`].
+    HandoffRequest,
+    /// [`HandoffResponse`].
+    HandoffResponse,
+    /// [`HandoffDecision`].
+    HandoffDecision,
+    /// [`PhaseRequest`].
+    PhaseRequest,
+    /// [`PhaseResponse`].
+    PhaseResponse,
+    /// [`OrchestratorContext`](context::OrchestratorContext).
+    Context,
+    /// [`Message`].
+    Message,
+    /// [`SharedState`](state::SharedState).
+    State,
+    /// [`Workflow`].
+    Workflow,
+}
+
+const NAMES: [Name; 9] = [
+    Name::HandoffRequest,
+    Name::HandoffResponse,
+    Name::HandoffDecision,
+    Name::PhaseRequest,
+    Name::PhaseResponse,
+    Name::Context,
+    Name::Message,
+    Name::State,
+    Name::Workflow,
+];
+
+impl Name {
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Name::HandoffRequest => "handoff-request",
+            Name::HandoffResponse => "handoff-response",
+            Name::HandoffDecision => "handoff-decision",
+            Name::PhaseRequest => "phase-request",
+            Name::PhaseResponse => "phase-response",
+            Name::Context => "context",
+            Name::Message => "message",
+            Name::State => "state",
+            Name::Workflow => "workflow",
+        }
+    }
+
+    /// Fields at the top by which the document is known.
+    fn marks(self) -> &'static [&'static str] {
+        match self {
+            Name::HandoffRequest => &[
+                "sourceAgent",
+                "sourceContext",
+                "canHandle",
+                "handoffTo",
+                "reason",
+                "reasonDetail",
+                "missingInputs",
+                "contextForTarget",
+                "timeoutMs",
+            ],
+            Name::HandoffResponse => &[
+                "traceId",
+                "respondingAgent",
+                "status",
+                "providedInputs",
+                "unresolved",
+                "failureReason",
+                "executionTimeMs",
+                "tokensUsed",
+            ],
+            Name::HandoffDecision => {
+                &["canHandle", "confidence", "handoffTo", "reason", "missingInputs"]
+            }
+            Name::PhaseRequest => {
+                &["task_id", "phase", "context", "instructions", "expected_output"]
+            }
+            Name::PhaseResponse => {
+                &["task_id", "phase", "status", "decision", "findings", "context_summary", "issues"]
+            }
+            Name::Context => &[
+                "runNumber",
+                "currentPhase",
+                "discussionSummary",
+                "codeChanges",
+                "agentStates",
+                "nextAction",
+                "totalCost",
+                "humanNotes",
+            ],
+            Name::Message => &["message_id", "from", "to", "type", "payload"],
+            Name::State => {
+                &["current_workflow", "current_agent", "last_handoff", "locks", "agents"]
+            }
+            Name::Workflow => &["workflow", "agents", "routes", "deny", "loops", "limits"],
+        }
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// No document has this name.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("there is no schema `{text}`: there are {}", NAMES.map(Name::as_str).join(", "))]
+pub struct UnknownName {
+    /// What was given instead.
+    pub text: String,
+}
+
+impl FromStr for Name {
+    type Err = UnknownName;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = NAMES.into_iter().find(|name| name.as_str() == text);
+        found.ok_or_else(|| UnknownName { text: text.to_owned() })
+    }
+}
+
+/// Something that is wrong with a document.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Violation {
+    /// Where: a JSON pointer, empty for the document as a whole.
+    pub path: String,
+    /// What.
+    pub message: String,
+}
+
+impl Violation {
+    pub(super) fn at_root(message: impl Into<String>) -> Self {
+        Violation { path: String::new(), message: message.into() }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = if self.path.is_empty() { "document" } else { &self.path };
+        write!(f, "{path}: {}", self.message)
+    }
+}
+
+/// All documents that have a schema.
+#[must_use]
+pub fn list() -> &'static [Name] {
+    &NAMES
+}
+
+/// The JSON Schema (2020-12) of a document.
+#[must_use]
+pub fn schema(name: Name) -> Value {
+    let mut schema = match name {
+        Name::HandoffRequest => generate::<HandoffRequest>(),
+        Name::HandoffResponse => generate::<HandoffResponse>(),
+        Name::HandoffDecision => generate::<HandoffDecision>(),
+        Name::PhaseRequest => generate::<PhaseRequest>(),
+        Name::PhaseResponse => generate::<PhaseResponse>(),
+        Name::Context => generate::<context::OrchestratorContext>(),
+        Name::Message => generate::<Message>(),
+        Name::State => generate::<state::SharedState>(),
+        Name::Workflow => generate::<Workflow>(),
+    };
+    let id = format!("urn:stafette:schema:{name}:1.0.0");
+    let mut sorted = Fields::from_iter([("$id".to_owned(), id.into())]);
+    // What the document is comes first, for people who open the file.
+    for key in ["$schema", "title", "description"] {
+        sorted.extend(schema.remove(key).map(|value| (key.to_owned(), value)));
+    }
+    sorted.append(schema.ensure_object());
+    Value::Object(sorted)
+}
+
+fn generate<T: JsonSchema>() -> Schema {
+    let plain = RecursiveTransform(plain_choices);
+    let settings = SchemaSettings::draft2020_12().with_transform(plain);
+    settings.into_generator().into_root_schema_for::<T>()
+}
+
+/// Says in another way what makes for poor errors: a choice between words becomes a list of them,
+/// and a choice between something and null becomes a condition.
+fn plain_choices(schema: &mut Schema) {
+    if let Some(Value::Array(choices)) = schema.get("oneOf") {
+        let words: Option<Vec<Value>> =
+            choices.iter().map(|choice| choice.get("const").cloned()).collect();
+        if let Some(words) = words.filter(|words| words.iter().all(Value::is_string)) {
+            schema.remove("oneOf");
+            schema.insert("type".into(), "string".into());
+            match <[Value; 1]>::try_from(words) {
+                Ok([word]) => schema.insert("const".into(), word),
+                Err(words) => schema.insert("enum".into(), words.into()),
+            };
+        }
+    }
+    if let Some(Value::Array(choices)) = schema.get("anyOf")
+        && let [something, null] = choices.as_slice()
+        && *null == json!({ "type": "null" })
+    {
+        let something = something.clone();
+        schema.remove("anyOf");
+        schema.insert("if".into(), json!({ "not": { "type": "null" } }));
+        schema.insert("then".into(), something);
+    }
+}
+
+/// Everything that is wrong with a document, in the order of its places; nothing when it is valid.
+/// For messages this includes who may write to whom.
+#[must_use]
+pub fn validate(name: Name, value: &Value) -> Vec<Violation> {
+    let errors = validator(name).iter_errors(value).map(|error| Violation {
+        path: error.instance_path().to_string(),
+        message: shortened(in_words(&error), MAX_MESSAGE),
+    });
+    let mut violations: Vec<Violation> = errors.collect();
+    if name == Name::Message {
+        violations.extend(message::misdirected(value));
+    }
+    violations.sort();
+    violations.dedup();
+    violations
+}
+
+/// The validator of a schema, made when it is first needed.
+fn validator(name: Name) -> &'static Validator {
+    static MADE: [OnceLock<Validator>; NAMES.len()] = [const { OnceLock::new() }; NAMES.len()];
+    MADE[name as usize].get_or_init(|| {
+        jsonschema::options()
+            .with_draft(Draft::Draft202012)
+            .should_validate_formats(true)
+            .build(&schema(name))
+            .expect("the schemas are our own, and each is built in a test")
+    })
+}
+
+/// What is wrong, with all that would be right: whoever has to mend it cannot see the schema.
+fn in_words(error: &ValidationError<'_>) -> String {
+    let ValidationErrorKind::Enum { options } = error.kind() else {
+        return error.to_string();
+    };
+    let options = options.as_array().into_iter().flatten().map(Value::to_string);
+    let options: Vec<String> = options.collect();
+    let found = shortened(error.instance().to_string(), MAX_QUOTE);
+    format!("{found} is not one of {}", options.join(", "))
+}
+
+fn shortened(text: String, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// Which document a value is meant to be, by the fields at its top: valid or not, so that what is
+/// wrong with it can be said. Nothing when fewer than two fields fit, or several documents fit
+/// equally well.
+#[must_use]
+pub fn recognise(value: &Value) -> Option<Name> {
+    let fields = value.as_object()?;
+    let fit = |name: Name| name.marks().iter().filter(|mark| fields.contains_key(**mark)).count();
+    let best = NAMES.into_iter().map(fit).max().filter(|best| *best >= 2)?;
+    let mut found = NAMES.into_iter().filter(|name| fit(*name) == best);
+    found.next().filter(|_| found.next().is_none())
+}
+
+/// Why a text is not read as a document.
+#[derive(Debug, Error)]
+pub enum ReadError {
+    /// It is too long.
+    #[error("the document has {bytes} bytes, and at most {MAX_BYTES} are read")]
+    TooLong {
+        /// How long it is.
+        bytes: usize,
+    },
+    /// It is nested too deeply.
+    #[error("line {line}: lists and objects are nested more than {MAX_DEPTH} deep")]
+    TooDeep {
+        /// Where the limit is passed.
+        line: usize,
+    },
+    /// It is not JSON.
+    #[error("not JSON: {source}")]
+    Syntax {
+        /// What is wrong, and where.
+        #[from]
+        source: serde_json::Error,
+    },
+}
+
+/// Reads a text as JSON, within limits.
+///
+/// # Errors
+/// When it is longer than [`MAX_BYTES`], deeper than [`MAX_DEPTH`] or not JSON.
+pub fn read(text: impl AsRef<[u8]>) -> Result<Value, ReadError> {
+    let text = text.as_ref();
+    if text.len() > MAX_BYTES {
+        return Err(ReadError::TooLong { bytes: text.len() });
+    }
+    // Some editors put a byte order mark in front, which is no JSON.
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    check_depth(text)?;
+    Ok(serde_json::from_slice(text)?)
+}
+
+/// Counts brackets before anything is built from them.
+fn check_depth(text: &[u8]) -> Result<(), ReadError> {
+    let (mut depth, mut line) = (0_usize, 1_usize);
+    let (mut in_string, mut escaped) = (false, false);
+    for byte in text {
+        match byte {
+            b'\n' => line += 1,
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => depth += 1,
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            return Err(ReadError::TooDeep { line });
+        }
+    }
+    Ok(())
+}

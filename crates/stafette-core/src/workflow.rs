@@ -1,0 +1,397 @@
+//! A workflow: who is there, who may hand to whom, and within which limits.
+
+pub mod check;
+pub mod file;
+pub mod gate;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{AgentName, Fields, Millis, Party, Usage, Usd};
+
+/// Everything that `stafette.toml` says.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Workflow {
+    /// The workflow itself.
+    pub workflow: Header,
+    /// The agents by name.
+    pub agents: BTreeMap<AgentName, Agent>,
+    /// Who may hand to whom. `human` and `orchestrator` are always allowed.
+    #[serde(default)]
+    pub routes: Vec<Route>,
+    /// Who must not, and why: said instead of a plain refusal.
+    #[serde(default)]
+    pub deny: Vec<Denied>,
+    /// Cycles that are meant.
+    #[serde(default)]
+    pub loops: Vec<Loop>,
+    /// Counts and clocks.
+    #[serde(default)]
+    pub limits: Limits,
+    /// What happens when a turn breaks.
+    #[serde(default)]
+    pub retries: Retries,
+    /// What a run may spend.
+    #[serde(default)]
+    pub budget: Budget,
+    /// Who provides the inputs of a source; `external` and `market` go to the agent `research`
+    /// when there is one, everything else to the orchestrator.
+    #[serde(default)]
+    pub sources: BTreeMap<String, Party>,
+    /// What happens when a handoff cannot be done.
+    #[serde(default)]
+    pub recovery: Recovery,
+}
+
+/// The workflow itself.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// Its name.
+    pub name: String,
+    /// Who gets the user's request.
+    pub entry: AgentName,
+    /// The version of the handoff schema that it speaks.
+    #[serde(default = "schema_version")]
+    pub schema_version: String,
+    /// The word in control frames.
+    #[serde(default = "frame_word")]
+    pub frame_word: String,
+    /// Whether a bare frame in an agent's output may move work by itself.
+    #[serde(default)]
+    pub trust_bare_frames: bool,
+}
+
+fn schema_version() -> String {
+    "1.0.0".into()
+}
+
+fn frame_word() -> String {
+    "ODEI".into()
+}
+
+/// A role and what runs it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Agent {
+    /// What it is for, in a sentence.
+    #[serde(default)]
+    pub role: String,
+    /// What it is told at the start of every turn.
+    #[serde(default)]
+    pub prompt: String,
+    /// What carries out its turns.
+    pub runner: Runner,
+    /// The program and its arguments, for `exec`.
+    #[serde(default)]
+    pub command: Vec<String>,
+    /// The script, for `scripted`, relative to the workflow's file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
+    /// How the prompt reaches the command.
+    #[serde(default)]
+    pub prompt_via: PromptVia,
+    /// How the result is read.
+    #[serde(default)]
+    pub result: ResultFormat,
+    /// The environment variables that it may see, besides the harmless ones.
+    #[serde(default)]
+    pub env: Vec<String>,
+    /// The inputs that it cannot do without.
+    #[serde(default)]
+    pub needs: Vec<Need>,
+    /// What a turn is expected to use, until its own history tells.
+    #[serde(default)]
+    pub estimate: Usage,
+}
+
+/// A way to carry out a turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Runner {
+    /// A command for each turn.
+    Exec,
+    /// A small script, for tests and demonstrations.
+    Scripted,
+}
+
+/// How a command gets its prompt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptVia {
+    /// On standard input.
+    #[default]
+    Stdin,
+    /// As the last argument, or in place of `{prompt}`.
+    Argument,
+}
+
+/// How a command's result is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ResultFormat {
+    /// Control frames anywhere in its output.
+    #[default]
+    Frames,
+    /// One JSON document of any dialect on standard output.
+    Json,
+}
+
+/// An input that an agent declares.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Need {
+    /// Its name.
+    pub key: String,
+    /// Where it comes from: `external`, `market`, `user`, `decision`, or a word of `[sources]`.
+    pub source: String,
+    /// What it should look like.
+    #[serde(default = "string_type", rename = "type")]
+    pub expected_type: String,
+    /// What it is.
+    #[serde(default)]
+    pub description: String,
+}
+
+fn string_type() -> String {
+    "string".into()
+}
+
+/// An allowed path.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Route {
+    /// Who may give.
+    pub from: Party,
+    /// Who may take.
+    pub to: Party,
+    /// The typical reason.
+    #[serde(default)]
+    pub reason: String,
+    /// What must be handed along.
+    #[serde(default)]
+    pub requires: Vec<String>,
+    /// Who else could do it when the taker cannot.
+    #[serde(default)]
+    pub alternatives: Vec<Party>,
+}
+
+/// A forbidden path.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Denied {
+    /// Who must not give.
+    pub from: Party,
+    /// Who must not take.
+    pub to: Party,
+    /// Why.
+    pub why: String,
+}
+
+/// A cycle that is meant.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Loop {
+    /// Its name.
+    pub name: String,
+    /// Who is in it.
+    pub between: Vec<AgentName>,
+    /// How often the first of them may see the work.
+    #[serde(default = "three")]
+    pub max_rounds: u32,
+}
+
+fn three() -> u32 {
+    3
+}
+
+/// Counts and clocks. The defaults are the handoff contract's.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Handoffs for one work item.
+    pub handoffs_per_item: u32,
+    /// Handoffs in one run.
+    pub handoffs_per_run: u32,
+    /// How often an agent may propose what is refused before a person is asked.
+    pub refusals: u32,
+    /// Wait before the same path is used again.
+    pub cooldown: Millis,
+    /// Time to accept a turn.
+    pub accept_timeout: Millis,
+    /// Time between two signs of life.
+    pub lease: Millis,
+    /// Time to finish a turn.
+    pub finish_timeout: Millis,
+    /// Time for a person to answer.
+    pub answer_timeout: Millis,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            handoffs_per_item: 3,
+            handoffs_per_run: 10,
+            refusals: 2,
+            cooldown: Millis::seconds(5),
+            accept_timeout: Millis::seconds(30),
+            lease: Millis::minutes(2),
+            finish_timeout: Millis::hours(2),
+            answer_timeout: Millis::hours(7 * 24),
+        }
+    }
+}
+
+/// What happens when a turn breaks.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Retries {
+    /// Attempts in all.
+    pub max: u32,
+    /// The first wait; each later one is twice as long.
+    pub backoff: Millis,
+    /// The longest wait.
+    pub max_backoff: Millis,
+    /// The part of a wait that varies, from 0 to 1.
+    pub jitter: f64,
+}
+
+impl Default for Retries {
+    fn default() -> Self {
+        Retries {
+            max: 3,
+            backoff: Millis::seconds(1),
+            max_backoff: Millis::minutes(1),
+            jitter: 0.2,
+        }
+    }
+}
+
+/// What a run may spend. Finite by default.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Budget {
+    /// In money.
+    pub money: Usd,
+    /// In tokens.
+    pub tokens: u64,
+    /// In time, waits for people included.
+    pub time: Millis,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget { money: Usd(5_000_000), tokens: 2_000_000, time: Millis::hours(30 * 24) }
+    }
+}
+
+/// What happens when a handoff cannot be done.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Recovery {
+    /// Inputs without which nothing goes on.
+    pub critical: Vec<String>,
+    /// The first rule that fits decides; without one, the contract's ladder.
+    pub rules: Vec<RecoveryRule>,
+}
+
+/// One way out, and when to take it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RecoveryRule {
+    /// For handoffs to this one only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Party>,
+    /// For this outcome only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<Trouble>,
+    /// What to do.
+    pub action: Strategy,
+    /// Whom to try instead, for `retry_different_target`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Party>,
+    /// What to go on with, for `fallback_default`.
+    #[serde(default, skip_serializing_if = "Fields::is_empty")]
+    #[schemars(with = "BTreeMap<String, Value>")]
+    pub default: Fields,
+}
+
+/// What went wrong with a handoff.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Trouble {
+    /// It was not done.
+    Failed,
+    /// It was done in part.
+    Partial,
+    /// It was not done in time.
+    Expired,
+}
+
+/// A recovery strategy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    /// Give it to someone else.
+    RetryDifferentTarget,
+    /// Go on with what there is.
+    ProceedPartial,
+    /// Ask a person.
+    Escalate,
+    /// Go on without it.
+    SkipAndContinue,
+    /// Go on with a value that the workflow gives.
+    FallbackDefault,
+}
+
+impl Workflow {
+    /// The agent of that name.
+    #[must_use]
+    pub fn agent(&self, party: &Party) -> Option<(&AgentName, &Agent)> {
+        match party {
+            Party::Agent(name) => self.agents.get_key_value(&**name),
+            Party::Orchestrator | Party::Human => None,
+        }
+    }
+
+    /// The allowed path between two parties.
+    #[must_use]
+    pub fn route(&self, from: &Party, to: &Party) -> Option<&Route> {
+        self.routes.iter().find(|route| route.from == *from && route.to == *to)
+    }
+
+    /// Everyone that `from` may hand to, the reserved parties last.
+    #[must_use]
+    pub fn targets(&self, from: &Party) -> Vec<Party> {
+        let mut targets: Vec<Party> = Vec::new();
+        for route in self.routes.iter().filter(|route| route.from == *from) {
+            if !targets.contains(&route.to) {
+                targets.push(route.to.clone());
+            }
+        }
+        for reserved in [Party::Orchestrator, Party::Human] {
+            if !targets.contains(&reserved) {
+                targets.push(reserved);
+            }
+        }
+        targets
+    }
+
+    /// Who provides the inputs of `source`.
+    #[must_use]
+    pub fn provider(&self, source: &str) -> Party {
+        if let Some(party) = self.sources.get(source) {
+            return party.clone();
+        }
+        match source {
+            "external" | "market" if self.agents.contains_key("research") => {
+                Party::from("research")
+            }
+            _ => Party::Orchestrator,
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Agents: each can be started, and each gets its inputs from someone.
+
+use super::Report;
+use crate::Party;
+use crate::workflow::Runner;
+use crate::workflow::file::{Diagnostic, child, nearest};
+
+/// The sources that need no entry in `[sources]`.
+const SOURCES: [&str; 4] = ["external", "market", "user", "decision"];
+
+pub(super) fn check(report: &mut Report<'_>) {
+    let workflow = report.workflow;
+    if workflow.agents.is_empty() {
+        report.add(Diagnostic::error("no-agents", "/agents", "the workflow has no agents"));
+    }
+    for (name, agent) in &workflow.agents {
+        let at = child("/agents", name.as_str());
+        let runs = agent.command.first().is_some_and(|program| !program.trim().is_empty());
+        let scripted = agent.script.as_ref().is_some_and(|script| !script.trim().is_empty());
+        match agent.runner {
+            Runner::Exec if !runs => report.add(
+                Diagnostic::error("no-command", &at, format!("`{name}` has no command to run"))
+                    .help("say what runs it: command = [\"claude\", \"-p\"]"),
+            ),
+            Runner::Scripted if !scripted => report.add(
+                Diagnostic::error("no-script", &at, format!("`{name}` has no script to follow"))
+                    .help("say which: script = \"scripts/NAME.toml\""),
+            ),
+            Runner::Exec if scripted => unused(report, &format!("{at}/script"), "scripted"),
+            Runner::Scripted if runs => unused(report, &format!("{at}/command"), "exec"),
+            Runner::Exec | Runner::Scripted => {}
+        }
+        let budget = &workflow.budget;
+        if agent.estimate.tokens > budget.tokens || agent.estimate.money > budget.money {
+            let message = format!(
+                "`{name}` is expected to use {} tokens and {}, but a run has only {} tokens and {}",
+                agent.estimate.tokens, agent.estimate.money, budget.tokens, budget.money
+            );
+            report.add(Diagnostic::error("over-budget", &format!("{at}/estimate"), message));
+        }
+        report.distinct(agent.needs.iter().map(|need| need.key.as_str()), &format!("{at}/needs"));
+        for (index, need) in agent.needs.iter().enumerate() {
+            let at = format!("{at}/needs/{index}/source");
+            let known = || SOURCES.into_iter().chain(workflow.sources.keys().map(String::as_str));
+            if !known().any(|source| source == need.source) {
+                let help = match nearest(&need.source, known()) {
+                    Some(meant) => format!("did you mean `{meant}`?"),
+                    None => "say in `[sources]` who provides it".to_owned(),
+                };
+                let message = format!("nobody provides `{}`, which `{name}` needs", need.source);
+                report.add(Diagnostic::error("unknown-source", &at, message).help(help));
+            } else if workflow.provider(&need.source) == Party::from(name) {
+                let message = format!("`{name}` would have to provide `{}` to itself", need.source);
+                report.add(
+                    Diagnostic::error("own-provider", &at, message)
+                        .help("give the source to someone else in `[sources]`"),
+                );
+            }
+        }
+    }
+    for (source, provider) in &workflow.sources {
+        report.knows(provider.as_str(), &child("/sources", source));
+    }
+}
+
+fn unused(report: &mut Report<'_>, path: &str, runner: &str) {
+    let message = format!("only agents with runner = \"{runner}\" use this");
+    report.add_named(Diagnostic::warning("unused", path, message));
+}

@@ -1,0 +1,300 @@
+//! What is wrong with a file, where, and how it is shown.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use serde::Serialize;
+
+/// How much it matters.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// The workflow cannot be used.
+    Error,
+    /// It can, but probably does not do what was meant.
+    Warning,
+}
+
+/// One thing that is wrong with a file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Diagnostic {
+    /// How much it matters.
+    pub severity: Severity,
+    /// A stable word for the kind of mistake, such as `unknown-agent`.
+    pub code: &'static str,
+    /// The value that it is about, as a JSON pointer: `/routes/2/to`.
+    pub path: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+    /// The bytes of the file that it is about; nothing when the value is a default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub span: Option<Range<usize>>,
+}
+
+impl Diagnostic {
+    /// A mistake that makes the workflow unusable.
+    #[must_use]
+    pub fn error(code: &'static str, path: &str, message: impl Into<String>) -> Self {
+        Diagnostic {
+            severity: Severity::Error,
+            code,
+            path: path.to_owned(),
+            message: message.into(),
+            help: None,
+            span: None,
+        }
+    }
+
+    /// Something that is probably not meant.
+    #[must_use]
+    pub fn warning(code: &'static str, path: &str, message: impl Into<String>) -> Self {
+        Diagnostic { severity: Severity::Warning, ..Self::error(code, path, message) }
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn help(self, help: impl Into<String>) -> Self {
+        Diagnostic { help: Some(help.into()), ..self }
+    }
+
+    /// Adds where it stands.
+    #[must_use]
+    pub fn at(self, span: Option<Range<usize>>) -> Self {
+        Diagnostic { span, ..self }
+    }
+
+    /// Whether it makes the workflow unusable.
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+
+    /// The line and column where it begins.
+    #[must_use]
+    pub fn position(&self, text: &str) -> Option<Position> {
+        self.span.as_ref().map(|span| Position::of(text, span.start))
+    }
+}
+
+/// A place in a text; both count from 1, columns in characters.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+pub struct Position {
+    /// The line.
+    pub line: usize,
+    /// The column.
+    pub column: usize,
+}
+
+impl Position {
+    /// The place of a byte.
+    #[must_use]
+    pub fn of(text: &str, offset: usize) -> Self {
+        let before = &text[..text.floor_char_boundary(offset)];
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Position {
+            line: before.matches('\n').count() + 1,
+            column: before[start..].chars().count() + 1,
+        }
+    }
+}
+
+/// The diagnostic as people read it: what, where, the line with a caret, and what to do.
+///
+/// Without colours. Control characters never get through: the file may come from a stranger.
+#[must_use]
+pub fn render(diagnostic: &Diagnostic, file_name: &str, text: &str) -> String {
+    let severity = match diagnostic.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    };
+    let message = plain(&diagnostic.message);
+    let mut out = format!("{severity}[{}]: {message}\n", diagnostic.code);
+    let gutter = match &diagnostic.span {
+        None => {
+            let _ = writeln!(out, " --> {}", plain(file_name));
+            1
+        }
+        Some(span) => {
+            let place = Position::of(text, span.start);
+            let number = place.line.to_string();
+            let gutter = number.len();
+            let (line, carets) = underlined(text, span);
+            let _ = writeln!(
+                out,
+                "{:gutter$}--> {}:{}:{}",
+                "",
+                plain(file_name),
+                place.line,
+                place.column
+            );
+            let _ = writeln!(out, "{:gutter$} |", "");
+            let _ = writeln!(out, "{}", format!("{number} | {line}").trim_end());
+            let _ = writeln!(out, "{:gutter$} | {carets}", "");
+            gutter
+        }
+    };
+    if let Some(help) = &diagnostic.help {
+        let _ = writeln!(out, "{:gutter$} = help: {}", "", plain(help));
+    }
+    out
+}
+
+/// The line where a span begins, and the carets below the part of it that the span covers.
+fn underlined(text: &str, span: &Range<usize>) -> (String, String) {
+    let start = text.floor_char_boundary(span.start);
+    let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+    let line_end = text[start..].find('\n').map_or(text.len(), |length| start + length);
+    let end = text.floor_char_boundary(span.end).clamp(start, line_end);
+
+    let (mut line, mut carets) = (String::new(), String::new());
+    for (offset, c) in text[line_start..line_end].trim_end_matches('\r').char_indices() {
+        let at = line_start + offset;
+        let shown = if c == '\t' { "    ".to_owned() } else { plain(c.encode_utf8(&mut [0; 4])) };
+        let mark = if at < start {
+            ' '
+        } else if at < end {
+            '^'
+        } else {
+            '\0'
+        };
+        if mark != '\0' {
+            carets.extend(std::iter::repeat_n(mark, shown.chars().map(width).sum()));
+        }
+        line.push_str(&shown);
+    }
+    if !carets.contains('^') {
+        carets.push('^');
+    }
+    (line, carets)
+}
+
+/// The text with everything replaced that could steer a terminal or reorder what is read.
+pub(crate) fn plain(text: &str) -> String {
+    let steers =
+        |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars().map(|c| if steers(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// How many cells a terminal gives to a character: enough of the Unicode tables for a caret to
+/// stand below the word it means.
+fn width(c: char) -> usize {
+    match c {
+        '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200f}' | '\u{fe00}'..='\u{fe0f}' => 0,
+        '\u{1100}'..='\u{115f}'
+        | '\u{2e80}'..='\u{a4cf}'
+        | '\u{ac00}'..='\u{d7a3}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{fe30}'..='\u{fe6f}'
+        | '\u{ff00}'..='\u{ff60}'
+        | '\u{1f300}'..='\u{1faff}'
+        | '\u{20000}'..='\u{3fffd}' => 2,
+        _ => 1,
+    }
+}
+
+/// The word of `known` that was probably meant.
+pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = word.to_lowercase();
+    known
+        .into_iter()
+        .map(|candidate| (distance(&lower, &candidate.to_lowercase()), candidate))
+        .filter(|(distance, _)| *distance <= (word.chars().count() / 3).max(1))
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// How many letters must be added, dropped, changed or swapped to get from one word to another.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut before_last: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let changed = usize::from(a[i - 1] != b[j - 1]);
+            let mut best = (last[j] + 1).min(row[j - 1] + 1).min(last[j - 1] + changed);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(before_last[j - 2] + 1);
+            }
+            row.push(best);
+        }
+        before_last = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pointing_at(text: &str, word: &str) -> String {
+        let start = text.find(word).unwrap();
+        let span = start..start + word.len();
+        render(&Diagnostic::error("test", "", "here").at(Some(span)), "file.toml", text)
+    }
+
+    #[test]
+    fn s2_11_the_caret_stands_below_the_word_whatever_comes_before_it() {
+        insta::assert_snapshot!(pointing_at("a = 1\n\t\tb = \"x\" # tab\n", "\"x\""), @r#"
+        error[test]: here
+         --> file.toml:2:7
+          |
+        2 |         b = "x" # tab
+          |             ^^^
+        "#);
+        insta::assert_snapshot!(pointing_at("ключ = \"日本\", \"e\u{301}\", x\r\n", "x"), @r#"
+        error[test]: here
+         --> file.toml:1:20
+          |
+        1 | ключ = "日本", "é", x
+          |                     ^
+        "#);
+    }
+
+    #[test]
+    fn s2_11_a_span_over_many_lines_is_marked_on_its_first() {
+        let text = "\n\n\n\n\n\n\n\n\nlist = [\n  1,\n]\n";
+        insta::assert_snapshot!(pointing_at(text, "[\n  1,\n]"), @r"
+        error[test]: here
+          --> file.toml:10:8
+           |
+        10 | list = [
+           |        ^
+        ");
+    }
+
+    #[test]
+    fn s2_11_the_end_of_the_file_and_a_missing_place_can_be_shown() {
+        let at_end = Diagnostic::warning("test", "", "ends early").at(Some(99..120));
+        insta::assert_snapshot!(render(&at_end, "file.toml", "a ="), @r"
+        warning[test]: ends early
+         --> file.toml:1:4
+          |
+        1 | a =
+          |    ^
+        ");
+        let nowhere = Diagnostic::error("test", "", "somewhere").help("look");
+        insta::assert_snapshot!(render(&nowhere, "file.toml", ""), @r"
+        error[test]: somewhere
+         --> file.toml
+          = help: look
+        ");
+    }
+
+    #[test]
+    fn s2_11_a_hostile_file_cannot_steer_the_terminal() {
+        let shown = pointing_at("x = \"\u{1b}[2J\u{202e}\"", "\"");
+        assert!(!shown.contains('\u{1b}') && !shown.contains('\u{202e}'));
+    }
+
+    #[test]
+    fn a_slip_of_the_finger_is_understood() {
+        let known = ["builder", "reviewer", "fixer"];
+        assert_eq!(nearest("bulider", known), Some("builder"));
+        assert_eq!(nearest("Fixer", known), Some("fixer"));
+        assert_eq!(nearest("painter", known), None);
+    }
+}
