@@ -1,0 +1,64 @@
+//! Finding a run by the digits that people type.
+
+use stafette_core::RunId;
+
+/// The digits without dashes and in lower case; `None` when they cannot be part of an id.
+pub(crate) fn typed(text: &str) -> Option<String> {
+    let digits = text.trim().replace('-', "").to_ascii_lowercase();
+    let fits = (1..=32).contains(&digits.len());
+    (fits && digits.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(digits)
+}
+
+/// The lowest and the highest id that begins with `digits`, which [`typed`] has let through.
+pub(crate) fn range(digits: &str) -> ([u8; 16], [u8; 16]) {
+    let value = u128::from_str_radix(digits, 16).unwrap_or_default();
+    let rest = 128 - 4 * digits.len();
+    let low = value << rest;
+    (low.to_be_bytes(), (low | ((1 << rest) - 1)).to_be_bytes())
+}
+
+/// The id read from its end, so that an index finds it by its last digits.
+pub(crate) fn reversed(run: RunId) -> [u8; 16] {
+    let mut bytes = *run.0.as_bytes();
+    bytes.reverse();
+    bytes.map(|byte| byte.rotate_left(4))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run() -> RunId {
+        "0198c0de-1234-7abc-8def-0123456789ab".parse().expect("an id")
+    }
+
+    #[test]
+    fn the_last_digits_come_first_when_reversed() {
+        let (low, high) = range(&"6789ab".chars().rev().collect::<String>());
+        assert!((low..=high).contains(&reversed(run())));
+        let (low, high) = range("6789ab");
+        assert!(!(low..=high).contains(&reversed(run())));
+    }
+
+    #[test]
+    fn a_range_holds_exactly_what_begins_so() {
+        let holds = |digits| {
+            let (low, high) = range(digits);
+            (low..=high).contains(run().0.as_bytes())
+        };
+        assert!(holds("0"));
+        assert!(holds("0198c"));
+        assert!(holds("0198c0de12347abc8def0123456789ab"));
+        assert!(!holds("0198d"));
+        assert!(!holds("0198c0de12347abc8def0123456789ac"));
+    }
+
+    #[test]
+    fn only_digits_of_an_id_are_looked_up() {
+        assert_eq!(typed(" 0198C0DE-12 ").as_deref(), Some("0198c0de12"));
+        assert_eq!(typed(""), None);
+        assert_eq!(typed("-"), None);
+        assert_eq!(typed("h7"), None);
+        assert_eq!(typed(&"0".repeat(33)), None);
+    }
+}

@@ -1,0 +1,35 @@
+//! Keeps what became true: events, the rows that are projected from them, and snapshots.
+//!
+//! The store does not know what an event means. It numbers the events of a run, writes them
+//! together with the rows that the caller derived from them, and gives them back.
+//!
+//! Invariants:
+//! - Events, rows and the snapshot of one [`Batch`] are there together or not at all.
+//! - What [`Store::append`] acknowledged survives a crash of the process and a loss of power.
+//! - A batch lands only on the sequence number it was made for, so of two writers one wins.
+//! - Positions grow over all runs, become visible in order and are never given twice: a reader
+//!   that remembers the last one misses nothing and sees nothing twice.
+//! - No read depends on how long the history is, except [`Store::check`].
+//! - Everything has a limit: the queue, a commit, a page of a read, the size of the file.
+//!
+//! Absent on purpose: clocks (time is handed in), locks between daemons (the sequence number
+//! makes two of them safe), and any type of a database library in a public signature.
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod digits;
+mod error;
+mod memory;
+mod record;
+mod report;
+mod sqlite;
+mod store;
+
+pub use error::{AppendError, Fault, OpenError, ReadError, UpkeepError};
+pub use memory::MemoryStore;
+pub use record::{
+    BATCH_BYTES, Batch, Entry, HandoffRow, Loaded, PAGE_BYTES, RunRow, Snapshot, Stored,
+};
+pub use report::{Compacted, Health, Removed};
+pub use sqlite::{Options, SqliteStore, Stats};
+pub use store::{FIND_LIMIT, Reply, Retention, RunFilter, Store};

@@ -1,0 +1,270 @@
+//! A store in one SQLite file.
+//!
+//! One thread writes: it takes all batches that wait, puts them into one transaction and pays for
+//! one sync. A few connections read beside it and never hold it up.
+
+#[cfg(test)]
+mod cost;
+mod fault;
+mod open;
+mod pool;
+mod query;
+mod schema;
+mod upkeep;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use serde::Serialize;
+use stafette_core::{HandoffId, RunId};
+use tokio::sync::{mpsc, oneshot};
+
+use self::pool::Pool;
+use self::writer::{Append, Job};
+use crate::{
+    AppendError, Batch, Compacted, Fault, HandoffRow, Health, Loaded, OpenError, ReadError,
+    Removed, Reply, Retention, RunFilter, RunRow, Store, Stored, UpkeepError,
+};
+
+/// The longest wait for another process.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+/// The limits of a store.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// The size that the file may grow to; the log of recent writes adds a few MiB.
+    pub max_bytes: Option<u64>,
+    /// How long to wait for another process that writes; an hour at most.
+    pub busy_timeout: Duration,
+    /// Connections that read at the same time.
+    pub readers: usize,
+    /// Batches that may wait to be written before writers are held up.
+    pub queue: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            max_bytes: Some(16 << 30),
+            busy_timeout: Duration::from_secs(5),
+            readers: 3,
+            queue: 1024,
+        }
+    }
+}
+
+/// What the writer has done since the store was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Stats {
+    /// Transactions that were committed for batches.
+    pub commits: u64,
+    /// Batches in them.
+    pub batches: u64,
+    /// The most batches that shared one commit.
+    pub largest_group: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    commits: AtomicU64,
+    batches: AtomicU64,
+    largest_group: AtomicU64,
+}
+
+/// Keeps runs in a SQLite file.
+#[derive(Debug)]
+pub struct SqliteStore {
+    path: PathBuf,
+    jobs: mpsc::Sender<Job>,
+    pool: Pool,
+    counters: Arc<Counters>,
+    max_bytes: Option<u64>,
+}
+
+impl SqliteStore {
+    /// Opens the store at `path` and creates the file, but not its folder, when it is missing.
+    ///
+    /// # Errors
+    /// Says which of the file, its folder or its version is the obstacle. A file that is refused
+    /// is left as it was.
+    pub fn open(path: impl AsRef<Path>, mut options: Options) -> Result<Self, OpenError> {
+        options.busy_timeout = options.busy_timeout.min(PATIENCE);
+        let path = open::place(path.as_ref())?;
+        let conn = open::writer(&path, &options)?;
+        let counters = Arc::new(Counters::default());
+        let (jobs, queue) = mpsc::channel(options.queue.max(1));
+        let shared = counters.clone();
+        thread::Builder::new()
+            .name("stafette-store".to_owned())
+            .spawn(move || writer::work(conn, queue, &shared))
+            .map_err(|error| OpenError::Failed { path: path.clone(), source: Fault::new(error) })?;
+        let pool = Pool::new(path.clone(), options.readers.max(1), options.busy_timeout);
+        Ok(SqliteStore { path, jobs, pool, counters, max_bytes: options.max_bytes })
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the writer has done so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        Stats {
+            commits: self.counters.commits.load(Ordering::Relaxed),
+            batches: self.counters.batches.load(Ordering::Relaxed),
+            largest_group: self.counters.largest_group.load(Ordering::Relaxed),
+        }
+    }
+
+    fn read<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Reply<'_, Result<T, ReadError>> {
+        Box::pin(self.pool.read(query))
+    }
+
+    /// Runs a task on the writer's thread, between two groups.
+    async fn upkeep<T: Send + 'static>(
+        &self,
+        task: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, UpkeepError> {
+        let (answer, answered) = oneshot::channel();
+        let job = Job::Upkeep(Box::new(move |conn| {
+            // Nobody listens any more when the caller gave up; the work is done all the same.
+            let _ = answer.send(task(conn));
+        }));
+        self.jobs.send(job).await.map_err(|_| UpkeepError::Closed)?;
+        let result = answered.await.map_err(|_| UpkeepError::Closed)?;
+        result.map_err(|error| UpkeepError::Failed { source: Fault::new(error) })
+    }
+}
+
+impl Store for SqliteStore {
+    fn append(&self, batch: Batch) -> Reply<'_, Result<u64, AppendError>> {
+        Box::pin(async move {
+            batch.check()?;
+            let (answer, answered) = oneshot::channel();
+            let job = Job::Append(Box::new(Append { bytes: batch.bytes(), batch, answer }));
+            self.jobs.send(job).await.map_err(|_| AppendError::Closed)?;
+            answered.await.map_err(|_| AppendError::Closed)?
+        })
+    }
+
+    fn load(&self, run: RunId) -> Reply<'_, Result<Option<Loaded>, ReadError>> {
+        self.read(move |conn| query::load(conn, run))
+    }
+
+    fn entries(
+        &self,
+        run: RunId,
+        after_seq: u64,
+        limit: usize,
+    ) -> Reply<'_, Result<Vec<Stored>, ReadError>> {
+        self.read(move |conn| query::entries(conn, run, after_seq, limit))
+    }
+
+    fn feed(&self, after_position: u64, limit: usize) -> Reply<'_, Result<Vec<Stored>, ReadError>> {
+        self.read(move |conn| query::feed(conn, after_position, limit))
+    }
+
+    fn head(&self) -> Reply<'_, Result<u64, ReadError>> {
+        self.read(query::head)
+    }
+
+    fn entries_of(
+        &self,
+        run: RunId,
+        handoff: HandoffId,
+    ) -> Reply<'_, Result<Vec<Stored>, ReadError>> {
+        self.read(move |conn| query::entries_of(conn, run, handoff))
+    }
+
+    fn run(&self, run: RunId) -> Reply<'_, Result<Option<RunRow>, ReadError>> {
+        self.read(move |conn| query::run(conn, run))
+    }
+
+    fn runs(&self, filter: RunFilter) -> Reply<'_, Result<Vec<RunRow>, ReadError>> {
+        self.read(move |conn| query::runs(conn, &filter))
+    }
+
+    fn find_run(&self, digits: String) -> Reply<'_, Result<Vec<RunId>, ReadError>> {
+        self.read(move |conn| query::find_run(conn, &digits))
+    }
+
+    fn handoffs(&self, run: RunId) -> Reply<'_, Result<Vec<HandoffRow>, ReadError>> {
+        self.read(move |conn| query::handoffs(conn, run))
+    }
+
+    fn handoff(
+        &self,
+        run: RunId,
+        id: HandoffId,
+    ) -> Reply<'_, Result<Option<HandoffRow>, ReadError>> {
+        self.read(move |conn| query::handoff(conn, run, id))
+    }
+
+    fn questions(&self) -> Reply<'_, Result<Vec<HandoffRow>, ReadError>> {
+        self.read(query::questions)
+    }
+
+    fn unfinished(&self) -> Reply<'_, Result<Vec<RunId>, ReadError>> {
+        self.read(query::unfinished)
+    }
+
+    fn retain(&self, retention: Retention) -> Reply<'_, Result<Removed, UpkeepError>> {
+        Box::pin(async move {
+            let mut removed = Removed::default();
+            loop {
+                let step = self.upkeep(move |conn| upkeep::remove_some(conn, retention)).await?;
+                if step.runs == 0 {
+                    return Ok(removed);
+                }
+                removed.runs += step.runs;
+                removed.events += step.events;
+            }
+        })
+    }
+
+    fn compact(&self) -> Reply<'_, Result<Compacted, UpkeepError>> {
+        Box::pin(async move {
+            let size = |path: PathBuf| move |conn: &mut Connection| upkeep::bytes(conn, &path);
+            let bytes_before = self.upkeep(size(self.path.clone())).await?;
+            let mut snapshots = 0;
+            loop {
+                let step = self.upkeep(|conn| upkeep::drop_old_snapshots(conn)).await?;
+                if step == 0 {
+                    break;
+                }
+                snapshots += step;
+            }
+            while self.upkeep(|conn| upkeep::free_pages(conn)).await? > 0 {}
+            self.upkeep(|conn| upkeep::checkpoint(conn)).await?;
+            let bytes_after = self.upkeep(size(self.path.clone())).await?;
+            Ok(Compacted { snapshots, bytes_before, bytes_after })
+        })
+    }
+
+    fn check(&self) -> Reply<'_, Result<Health, ReadError>> {
+        let (path, max_bytes) = (self.path.clone(), self.max_bytes);
+        self.read(move |conn| upkeep::health(conn, &path, max_bytes))
+    }
+
+    fn close(&self) -> Reply<'_, ()> {
+        Box::pin(async move {
+            // The writer closes last, because the last connection tidies the log away.
+            self.pool.close().await;
+            let (answer, answered) = oneshot::channel();
+            if self.jobs.send(Job::Stop(answer)).await.is_ok() {
+                // An error means that another caller's stop came first.
+                let _ = answered.await;
+            }
+        })
+    }
+}

@@ -1,0 +1,96 @@
+//! What a call costs, counted in steps of SQLite's machine and not in time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rusqlite::Connection;
+use stafette_core::{HandoffId, Time};
+
+use super::{Options, open, query, upkeep, writer};
+use crate::conformance::{Story, run};
+use crate::{Batch, Retention, RunFilter};
+
+/// The run that is read, the same in every history.
+const ALICE: u64 = 0x1_2345_6789;
+
+/// A store with so many other runs, finished ones, of ten events each.
+fn history(runs: u64) -> (Connection, Story, tempfile::TempDir) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let conn = open::writer(&folder.path().join("store.db"), &Options::default());
+    let conn = conn.expect("a store");
+    let keep = |batch: Batch| {
+        writer::write(&conn, &batch).expect("written").expect("no conflict");
+    };
+    conn.execute_batch("BEGIN").expect("one transaction");
+    let mut alice = Story::new(ALICE);
+    keep(alice.hand(1, "pending", true));
+    for n in 1..=runs {
+        let mut story = Story::new(n);
+        keep(story.tell(&["turn_ordered"; 8]));
+        let mut batch = story.hand(1, "closed", false);
+        batch.snapshot = Some(story.snapshot());
+        keep(batch);
+        keep(story.finish(1000));
+    }
+    for seq in 2..=runs {
+        let mut batch = alice.tell(&["turn_ordered"]);
+        batch.snapshot = (seq == runs).then(|| alice.snapshot());
+        keep(batch);
+    }
+    keep(alice.hand(2, "pending", false));
+    conn.execute_batch("COMMIT").expect("one transaction");
+    (conn, alice, folder)
+}
+
+/// The steps that each call takes.
+fn costs(runs: u64) -> Vec<(&'static str, u64)> {
+    let (mut conn, mut alice, _folder) = history(runs);
+    let steps = Arc::new(AtomicU64::new(0));
+    let counter = steps.clone();
+    conn.progress_handler(
+        1,
+        Some(move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+            false
+        }),
+    )
+    .expect("a handler");
+    let (id, last) = (run(ALICE), alice.row.seq);
+    let head = query::head(&conn).expect("readable");
+    let named = |status: Option<&str>| RunFilter { status: status.map(str::to_owned), limit: 5 };
+    let batch = alice.hand(3, "pending", true);
+    let rule = Retention { finished_before: Some(Time(1000)), keep_last: 3 };
+    type Call<'a> = Box<dyn FnMut(&mut Connection) -> rusqlite::Result<usize> + 'a>;
+    let calls: Vec<(&str, Call<'_>)> = vec![
+        ("load", Box::new(|conn| Ok(query::load(conn, id)?.map_or(0, |it| it.entries.len())))),
+        ("entries", Box::new(|conn| Ok(query::entries(conn, id, last - 1, 5)?.len()))),
+        ("feed", Box::new(|conn| Ok(query::feed(conn, head - 1, 5)?.len()))),
+        ("head", Box::new(|conn| query::head(conn).map(|_| 1))),
+        ("entries_of", Box::new(|conn| Ok(query::entries_of(conn, id, HandoffId(2))?.len()))),
+        ("run", Box::new(|conn| Ok(query::run(conn, id)?.iter().len()))),
+        ("runs", Box::new(|conn| Ok(query::runs(conn, &named(None))?.len() - 4))),
+        ("runs by status", Box::new(|conn| Ok(query::runs(conn, &named(Some("running")))?.len()))),
+        ("find_run", Box::new(|conn| Ok(query::find_run(conn, &id.short())?.len()))),
+        ("handoffs", Box::new(|conn| Ok(query::handoffs(conn, id)?.len() - 1))),
+        ("handoff", Box::new(|conn| Ok(query::handoff(conn, id, HandoffId(1))?.iter().len()))),
+        ("questions", Box::new(|conn| Ok(query::questions(conn)?.len()))),
+        ("unfinished", Box::new(|conn| Ok(query::unfinished(conn)?.len()))),
+        ("append", Box::new(|conn| writer::write(conn, &batch).map(|it| it.iter().len()))),
+        ("retain", Box::new(|conn| upkeep::remove_some(conn, rule).map(|it| 1 + it.runs as usize))),
+    ];
+    let cost = |(name, mut call): (&'static str, Call<'_>)| {
+        let before = steps.load(Ordering::Relaxed);
+        assert_eq!(call(&mut conn), Ok(1), "{name}");
+        (name, steps.load(Ordering::Relaxed) - before)
+    };
+    calls.into_iter().map(cost).collect()
+}
+
+#[test]
+fn no_call_costs_more_after_a_long_history() {
+    for ((name, short), (_, long)) in costs(20).into_iter().zip(costs(400)) {
+        assert!(short > 0, "{name} is counted");
+        // A deeper index costs the machine no step; a scan would cost twenty times as many.
+        assert!(long <= short + short / 4, "{name}: {short} steps, then {long}");
+    }
+}

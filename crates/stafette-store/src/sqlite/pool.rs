@@ -1,0 +1,65 @@
+//! The connections that read.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+use super::open;
+use crate::{Fault, ReadError};
+
+/// A few connections, opened when they are first needed.
+#[derive(Debug)]
+pub(super) struct Pool {
+    path: PathBuf,
+    busy_timeout: Duration,
+    size: u32,
+    seats: Arc<Semaphore>,
+    idle: Arc<Mutex<Vec<Connection>>>,
+}
+
+impl Pool {
+    pub(super) fn new(path: PathBuf, size: usize, busy_timeout: Duration) -> Self {
+        let size = u32::try_from(size).unwrap_or(u32::MAX).min(64);
+        let seats = Arc::new(Semaphore::new(size as usize));
+        Pool { path, busy_timeout, size, seats, idle: Arc::default() }
+    }
+
+    /// Runs a query on a thread that may block.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, ReadError> {
+        let seat = self.seats.clone().acquire_owned().await.map_err(|_| ReadError::Closed)?;
+        let (path, busy_timeout) = (self.path.clone(), self.busy_timeout);
+        let idle = self.idle.clone();
+        let task = spawn_blocking(move || {
+            // Held to the end, also when the caller gave up: it bounds the threads.
+            let _seat = seat;
+            let waiting = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let conn = match waiting {
+                Some(conn) => conn,
+                None => open::reader(&path, busy_timeout)?,
+            };
+            let answer = query(&conn);
+            idle.lock().unwrap_or_else(PoisonError::into_inner).push(conn);
+            answer
+        });
+        match task.await {
+            Ok(answer) => answer.map_err(|error| ReadError::Failed { source: Fault::new(error) }),
+            Err(error) => Err(ReadError::Failed { source: Fault::new(error) }),
+        }
+    }
+
+    /// Lets the queries under way end, then closes every connection.
+    pub(super) async fn close(&self) {
+        // An error means that it is closed already.
+        let seats = self.seats.acquire_many(self.size).await;
+        self.seats.close();
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        drop(seats);
+    }
+}

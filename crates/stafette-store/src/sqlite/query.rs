@@ -1,0 +1,214 @@
+//! Everything that reads.
+
+use std::collections::BTreeSet;
+
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+use stafette_core::{HandoffId, RunId, Time};
+use uuid::Uuid;
+
+use crate::record::Page;
+use crate::{Entry, FIND_LIMIT, HandoffRow, Loaded, RunFilter, RunRow, Snapshot, Stored, digits};
+
+const ENTRY: &str = "position, run, seq, at, name, handoff, body";
+const RUN: &str = "run, workflow, title, status, waiting_on, seq, created_at, updated_at, \
+                   finished_at, body";
+const HANDOFF: &str = "run, id, giver, taker, reason, state, question, opened_at, updated_at, \
+                       closed_at, body";
+
+pub(super) fn load(conn: &Connection, run: RunId) -> rusqlite::Result<Option<Loaded>> {
+    // One transaction, so that the snapshot and what follows it are of one moment.
+    let tx = conn.unchecked_transaction()?;
+    let known =
+        tx.prepare_cached("SELECT 1 FROM runs WHERE run = ?1")?.exists([run.0.as_bytes()])?;
+    if !known {
+        return Ok(None);
+    }
+    let snapshot = tx
+        .prepare_cached("SELECT seq, body FROM snapshots WHERE run = ?1 ORDER BY seq DESC LIMIT 1")?
+        .query_row([run.0.as_bytes()], |row| Ok(Snapshot { seq: row.get(0)?, body: row.get(1)? }))
+        .optional()?;
+    let after = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
+    let sql = format!("SELECT {ENTRY} FROM events WHERE run = ?1 AND seq > ?2 ORDER BY seq");
+    let entries = all(&tx, &sql, params![run.0.as_bytes(), after], stored)?;
+    Ok(Some(Loaded { snapshot, entries }))
+}
+
+pub(super) fn entries(
+    conn: &Connection,
+    run: RunId,
+    after: u64,
+    limit: usize,
+) -> rusqlite::Result<Vec<Stored>> {
+    let sql =
+        format!("SELECT {ENTRY} FROM events WHERE run = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
+    page(conn, &sql, params![run.0.as_bytes(), cursor(after), count(limit)], limit)
+}
+
+pub(super) fn feed(conn: &Connection, after: u64, limit: usize) -> rusqlite::Result<Vec<Stored>> {
+    let sql = format!("SELECT {ENTRY} FROM events WHERE position > ?1 ORDER BY position LIMIT ?2");
+    page(conn, &sql, params![cursor(after), count(limit)], limit)
+}
+
+pub(super) fn head(conn: &Connection) -> rusqlite::Result<u64> {
+    // The counter and not the newest event, which may have been removed.
+    let counter = conn
+        .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'events'")?
+        .query_row([], |row| row.get(0))
+        .optional()?;
+    Ok(counter.unwrap_or(0))
+}
+
+pub(super) fn entries_of(
+    conn: &Connection,
+    run: RunId,
+    handoff: HandoffId,
+) -> rusqlite::Result<Vec<Stored>> {
+    let sql = format!("SELECT {ENTRY} FROM events WHERE run = ?1 AND handoff = ?2 ORDER BY seq");
+    all(conn, &sql, params![run.0.as_bytes(), handoff.0], stored)
+}
+
+pub(super) fn run(conn: &Connection, run: RunId) -> rusqlite::Result<Option<RunRow>> {
+    let sql = format!("SELECT {RUN} FROM runs WHERE run = ?1");
+    conn.prepare_cached(&sql)?.query_row([run.0.as_bytes()], run_row).optional()
+}
+
+pub(super) fn runs(conn: &Connection, filter: &RunFilter) -> rusqlite::Result<Vec<RunRow>> {
+    let order = "ORDER BY created_at DESC, run DESC LIMIT ?1";
+    let limit = count(filter.limit);
+    match &filter.status {
+        None => all(conn, &format!("SELECT {RUN} FROM runs {order}"), params![limit], run_row),
+        Some(status) => {
+            let sql = format!("SELECT {RUN} FROM runs WHERE status = ?2 {order}");
+            all(conn, &sql, params![limit, status], run_row)
+        }
+    }
+}
+
+pub(super) fn find_run(conn: &Connection, text: &str) -> rusqlite::Result<Vec<RunId>> {
+    let Some(digits) = digits::typed(text) else {
+        return Ok(Vec::new());
+    };
+    let limit = count(FIND_LIMIT);
+    let (low, high) = digits::range(&digits);
+    let sql = "SELECT run FROM runs WHERE run BETWEEN ?1 AND ?2 ORDER BY run DESC LIMIT ?3";
+    let begins = all(conn, sql, params![low, high, limit], |row| id(row, 0))?;
+    let (low, high) = digits::range(&digits.chars().rev().collect::<String>());
+    let sql = "SELECT run FROM runs WHERE tail BETWEEN ?1 AND ?2 LIMIT ?3";
+    let ends = all(conn, sql, params![low, high, limit], |row| id(row, 0))?;
+    let found: BTreeSet<_> = begins.into_iter().chain(ends).collect();
+    Ok(found.into_iter().rev().take(FIND_LIMIT).collect())
+}
+
+pub(super) fn handoffs(conn: &Connection, run: RunId) -> rusqlite::Result<Vec<HandoffRow>> {
+    let sql = format!("SELECT {HANDOFF} FROM handoffs WHERE run = ?1 ORDER BY id");
+    all(conn, &sql, [run.0.as_bytes()], handoff_row)
+}
+
+pub(super) fn handoff(
+    conn: &Connection,
+    run: RunId,
+    id: HandoffId,
+) -> rusqlite::Result<Option<HandoffRow>> {
+    let sql = format!("SELECT {HANDOFF} FROM handoffs WHERE run = ?1 AND id = ?2");
+    let mut statement = conn.prepare_cached(&sql)?;
+    statement.query_row(params![run.0.as_bytes(), id.0], handoff_row).optional()
+}
+
+pub(super) fn questions(conn: &Connection) -> rusqlite::Result<Vec<HandoffRow>> {
+    let sql =
+        format!("SELECT {HANDOFF} FROM handoffs WHERE question = 1 ORDER BY opened_at, run, id");
+    all(conn, &sql, [], handoff_row)
+}
+
+pub(super) fn unfinished(conn: &Connection) -> rusqlite::Result<Vec<RunId>> {
+    let sql = "SELECT run FROM runs WHERE finished_at IS NULL ORDER BY created_at, run";
+    all(conn, sql, [], |row| id(row, 0))
+}
+
+fn all<T>(
+    conn: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    conn.prepare_cached(sql)?.query_map(params, read)?.collect()
+}
+
+fn page(
+    conn: &Connection,
+    sql: &str,
+    params: impl Params,
+    limit: usize,
+) -> rusqlite::Result<Vec<Stored>> {
+    let mut page = Page::new(limit);
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    while !page.is_full()
+        && let Some(row) = rows.next()?
+    {
+        page.push(stored(row)?);
+    }
+    Ok(page.into_entries())
+}
+
+/// A cursor past everything finds nothing, which is also true of the largest number SQLite has.
+fn cursor(after: u64) -> i64 {
+    i64::try_from(after).unwrap_or(i64::MAX)
+}
+
+fn count(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+fn id(row: &Row<'_>, column: usize) -> rusqlite::Result<RunId> {
+    row.get(column).map(|bytes| RunId(Uuid::from_bytes(bytes)))
+}
+
+fn moment(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Time>> {
+    row.get::<_, Option<i64>>(column).map(|at| at.map(Time))
+}
+
+fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
+    Ok(Stored {
+        position: row.get(0)?,
+        run: id(row, 1)?,
+        entry: Entry {
+            seq: row.get(2)?,
+            at: Time(row.get(3)?),
+            name: row.get(4)?,
+            handoff: row.get::<_, Option<u32>>(5)?.map(HandoffId),
+            body: row.get(6)?,
+        },
+    })
+}
+
+fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
+    Ok(RunRow {
+        run: id(row, 0)?,
+        workflow: row.get(1)?,
+        title: row.get(2)?,
+        status: row.get(3)?,
+        waiting_on: row.get(4)?,
+        seq: row.get(5)?,
+        created_at: Time(row.get(6)?),
+        updated_at: Time(row.get(7)?),
+        finished_at: moment(row, 8)?,
+        body: row.get(9)?,
+    })
+}
+
+fn handoff_row(row: &Row<'_>) -> rusqlite::Result<HandoffRow> {
+    Ok(HandoffRow {
+        run: id(row, 0)?,
+        id: HandoffId(row.get(1)?),
+        from: row.get(2)?,
+        to: row.get(3)?,
+        reason: row.get(4)?,
+        state: row.get(5)?,
+        question: row.get(6)?,
+        opened_at: Time(row.get(7)?),
+        updated_at: Time(row.get(8)?),
+        closed_at: moment(row, 9)?,
+        body: row.get(10)?,
+    })
+}

@@ -1,0 +1,149 @@
+//! Retention, compaction and the check-up, in steps that are short enough to let writers in.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+
+use super::schema;
+use crate::{Health, Removed, Retention};
+
+/// The most runs that one step removes.
+const RUNS: u64 = 16;
+
+/// A step removes no further run once it has removed this many events.
+const EVENTS: u64 = 10_000;
+
+/// The most snapshots that one step removes.
+const SNAPSHOTS: u64 = 256;
+
+/// The most pages that one step gives back.
+const PAGES: u64 = 1024;
+
+/// When a run ended, and which: the order in which they go.
+type Ended = (i64, [u8; 16]);
+
+/// After every run.
+const END: Ended = (i64::MAX, [u8::MAX; 16]);
+
+/// Removes the oldest runs that may go; none when there are no more.
+pub(super) fn remove_some(conn: &mut Connection, rule: Retention) -> rusqlite::Result<Removed> {
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut removed = Removed::default();
+    for run in candidates(&tx, rule)? {
+        tx.prepare_cached("DELETE FROM runs WHERE run = ?1")?.execute([run])?;
+        tx.prepare_cached("DELETE FROM handoffs WHERE run = ?1")?.execute([run])?;
+        tx.prepare_cached("DELETE FROM snapshots WHERE run = ?1")?.execute([run])?;
+        let events = tx.prepare_cached("DELETE FROM events WHERE run = ?1")?.execute([run])?;
+        removed.runs += 1;
+        removed.events += events as u64;
+        if removed.events >= EVENTS {
+            break;
+        }
+    }
+    tx.commit()?;
+    Ok(removed)
+}
+
+/// The oldest runs that may go. What stays begins at a bound, so an index finds them.
+fn candidates(conn: &Connection, rule: Retention) -> rusqlite::Result<Vec<[u8; 16]>> {
+    let Some(kept) = first_of_the_last(conn, rule.keep_last)? else {
+        return Ok(Vec::new());
+    };
+    let young = rule.finished_before.map_or(END, |before| (before.0, [0; 16]));
+    let (at, run) = kept.min(young);
+    let mut statement = conn.prepare_cached(
+        "SELECT run FROM runs WHERE finished_at IS NOT NULL AND (finished_at, run) < (?1, ?2)
+         ORDER BY finished_at, run LIMIT ?3",
+    )?;
+    statement.query_map(params![at, run, RUNS], |row| row.get(0))?.collect()
+}
+
+/// When the oldest of the `count` runs that ended last has ended; `None` when there are fewer.
+fn first_of_the_last(conn: &Connection, count: usize) -> rusqlite::Result<Option<Ended>> {
+    let Some(skip) = count.checked_sub(1) else {
+        return Ok(Some(END));
+    };
+    conn.prepare_cached(
+        "SELECT finished_at, run FROM runs WHERE finished_at IS NOT NULL
+         ORDER BY finished_at DESC, run DESC LIMIT 1 OFFSET ?1",
+    )?
+    .query_row([i64::try_from(skip).unwrap_or(i64::MAX)], |row| Ok((row.get(0)?, row.get(1)?)))
+    .optional()
+}
+
+/// Removes snapshots that a newer one replaced; 0 when there are no more.
+pub(super) fn drop_old_snapshots(conn: &Connection) -> rusqlite::Result<u64> {
+    let mut statement = conn.prepare_cached(
+        "DELETE FROM snapshots WHERE rowid IN (
+             SELECT old.rowid FROM snapshots AS old
+             WHERE EXISTS (SELECT 1 FROM snapshots AS newer
+                           WHERE newer.run = old.run AND newer.seq > old.seq)
+             LIMIT ?1)",
+    )?;
+    statement.execute([SNAPSHOTS]).map(|rows| rows as u64)
+}
+
+/// Gives free pages back; 0 when there are no more.
+pub(super) fn free_pages(conn: &Connection) -> rusqlite::Result<u64> {
+    let before = number(conn, "PRAGMA page_count")?;
+    let mut statement = conn.prepare(&format!("PRAGMA incremental_vacuum({PAGES})"))?;
+    // One page a row: the work is done by asking for them all.
+    let mut rows = statement.query([])?;
+    while rows.next()?.is_some() {}
+    Ok(before.saturating_sub(number(conn, "PRAGMA page_count")?))
+}
+
+/// Moves the log into the file and empties it, unless a reader still needs it.
+pub(super) fn checkpoint(conn: &Connection) -> rusqlite::Result<()> {
+    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+}
+
+/// The size on disk, with the log.
+pub(super) fn bytes(conn: &Connection, path: &Path) -> rusqlite::Result<u64> {
+    let file = number(conn, "PRAGMA page_count")? * number(conn, "PRAGMA page_size")?;
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    Ok(file + fs::metadata(PathBuf::from(log)).map_or(0, |log| log.len()))
+}
+
+/// Looks through all of it.
+pub(super) fn health(
+    conn: &Connection,
+    path: &Path,
+    max_bytes: Option<u64>,
+) -> rusqlite::Result<Health> {
+    Ok(Health {
+        backend: "sqlite",
+        schema: schema::version(conn)?,
+        problems: problems(conn)?,
+        bytes: bytes(conn, path)?,
+        max_bytes,
+        runs: number(conn, "SELECT count(*) FROM runs")?,
+        unfinished: number(conn, "SELECT count(*) FROM runs WHERE finished_at IS NULL")?,
+        events: number(conn, "SELECT count(*) FROM events")?,
+        handoffs: number(conn, "SELECT count(*) FROM handoffs")?,
+        snapshots: number(conn, "SELECT count(*) FROM snapshots")?,
+    })
+}
+
+fn problems(conn: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut statement = conn.prepare("PRAGMA quick_check(16)")?;
+    let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
+    let mut problems = lines.collect::<rusqlite::Result<Vec<_>>>()?;
+    problems.retain(|line| line != "ok");
+    let behind = number(
+        conn,
+        "SELECT count(*) FROM runs
+         WHERE seq IS NOT (SELECT max(seq) FROM events WHERE events.run = runs.run)
+            OR seq IS NOT (SELECT count(*) FROM events WHERE events.run = runs.run)",
+    )?;
+    if behind > 0 {
+        problems.push(format!("{behind} runs disagree with their events"));
+    }
+    Ok(problems)
+}
+
+fn number(conn: &Connection, sql: &str) -> rusqlite::Result<u64> {
+    conn.query_row(sql, [], |row| row.get(0))
+}

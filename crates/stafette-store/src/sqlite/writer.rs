@@ -1,0 +1,210 @@
+//! The one thread that writes.
+
+use std::sync::atomic::Ordering;
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Counters, fault, query};
+use crate::{AppendError, Batch, Entry, HandoffRow, RunRow, Snapshot, digits};
+
+/// The most batches in one commit.
+const GROUP: usize = 256;
+
+/// A group takes no further batch once it has this many bytes.
+const GROUP_BYTES: usize = 4 << 20;
+
+/// What the thread is asked to do.
+pub(super) enum Job {
+    Append(Box<Append>),
+    Upkeep(Box<dyn FnOnce(&mut Connection) + Send>),
+    Stop(oneshot::Sender<()>),
+}
+
+/// A batch that waits to be written.
+pub(super) struct Append {
+    pub(super) batch: Batch,
+    pub(super) bytes: usize,
+    pub(super) answer: oneshot::Sender<Result<u64, AppendError>>,
+}
+
+/// Works until it is told to stop or nobody can ask any more.
+pub(super) fn work(mut conn: Connection, mut jobs: mpsc::Receiver<Job>, counters: &Counters) {
+    let mut next = None;
+    while let Some(job) = next.take().or_else(|| jobs.blocking_recv()) {
+        match job {
+            Job::Append(first) => {
+                let group;
+                (group, next) = gather(*first, &mut jobs);
+                commit(&mut conn, group, counters);
+            }
+            Job::Upkeep(task) => task(&mut conn),
+            Job::Stop(answer) => {
+                // Whoever still waits learns from the dropped answer that the store is closed.
+                drop(jobs);
+                drop(conn);
+                let _ = answer.send(());
+                return;
+            }
+        }
+    }
+}
+
+/// Takes what already waits, without waiting for more: a lone writer is never held up.
+fn gather(first: Append, jobs: &mut mpsc::Receiver<Job>) -> (Vec<Append>, Option<Job>) {
+    let mut bytes = first.bytes;
+    let mut group = vec![first];
+    while group.len() < GROUP && bytes < GROUP_BYTES {
+        match jobs.try_recv() {
+            Ok(Job::Append(append)) => {
+                bytes += append.bytes;
+                group.push(*append);
+            }
+            Ok(other) => return (group, Some(other)),
+            Err(_) => break,
+        }
+    }
+    (group, None)
+}
+
+fn commit(conn: &mut Connection, group: Vec<Append>, counters: &Counters) {
+    // An answer that nobody waits for is dropped: the batch is written all the same.
+    match write_all(conn, &group) {
+        Ok(answers) => {
+            let written = answers.iter().filter(|answer| answer.is_ok()).count() as u64;
+            if written > 0 {
+                counters.commits.fetch_add(1, Ordering::Relaxed);
+                counters.batches.fetch_add(written, Ordering::Relaxed);
+                counters.largest_group.fetch_max(written, Ordering::Relaxed);
+            }
+            for (append, answer) in group.into_iter().zip(answers) {
+                let _ = append.answer.send(answer);
+            }
+        }
+        Err(error) => {
+            // Also those that found a conflict: what they conflicted with may be gone again.
+            let error = fault::append(error);
+            for append in group {
+                let _ = append.answer.send(Err(error.clone()));
+            }
+        }
+    }
+}
+
+/// One transaction. A batch that conflicts writes nothing, so it cannot harm the others.
+fn write_all(
+    conn: &mut Connection,
+    group: &[Append],
+) -> rusqlite::Result<Vec<Result<u64, AppendError>>> {
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let answers: Vec<_> =
+        group.iter().map(|append| write(&tx, &append.batch)).collect::<rusqlite::Result<_>>()?;
+    if answers.iter().any(Result::is_ok) {
+        tx.commit()?;
+    }
+    Ok(answers)
+}
+
+pub(super) fn write(
+    conn: &Connection,
+    batch: &Batch,
+) -> rusqlite::Result<Result<u64, AppendError>> {
+    let (run, expected) = (batch.run, batch.expected_seq);
+    let found: u64 = conn
+        .prepare_cached("SELECT seq FROM runs WHERE run = ?1")?
+        .query_row([run.0.as_bytes()], |row| row.get(0))
+        .optional()?
+        .unwrap_or(0);
+    if found != expected {
+        return Ok(Err(AppendError::Conflict { run, expected, found }));
+    }
+    for entry in &batch.entries {
+        write_entry(conn, batch, entry)?;
+    }
+    write_run(conn, &batch.row)?;
+    for row in &batch.handoffs {
+        write_handoff(conn, row)?;
+    }
+    if let Some(snapshot) = &batch.snapshot {
+        write_snapshot(conn, batch, snapshot)?;
+    }
+    query::head(conn).map(Ok)
+}
+
+fn write_entry(conn: &Connection, batch: &Batch, entry: &Entry) -> rusqlite::Result<usize> {
+    conn.prepare_cached(
+        "INSERT INTO events (run, seq, at, name, handoff, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?
+    .execute(params![
+        batch.run.0.as_bytes(),
+        entry.seq,
+        entry.at.0,
+        entry.name,
+        entry.handoff.map(|id| id.0),
+        entry.body,
+    ])
+}
+
+fn write_run(conn: &Connection, row: &RunRow) -> rusqlite::Result<usize> {
+    conn.prepare_cached(
+        "INSERT INTO runs (run, tail, workflow, title, status, waiting_on, seq, created_at, \
+                           updated_at, finished_at, body)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+         ON CONFLICT (run) DO UPDATE SET
+             workflow = excluded.workflow, title = excluded.title, status = excluded.status,
+             waiting_on = excluded.waiting_on, seq = excluded.seq,
+             created_at = excluded.created_at, updated_at = excluded.updated_at,
+             finished_at = excluded.finished_at, body = excluded.body",
+    )?
+    .execute(params![
+        row.run.0.as_bytes(),
+        digits::reversed(row.run),
+        row.workflow,
+        row.title,
+        row.status,
+        row.waiting_on,
+        row.seq,
+        row.created_at.0,
+        row.updated_at.0,
+        row.finished_at.map(|at| at.0),
+        row.body,
+    ])
+}
+
+fn write_handoff(conn: &Connection, row: &HandoffRow) -> rusqlite::Result<usize> {
+    conn.prepare_cached(
+        "INSERT INTO handoffs (run, id, giver, taker, reason, state, question, opened_at, \
+                               updated_at, closed_at, body)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+         ON CONFLICT (run, id) DO UPDATE SET
+             giver = excluded.giver, taker = excluded.taker, reason = excluded.reason,
+             state = excluded.state, question = excluded.question,
+             opened_at = excluded.opened_at, updated_at = excluded.updated_at,
+             closed_at = excluded.closed_at, body = excluded.body",
+    )?
+    .execute(params![
+        row.run.0.as_bytes(),
+        row.id.0,
+        row.from,
+        row.to,
+        row.reason,
+        row.state,
+        row.question,
+        row.opened_at.0,
+        row.updated_at.0,
+        row.closed_at.map(|at| at.0),
+        row.body,
+    ])
+}
+
+fn write_snapshot(
+    conn: &Connection,
+    batch: &Batch,
+    snapshot: &Snapshot,
+) -> rusqlite::Result<usize> {
+    conn.prepare_cached(
+        "INSERT INTO snapshots (run, seq, body) VALUES (?1, ?2, ?3)
+         ON CONFLICT (run, seq) DO UPDATE SET body = excluded.body",
+    )?
+    .execute(params![batch.run.0.as_bytes(), snapshot.seq, snapshot.body])
+}

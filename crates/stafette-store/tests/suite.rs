@@ -1,0 +1,10 @@
+//! All tests of the store from outside, in one binary.
+
+mod suite {
+    mod crash;
+    mod file;
+    mod full;
+    mod group;
+    mod memory;
+    mod sqlite;
+}
