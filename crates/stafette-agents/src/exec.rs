@@ -1,0 +1,214 @@
+//! A command for each turn: the prompt goes in, the result is read off what it prints.
+
+use std::ffi::OsString;
+use std::pin::pin;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use stafette_core::Usage;
+use stafette_core::wire::frame::{Found, Frame, Scanner, Word};
+use stafette_core::workflow::{PromptVia, ResultFormat};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::ChildStdin;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
+
+use crate::harvest::{Harvest, last_document};
+use crate::output::Tail;
+use crate::process::{Group, Pipes};
+use crate::{HEARTBEAT, HEARTBEAT_GAP, Job, Link, Signal, prompt};
+
+/// How much of standard output is kept: the largest JSON result.
+const OUTPUT: usize = 1024 * 1024;
+
+/// How much of standard error is kept.
+const ERRORS: usize = 64 * 1024;
+
+/// How much is read at once.
+pub(crate) const CHUNK: usize = 64 * 1024;
+
+/// How long output may go on after the whole group is gone: only somebody who has left the group
+/// can hold the pipe, and nobody waits for that one.
+pub(crate) const DRAIN: Duration = Duration::from_secs(2);
+
+/// Lines of plain output that stand in for a summary.
+const SUMMARY_LINES: usize = 5;
+
+/// Carries out a turn by its command.
+pub(crate) async fn run(job: Job, mut link: Link) {
+    let word = match job.frame_word.parse::<Word>() {
+        Ok(word) => word,
+        Err(error) => {
+            return link.tell(Signal::fatal(error.to_string(), Usage::default())).await;
+        }
+    };
+    let prompt = prompt::text(&job);
+    let command = command(&job, &prompt);
+    let (mut group, pipes) = match Group::start(&job, &command).await {
+        Ok(started) => started,
+        Err(failed) => return link.tell(*failed).await,
+    };
+    let prompt = match job.agent.prompt_via {
+        PromptVia::Stdin => prompt,
+        PromptVia::Argument => String::new(),
+    };
+    let mut hearing = Hearing::new(&job, word);
+    if let Some(status) = hearing.listen(&mut group, pipes, &prompt, &mut link).await {
+        link.tell(hearing.end(status, &link).await).await;
+    }
+    // Whoever is still there when the owner has had enough.
+    group.end().await;
+}
+
+/// The command with its prompt, if that is an argument.
+fn command(job: &Job, prompt: &str) -> Vec<OsString> {
+    let mut command: Vec<OsString> = Vec::new();
+    let mut placed = job.agent.prompt_via == PromptVia::Stdin;
+    for (at, part) in job.agent.command.iter().enumerate() {
+        if at > 0 && job.agent.prompt_via == PromptVia::Argument && part.contains("{prompt}") {
+            command.push(part.replace("{prompt}", prompt).into());
+            placed = true;
+        } else {
+            command.push(part.into());
+        }
+    }
+    if !placed && !command.is_empty() {
+        command.push(prompt.into());
+    }
+    command
+}
+
+/// Gives the command its prompt. One that does not want to read it is free not to.
+async fn hand_in(mut input: ChildStdin, prompt: &str) {
+    if input.write_all(prompt.as_bytes()).await.is_ok() {
+        drop(input.shutdown().await);
+    }
+}
+
+/// What is heard of a command.
+struct Hearing {
+    format: ResultFormat,
+    scanner: Scanner,
+    harvest: Harvest,
+    output: Tail,
+    errors: Tail,
+    reported: Option<Instant>,
+}
+
+impl Hearing {
+    fn new(job: &Job, word: Word) -> Self {
+        let format = job.agent.result;
+        Hearing {
+            format,
+            scanner: Scanner::new(word),
+            harvest: Harvest::new(&job.order.agent, format == ResultFormat::Frames),
+            output: Tail::new(OUTPUT),
+            errors: Tail::new(ERRORS),
+            reported: None,
+        }
+    }
+
+    /// Listens until the command has ended and all of its output is read; nothing when the owner
+    /// wants the end first.
+    async fn listen(
+        &mut self,
+        group: &mut Group,
+        pipes: Pipes,
+        prompt: &str,
+        link: &mut Link,
+    ) -> Option<ExitStatus> {
+        let Pipes { input, mut output, mut errors } = pipes;
+        let mut handing_in = pin!(hand_in(input, prompt));
+        let (mut handed_in, mut output_ended, mut errors_ended) = (false, false, false);
+        let (mut output_chunk, mut errors_chunk) = (vec![0; CHUNK], vec![0; CHUNK]);
+        let mut heartbeat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
+        heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ended: Option<(ExitStatus, Instant)> = None;
+        loop {
+            if let Some((status, _)) = ended
+                && (handed_in && output_ended && errors_ended)
+            {
+                return Some(status);
+            }
+            let drained = ended.map_or_else(Instant::now, |(_, at)| at + DRAIN);
+            tokio::select! {
+                wish = link.wish() => {
+                    wish?;
+                }
+                () = &mut handing_in, if !handed_in => {
+                    handed_in = true;
+                    link.tell(Signal::Accepted).await;
+                }
+                read = output.read(&mut output_chunk), if !output_ended => match read {
+                    Ok(count @ 1..) => self.hear(&output_chunk[..count], handed_in, link).await,
+                    Ok(0) | Err(_) => output_ended = true,
+                },
+                read = errors.read(&mut errors_chunk), if !errors_ended => match read {
+                    Ok(count @ 1..) => self.errors.push(&errors_chunk[..count]),
+                    Ok(0) | Err(_) => errors_ended = true,
+                },
+                status = group.leader_ends(), if ended.is_none() => {
+                    // Whoever the leader has left behind would hold the pipes open.
+                    group.end().await;
+                    ended = Some((status, Instant::now()));
+                }
+                _ = heartbeat.tick(), if handed_in && ended.is_none() => {
+                    self.report(link);
+                }
+                () = sleep_until(drained), if ended.is_some() => {
+                    return ended.map(|(status, _)| status);
+                }
+            }
+        }
+    }
+
+    /// Takes a piece of standard output.
+    async fn hear(&mut self, bytes: &[u8], accepted: bool, link: &Link) {
+        self.output.push(bytes);
+        if self.format == ResultFormat::Frames {
+            // What only looks like a frame is talk.
+            let mut frames: Vec<Frame> = Vec::new();
+            self.scanner.scan(bytes, |found| match found {
+                Found::Frame { frame, .. } => frames.push(frame),
+                Found::Malformed { .. } => {}
+            });
+            for frame in frames {
+                match self.harvest.frame(&frame) {
+                    Some(alive @ Signal::Alive { .. }) if accepted => link.mention(alive),
+                    Some(Signal::Alive { .. }) | None => {}
+                    Some(signal) => link.tell(signal).await,
+                }
+            }
+        }
+        if accepted && self.reported.is_none_or(|last| last.elapsed() >= HEARTBEAT_GAP) {
+            self.report(link);
+        }
+    }
+
+    /// Says that the command lives.
+    fn report(&mut self, link: &Link) {
+        self.reported = Some(Instant::now());
+        link.mention(Signal::Alive { note: self.output.note() });
+    }
+
+    /// The command has ended: what came of it.
+    async fn end(mut self, status: ExitStatus, link: &Link) -> Signal {
+        let mut summary = String::new();
+        match self.format {
+            ResultFormat::Frames => summary = self.output.lines(SUMMARY_LINES).join("\n"),
+            ResultFormat::Json if !status.success() => {}
+            ResultFormat::Json => match last_document(self.output.bytes()) {
+                Some(value) => {
+                    for signal in self.harvest.document(value) {
+                        link.tell(signal).await;
+                    }
+                }
+                None => self.harvest.mistake("the output does not end with a JSON document"),
+            },
+        }
+        let complaint = self.errors.note().or_else(|| self.output.note());
+        self.harvest.end(status, summary, complaint)
+    }
+}
+
+#[cfg(test)]
+mod tests;

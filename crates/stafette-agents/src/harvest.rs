@@ -1,0 +1,286 @@
+//! What a turn brings in: control signals, gathered into its result.
+
+mod dialect;
+mod plain;
+
+use std::process::ExitStatus;
+
+use serde_json::Value;
+use stafette_core::wire::frame::{Code, Frame};
+use stafette_core::{
+    AgentName, Failure, Millis, Offer, Outcome, Party, Response, TurnResult, Usage, Usd,
+};
+use tokio::time::Instant;
+
+use crate::Signal;
+use crate::output;
+
+/// The most handoffs that one turn may propose.
+const OFFERS: usize = 32;
+
+/// The most alerts that one turn may raise; further ones are dropped.
+const ALERTS: u32 = 32;
+
+/// The most mistakes that are told at once.
+const MISTAKES: usize = 16;
+
+/// The longest code of an error.
+const CODE: usize = 64;
+
+/// The longest message of an agent that is passed on, in characters.
+const MESSAGE: usize = 2000;
+
+/// A document that an agent gave: work to pass on, or an answer.
+#[derive(Debug)]
+enum Piece {
+    Offer(Box<Offer>),
+    Response(Box<Response>),
+}
+
+/// Everything that a turn has brought in so far.
+#[derive(Debug)]
+pub(crate) struct Harvest {
+    agent: Party,
+    began: Instant,
+    /// Whether signals are read from plain output, where anything that is printed can be one.
+    bare: bool,
+    response: Option<Response>,
+    offers: Vec<Offer>,
+    usage: Usage,
+    mistakes: Vec<String>,
+    alerts: u32,
+    /// What the agent said went wrong last.
+    trouble: Option<String>,
+    /// A failure that the transport has already named.
+    failure: Option<Failure>,
+}
+
+impl Harvest {
+    /// Nothing yet.
+    pub(crate) fn new(agent: &AgentName, bare: bool) -> Self {
+        Harvest {
+            agent: agent.into(),
+            began: Instant::now(),
+            bare,
+            response: None,
+            offers: Vec::new(),
+            usage: Usage::default(),
+            mistakes: Vec::new(),
+            alerts: 0,
+            trouble: None,
+            failure: None,
+        }
+    }
+
+    /// The turn has failed, whatever its exit status will be.
+    pub(crate) fn fail(&mut self, failure: Failure) {
+        self.failure.get_or_insert(failure);
+    }
+
+    /// Takes a frame.
+    pub(crate) fn frame(&mut self, frame: &Frame) -> Option<Signal> {
+        self.signal(&frame.kind, frame.value())
+    }
+
+    /// Takes a control signal, and tells what is to be said of it at once.
+    pub(crate) fn signal(&mut self, kind: &str, payload: Value) -> Option<Signal> {
+        match kind {
+            "READY" => Some(Signal::Alive { note: None }),
+            "ERROR" => self.error(&payload),
+            "HANDOFF" => {
+                self.handoff(payload);
+                None
+            }
+            "RESULT" => {
+                self.result(payload);
+                None
+            }
+            "REPORT" => Some(self.report(&payload)),
+            // A type that a later version knows.
+            _ => None,
+        }
+    }
+
+    /// Takes a JSON result — a document, or several in an array — and tells what is to be said
+    /// of it at once.
+    pub(crate) fn document(&mut self, value: Value) -> Vec<Signal> {
+        let values = match value {
+            Value::Array(values) => values,
+            value => vec![value],
+        };
+        values.into_iter().filter_map(|value| self.single(value)).collect()
+    }
+
+    fn single(&mut self, value: Value) -> Option<Signal> {
+        if let Some((kind, payload)) = signal_in(&value) {
+            return self.signal(&kind, payload);
+        }
+        if value.get("to").is_some() {
+            self.handoff(value)
+        } else {
+            self.result(value)
+        }
+        None
+    }
+
+    fn handoff(&mut self, payload: Value) {
+        match dialect::read(&self.agent, &payload) {
+            Some(piece) => self.keep("HANDOFF", piece),
+            None => {
+                let offer = plain::offer(&self.agent, payload);
+                self.keep("HANDOFF", offer.map(|offer| Piece::Offer(Box::new(offer))));
+            }
+        }
+    }
+
+    fn result(&mut self, payload: Value) {
+        match dialect::read(&self.agent, &payload) {
+            Some(piece) => self.keep("RESULT", piece),
+            None => {
+                let response = plain::response(&self.agent, payload);
+                self.keep("RESULT", response.map(|response| Piece::Response(Box::new(response))));
+            }
+        }
+    }
+
+    fn keep(&mut self, kind: &str, piece: Result<Piece, Vec<String>>) {
+        // Whatever a document claims: nobody gives or answers in another's name.
+        match piece {
+            Ok(Piece::Offer(_)) if self.offers.len() == OFFERS => {
+                self.mistake(&format!("{kind}: more than {OFFERS} handoffs in one turn"));
+            }
+            Ok(Piece::Offer(offer)) => {
+                self.offers.push(Offer { from: self.agent.clone(), ..*offer });
+            }
+            Ok(Piece::Response(response)) => {
+                self.response = Some(Response { by: self.agent.clone(), ..*response });
+            }
+            Err(mistakes) => {
+                mistakes.iter().for_each(|mistake| self.mistake(&format!("{kind}: {mistake}")));
+            }
+        }
+    }
+
+    fn report(&mut self, payload: &Value) -> Signal {
+        let dollars = payload.get("cost_usd").or_else(|| payload.get("usd"));
+        self.usage += Usage {
+            tokens: payload.get("tokens").and_then(Value::as_u64).unwrap_or(0),
+            money: dollars.and_then(Value::as_f64).and_then(Usd::from_dollars).unwrap_or_default(),
+        };
+        let note = payload.get("note").and_then(Value::as_str);
+        Signal::Alive { note: note.and_then(|note| output::plain(note, 200)) }
+    }
+
+    fn error(&mut self, payload: &Value) -> Option<Signal> {
+        let text = |name| payload.get(name).and_then(Value::as_str).unwrap_or_default();
+        let word = payload.as_str().unwrap_or(text("code"));
+        let (code, named) = match Code::try_from(word.to_owned()) {
+            Ok(code) if word.len() <= CODE => (code.into(), true),
+            _ => ("AGENT_ERROR".to_owned(), false),
+        };
+        let message = match text("message") {
+            "" => word.to_owned(),
+            message if named || word.is_empty() => message.to_owned(),
+            message => format!("{word}: {message}"),
+        };
+        let message = output::plain(&message, MESSAGE).unwrap_or_else(|| code.clone());
+        self.trouble = Some(message.clone());
+        self.alerts += 1;
+        (self.alerts <= ALERTS).then_some(Signal::Alert { code, message })
+    }
+
+    /// Notes something that the agent must do better next time.
+    pub(crate) fn mistake(&mut self, mistake: &str) {
+        if self.mistakes.len() < MISTAKES {
+            self.mistakes.extend(output::plain(mistake, MESSAGE));
+        }
+    }
+
+    /// The turn is over: what came of it. A `summary` stands in where the agent gave no result, a
+    /// `complaint` where it did not say what went wrong.
+    pub(crate) fn end(
+        self,
+        status: ExitStatus,
+        summary: String,
+        complaint: Option<String>,
+    ) -> Signal {
+        if let Some(failure) = self.failure {
+            return Signal::Failed { failure, usage: self.usage };
+        }
+        if !status.success() {
+            return broken(status, self.trouble.or(complaint), self.usage);
+        }
+        if !self.mistakes.is_empty() {
+            let list = self.mistakes.join("; ");
+            return Signal::recoverable(
+                format!("what it handed in is not valid: {list}"),
+                self.usage,
+            );
+        }
+        let mut response = self.response.unwrap_or_else(|| Response {
+            summary,
+            ..Response::new(self.agent.clone(), Outcome::Resolved)
+        });
+        let took = self.began.elapsed().as_millis();
+        response.took = Millis(u64::try_from(took).unwrap_or(u64::MAX));
+        response.usage += self.usage;
+        Signal::Finished(Box::new(TurnResult {
+            bare: self.bare && !self.offers.is_empty(),
+            offers: self.offers,
+            usage: response.usage,
+            fingerprint: None,
+            response,
+        }))
+    }
+}
+
+/// A control signal that is written as a JSON object.
+fn signal_in(value: &Value) -> Option<(String, Value)> {
+    let fields = value.as_object()?;
+    let kind = fields.get("type")?.as_str()?;
+    let known = matches!(kind, "READY" | "ERROR" | "HANDOFF" | "RESULT" | "REPORT");
+    known.then(|| (kind.to_owned(), fields.get("payload").cloned().unwrap_or_default()))
+}
+
+/// A process that did not end well.
+fn broken(status: ExitStatus, said: Option<String>, usage: Usage) -> Signal {
+    let with = |what: String| match &said {
+        Some(said) => format!("{what}: {said}"),
+        None => what,
+    };
+    match status.code() {
+        Some(code @ (126 | 127)) => Signal::fatal(
+            format!(
+                "{}; a program that the command needs is missing or may not be run: install it, or \
+                 change the command",
+                with(format!("exit status {code}"))
+            ),
+            usage,
+        ),
+        Some(code) => Signal::recoverable(with(format!("exit status {code}")), usage),
+        None => {
+            let signal = std::os::unix::process::ExitStatusExt::signal(&status).unwrap_or(0);
+            Signal::recoverable(with(format!("killed by signal {signal}")), usage)
+        }
+    }
+}
+
+/// The JSON document that an output is, or ends with.
+pub(crate) fn last_document(output: &[u8]) -> Option<Value> {
+    let text = String::from_utf8_lossy(output);
+    // Models like to put a fence around it.
+    let text = text.trim_end().trim_end_matches("```").trim_end();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        if line.trim_start().starts_with(['{', '['])
+            && let Ok(value) = serde_json::from_str(&text[start..])
+        {
+            return Some(value);
+        }
+        start += line.len();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! Turns a session into bytes and signals.
+//!
+//! A [`Job`] goes in, [`Signal`]s come out. What an agent is made of — a command, a script, later a
+//! terminal or a protocol — stops in this crate; who it is, is data.
+//!
+//! Invariants:
+//! - [`start`] never blocks and never fails: what goes wrong comes out as a signal.
+//! - A session ends with exactly one of [`Signal::Finished`] and [`Signal::Failed`], and nothing
+//!   comes after it.
+//! - An agent is a process group. When its session ends, is stopped or is dropped, the whole group
+//!   is gone.
+//! - Work that is delivered again never runs beside what is left of the earlier delivery.
+//! - Memory does not grow with an agent's output.
+//!
+//! Absent on purpose: the store, clocks that decide anything, retries.
+
+mod exec;
+pub mod frames;
+mod harvest;
+mod output;
+mod process;
+pub mod prompt;
+pub mod screen;
+pub mod scripted;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use stafette_core::workflow::{Agent, Runner};
+use stafette_core::{Failure, FailureKind, TurnOrder, TurnResult, Usage};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+/// How often a living agent that prints nothing is reported alive.
+pub const HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// The least time between two reports that an agent is alive.
+pub const HEARTBEAT_GAP: Duration = Duration::from_secs(1);
+
+/// How long a process group has to end when it is asked to, before it is killed.
+pub const GRACE: Duration = Duration::from_secs(3);
+
+/// Signals that may wait to be read before the agent is held back.
+const SIGNALS: usize = 64;
+
+/// A turn and everything that is needed to carry it out.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// What is to be done.
+    pub order: TurnOrder,
+    /// Who does it.
+    pub agent: Agent,
+    /// The folder that the agent works in; a relative script is looked up there too.
+    pub folder: PathBuf,
+    /// A folder for notes about running turns.
+    pub scratch: PathBuf,
+    /// The word in control frames.
+    pub frame_word: String,
+    /// The program that plays scripts, by `PROGRAM play SCRIPT`.
+    pub program: PathBuf,
+}
+
+/// What is heard of a turn.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Signal {
+    /// The agent has its order.
+    Accepted,
+    /// The agent shows signs of life.
+    Alive {
+        /// What it said last.
+        note: Option<String>,
+    },
+    /// The agent says that something went wrong which people must see.
+    Alert {
+        /// An UPPER_SNAKE code.
+        code: String,
+        /// In a sentence.
+        message: String,
+    },
+    /// The turn came to its end.
+    Finished(Box<TurnResult>),
+    /// The turn broke.
+    Failed {
+        /// How.
+        failure: Failure,
+        /// What it used until then.
+        usage: Usage,
+    },
+}
+
+impl Signal {
+    /// The turn broke; another try may go better.
+    fn recoverable(message: impl Into<String>, usage: Usage) -> Self {
+        let failure = Failure { kind: FailureKind::Recoverable, message: message.into() };
+        Signal::Failed { failure, usage }
+    }
+
+    /// The turn broke, and so would the next try.
+    fn fatal(message: impl Into<String>, usage: Usage) -> Self {
+        let failure = Failure { kind: FailureKind::Fatal, message: message.into() };
+        Signal::Failed { failure, usage }
+    }
+}
+
+/// What the owner of a session wants of it; to drop the sender is to want its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Wish {
+    Work,
+    Acknowledge,
+}
+
+/// A turn that is being carried out. To drop it is to stop it.
+#[derive(Debug)]
+pub struct Session {
+    /// What is heard of it. The channel closes when nothing of the agent is left.
+    pub signals: mpsc::Receiver<Signal>,
+    wish: watch::Sender<Wish>,
+    task: JoinHandle<()>,
+}
+
+impl Session {
+    /// Tells the agent that its result is recorded for good, if its transport can. It then leaves
+    /// by itself, also when the session is dropped right after this.
+    pub fn acknowledge(&mut self) {
+        self.wish.send_replace(Wish::Acknowledge);
+    }
+
+    /// Ends the agent's whole process group: it is asked first and killed after [`GRACE`]. Returns
+    /// when nothing of it is left.
+    pub async fn stop(self) {
+        let Session { signals, wish, task } = self;
+        drop((signals, wish));
+        // A task that panicked has ended its group on the way out.
+        drop(task.await);
+    }
+}
+
+/// Starts a turn. Must be called within a tokio runtime.
+#[must_use]
+pub fn start(job: Job) -> Session {
+    let (sender, signals) = mpsc::channel(SIGNALS);
+    let (wish, wishes) = watch::channel(Wish::Work);
+    let link = Link { sender, wishes };
+    let task = match job.agent.runner {
+        Runner::Exec => tokio::spawn(exec::run(job, link)),
+        Runner::Scripted => tokio::spawn(scripted::run(job, link)),
+    };
+    Session { signals, wish, task }
+}
+
+/// The runner's end of a session.
+#[derive(Debug)]
+struct Link {
+    sender: mpsc::Sender<Signal>,
+    wishes: watch::Receiver<Wish>,
+}
+
+impl Link {
+    /// Says something that must be heard. Nobody listening is no trouble: the owner is gone, and
+    /// the runner learns it from [`Link::wish`].
+    async fn tell(&self, signal: Signal) {
+        drop(self.sender.send(signal).await);
+    }
+
+    /// Says something that may be missed when the owner is busy.
+    fn mention(&self, signal: Signal) {
+        drop(self.sender.try_send(signal));
+    }
+
+    /// The owner's next wish; nothing when it wants the end.
+    async fn wish(&mut self) -> Option<Wish> {
+        self.wishes.changed().await.ok()?;
+        Some(*self.wishes.borrow_and_update())
+    }
+}

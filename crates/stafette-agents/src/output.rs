@@ -1,0 +1,162 @@
+//! What an agent prints: the end of it is kept, the rest is only looked at.
+
+/// The longest note on what an agent is doing, in characters.
+const NOTE: usize = 200;
+
+/// How far back a note is looked for, in bytes.
+const NOTE_REACH: usize = 4 * 1024;
+
+/// The last bytes of a stream.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    bytes: Vec<u8>,
+    limit: usize,
+}
+
+impl Tail {
+    /// A tail of at most `limit` bytes.
+    pub(crate) fn new(limit: usize) -> Self {
+        Tail { bytes: Vec::new(), limit }
+    }
+
+    /// Adds what was just read.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        // Twice the limit before it moves, so that a byte is moved once and not at every read.
+        if self.bytes.len() > self.limit * 2 {
+            self.bytes.drain(..self.bytes.len() - self.limit);
+        }
+    }
+
+    /// What is left of the stream.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[self.bytes.len().saturating_sub(self.limit)..]
+    }
+
+    /// The last line that says something.
+    pub(crate) fn note(&self) -> Option<String> {
+        self.lines(1).pop()
+    }
+
+    /// The last `count` lines that say something, oldest first, without styling and not too long.
+    /// Control frames say nothing to people.
+    pub(crate) fn lines(&self, count: usize) -> Vec<String> {
+        let bytes = self.bytes();
+        let recent = &bytes[bytes.len().saturating_sub(NOTE_REACH)..];
+        let text = String::from_utf8_lossy(recent);
+        let mut lines: Vec<String> = text
+            .rsplit(['\n', '\r'])
+            .filter_map(|line| plain(line, NOTE))
+            .filter(|line| !line.starts_with("<<<"))
+            .take(count)
+            .collect();
+        lines.reverse();
+        lines
+    }
+}
+
+/// A line as plain text: no escape sequences, no control characters, at most `limit` characters;
+/// nothing when nothing is left.
+pub(crate) fn plain(line: &str, limit: usize) -> Option<String> {
+    let mut text = String::new();
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\u{1b}' => match chars.next() {
+                Some('[') => drop(chars.find(|c| ('@'..='~').contains(c))),
+                Some(']') => drop(chars.find(|c| *c == '\u{7}' || *c == '\\')),
+                Some('(' | ')') => drop(chars.next()),
+                _ => {}
+            },
+            '\t' => text.push(' '),
+            c if c.is_control() => {}
+            c => text.push(c),
+        }
+    }
+    let text = text.trim();
+    if text.is_empty() {
+        return None;
+    }
+    match text.char_indices().nth(limit) {
+        Some((end, _)) => Some(format!("{}…", &text[..end])),
+        None => Some(text.to_owned()),
+    }
+}
+
+/// Cuts a stream into lines of at most `limit` bytes; a longer one is dropped up to its end.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    held: Vec<u8>,
+    limit: usize,
+    skipping: bool,
+}
+
+impl Lines {
+    /// Lines of at most `limit` bytes.
+    pub(crate) fn new(limit: usize) -> Self {
+        Lines { held: Vec::new(), limit, skipping: false }
+    }
+
+    /// Takes what was just read and hands every line that is complete to `each`.
+    pub(crate) fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(&[u8])) {
+        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            let (line, rest) = (&bytes[..end], &bytes[end + 1..]);
+            if !self.skipping && self.held.len() + line.len() <= self.limit {
+                if self.held.is_empty() {
+                    each(line);
+                } else {
+                    self.held.extend_from_slice(line);
+                    each(&self.held);
+                }
+            }
+            self.held.clear();
+            self.skipping = false;
+            bytes = rest;
+        }
+        if self.skipping || self.held.len() + bytes.len() > self.limit {
+            self.held.clear();
+            self.skipping = true;
+        } else {
+            self.held.extend_from_slice(bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tail_keeps_the_end_and_stays_small() {
+        let mut tail = Tail::new(10);
+        for _ in 0..1000 {
+            tail.push(b"0123456789abc");
+        }
+        assert_eq!(tail.bytes(), b"3456789abc");
+        assert!(tail.bytes.len() <= 33);
+    }
+
+    #[test]
+    fn a_note_is_the_last_line_without_its_styling() {
+        let mut tail = Tail::new(1000);
+        tail.push(b"first\n\x1b[32mtests \x1b[1mpass\x1b[0m\n\n  \r\n");
+        assert_eq!(tail.note().as_deref(), Some("tests pass"));
+        assert_eq!(tail.lines(2), ["first", "tests pass"]);
+        assert_eq!(plain("\u{1b}]0;title\u{7}busy\u{1b}(B", 200).as_deref(), Some("busy"));
+        assert_eq!(plain(&"x".repeat(300), 200).map(|note| note.chars().count()), Some(201));
+        assert_eq!(plain(" \u{1b}[2K\t", 200), None);
+    }
+
+    #[test]
+    fn lines_come_whole_under_any_cut_and_long_ones_are_dropped() {
+        let stream = b"one\ntwo is too long\nthree\nrest";
+        for size in 1..stream.len() {
+            let mut lines = Lines::new(6);
+            let mut seen = Vec::new();
+            for chunk in stream.chunks(size) {
+                lines.push(chunk, |line| seen.push(String::from_utf8_lossy(line).into_owned()));
+            }
+            assert_eq!(seen, ["one", "three"], "in chunks of {size}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! A note that a turn runs, for whoever delivers it again after a crash.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Pid, getpgrp};
+use serde::{Deserialize, Serialize};
+use stafette_core::TurnKey;
+
+use super::{KEY, table};
+
+/// The note of one turn.
+#[derive(Debug)]
+pub(super) struct Mark {
+    place: PathBuf,
+    note: Note,
+}
+
+#[derive(PartialEq, Debug, Serialize, Deserialize)]
+struct Note {
+    /// The process group, which is the leader's number too.
+    group: i32,
+    /// When the leader was started, so that a number that was given out again is not mistaken for
+    /// it; nothing where the system does not tell.
+    started: Option<String>,
+}
+
+/// Where the note of a turn is kept.
+pub(super) fn place(scratch: &Path, key: TurnKey) -> PathBuf {
+    scratch.join(format!("{}-{}-{}.{}.pid", key.run, key.handoff, key.attempt, key.turn))
+}
+
+impl Mark {
+    /// A note on the group that `leader` leads.
+    pub(super) fn new(place: PathBuf, leader: Pid) -> Self {
+        let note = Note { group: leader.as_raw_pid(), started: table::started(leader) };
+        Mark { place, note }
+    }
+
+    /// Writes it down.
+    pub(super) fn write(&self) -> io::Result<()> {
+        if let Some(folder) = self.place.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(&self.place, serde_json::to_vec(&self.note)?)
+    }
+
+    /// Removes it, unless a later delivery has put its own there.
+    pub(super) fn remove(&self) {
+        if read(&self.place).as_ref() == Some(&self.note) {
+            drop(fs::remove_file(&self.place));
+        }
+    }
+}
+
+fn read(place: &Path) -> Option<Note> {
+    serde_json::from_slice(&fs::read(place).ok()?).ok()
+}
+
+/// The groups that an earlier delivery of this turn has left behind.
+///
+/// The note tells of one; it counts only when its leader was started at the same time, or when
+/// someone in the group carries the turn's key, so that no stranger is hit. A process that died
+/// before it could write the note is made up for by the key alone.
+pub(super) fn left_behind(place: &Path, key: TurnKey, delivered_before: bool) -> Vec<Pid> {
+    let variable = format!("{KEY}={key}");
+    let mut groups = Vec::new();
+    // A group of 1 or less would mean everyone.
+    if let Some(note) = read(place)
+        && note.group > 1
+        && let Some(group) = Pid::from_raw(note.group)
+    {
+        let same = note.started.is_some() && table::started(group) == note.started;
+        if same || table::group_carries(group, &variable) {
+            groups.push(group);
+        }
+    }
+    if delivered_before {
+        groups.extend(table::groups_carrying(&variable));
+    }
+    groups.sort_by_key(|group| group.as_raw_pid());
+    groups.dedup();
+    groups.retain(|group| *group != getpgrp());
+    groups
+}

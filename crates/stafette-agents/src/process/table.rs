@@ -1,0 +1,128 @@
+//! The system's table of processes, where it can be read.
+
+use rustix::process::Pid;
+
+/// A line of the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg(target_os = "linux")]
+struct Entry {
+    id: i32,
+    state: u8,
+    parent: i32,
+    group: i32,
+    session: i32,
+    started: u64,
+}
+
+#[cfg(target_os = "linux")]
+impl Entry {
+    /// Looks up one process.
+    fn of(id: i32) -> Option<Self> {
+        Entry::read(id, &std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?)
+    }
+
+    /// Reads a line of `/proc/ID/stat`.
+    fn read(id: i32, stat: &str) -> Option<Self> {
+        // The name, in brackets, may itself hold brackets and spaces.
+        let (_, rest) = stat.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        Some(Entry {
+            id,
+            state: *fields.first()?.as_bytes().first()?,
+            parent: fields.get(1)?.parse().ok()?,
+            group: fields.get(2)?.parse().ok()?,
+            session: fields.get(3)?.parse().ok()?,
+            started: fields.get(19)?.parse().ok()?,
+        })
+    }
+
+    /// Everything that runs.
+    fn all() -> impl Iterator<Item = Self> {
+        std::fs::read_dir("/proc")
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+            .filter_map(Entry::of)
+            .filter(|entry| !matches!(entry.state, b'Z' | b'X'))
+    }
+
+    /// Whether the process was started with this variable.
+    fn carries(id: i32, variable: &str) -> bool {
+        std::fs::read(format!("/proc/{id}/environ")).is_ok_and(|environment| {
+            environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
+        })
+    }
+}
+
+/// When a process was started, as a text that no other process shares: the boot and the ticks since.
+#[cfg(target_os = "linux")]
+pub(super) fn started(id: Pid) -> Option<String> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let entry = Entry::of(id.as_raw_pid())?;
+    Some(format!("{} {}", boot.trim(), entry.started))
+}
+
+/// Whether anyone in the group runs: the dead that nobody has buried do not count.
+#[cfg(target_os = "linux")]
+pub(super) fn runs(group: Pid) -> bool {
+    Entry::all().any(|entry| entry.group == group.as_raw_pid())
+}
+
+/// Whether someone in the group was started with this variable.
+#[cfg(target_os = "linux")]
+pub(super) fn group_carries(group: Pid, variable: &str) -> bool {
+    Entry::all()
+        .filter(|entry| entry.group == group.as_raw_pid())
+        .any(|entry| Entry::carries(entry.id, variable))
+}
+
+/// The groups that were started with this variable: their leaders carry it, and the process that
+/// started them does not. Sessions of their own are left alone, since an agent that opens one
+/// (a terminal multiplexer, a server) means it to stay.
+#[cfg(target_os = "linux")]
+pub(super) fn groups_carrying(variable: &str) -> Vec<Pid> {
+    Entry::all()
+        .filter(|entry| entry.id == entry.group && entry.id != entry.session)
+        .filter(|entry| Entry::carries(entry.id, variable))
+        .filter(|entry| !Entry::carries(entry.parent, variable))
+        .filter_map(|entry| Pid::from_raw(entry.group))
+        .collect()
+}
+
+/// Unknown here.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn started(_: Pid) -> Option<String> {
+    None
+}
+
+/// Unknown here, so whoever takes signals counts.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn runs(_: Pid) -> bool {
+    true
+}
+
+/// Unknown here.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn group_carries(_: Pid, _: &str) -> bool {
+    false
+}
+
+/// Unknown here.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn groups_carrying(_: &str) -> Vec<Pid> {
+    Vec::new()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_brackets_does_not_confuse_the_table() {
+        let stat = "42 (a) b (c) S 7 40 39 0 -1 4194304 102 0 0 0 0 0 0 0 20 0 1 0 123375 31 38";
+        let entry =
+            Entry { id: 42, state: b'S', parent: 7, group: 40, session: 39, started: 123_375 };
+        assert_eq!(Entry::read(42, stat), Some(entry));
+        assert_eq!(Entry::read(42, "42 (torn) S 7"), None);
+    }
+}

@@ -1,0 +1,152 @@
+//! What a command is told at the start of a turn.
+
+use std::fmt::Write as _;
+
+use stafette_core::workflow::ResultFormat;
+use stafette_core::{Fields, Outcome, Party, Response};
+
+use crate::Job;
+
+/// The prompt of a turn: who the agent is, what is asked, what there is to work with, and how to end.
+///
+/// It shows no complete frame, so that an agent which echoes its prompt does not hand over by that.
+#[must_use]
+pub fn text(job: &Job) -> String {
+    let order = &job.order;
+    let offer = &order.offer;
+    let mut text = String::new();
+    paragraph(&mut text, job.agent.prompt.trim());
+    section(&mut text, "Request", order.request.trim());
+
+    let mut task = match &offer.from {
+        Party::Human => format!("The user gives you this ({}).", offer.reason.as_str()),
+        from => format!("Handed over by {from} ({}).", offer.reason.as_str()),
+    };
+    let instructions = offer.instructions.as_deref().unwrap_or_default();
+    for part in [offer.detail.trim(), offer.summary.trim(), instructions.trim()] {
+        // The first offer of a run repeats the request.
+        if !part.is_empty() && part != order.request.trim() {
+            task = task + "\n" + part;
+        }
+    }
+    for earlier in &offer.prior_attempts {
+        let _ = write!(
+            task,
+            "\nTry {} before: {}: {}",
+            earlier.attempt, earlier.action, earlier.result
+        );
+    }
+    section(&mut text, "Your task", &task);
+    if !offer.missing.is_empty() {
+        let wanted: Vec<String> = offer
+            .missing
+            .iter()
+            .map(|input| {
+                format!("- {} ({}): {}", input.key, input.expected_type, input.description)
+            })
+            .collect();
+        section(&mut text, "Wanted outputs", &wanted.join("\n"));
+    }
+    if !order.inputs.is_empty() {
+        section(&mut text, "Inputs", &json(&order.inputs));
+    }
+    if !order.answers.is_empty() {
+        let answers: Vec<String> = order.answers.iter().map(answer).collect();
+        section(&mut text, "Back since your last turn", &answers.join("\n"));
+    }
+    if order.round > 1 {
+        section(&mut text, "Round", &format!("This is round {} of the loop.", order.round));
+    }
+    section(&mut text, "How to end", &ending(job));
+    let again = if order.deliveries > 1 { ", and this is not its first delivery" } else { "" };
+    let key = format!(
+        "{}\nThe same key is the same work{again}: what is already done under it must not be done twice.",
+        order.key
+    );
+    section(&mut text, "Key", &key);
+    // Neither an argument nor a terminal can carry it.
+    text.replace('\0', "")
+}
+
+fn paragraph(text: &mut String, body: &str) {
+    if !body.is_empty() {
+        text.push_str(body);
+        text.push_str("\n\n");
+    }
+}
+
+fn section(text: &mut String, title: &str, body: &str) {
+    if !body.is_empty() {
+        let _ = write!(text, "## {title}\n{body}\n\n");
+    }
+}
+
+fn json(fields: &Fields) -> String {
+    serde_json::to_string_pretty(fields).unwrap_or_default()
+}
+
+fn answer(response: &Response) -> String {
+    let outcome = match response.outcome {
+        Outcome::Resolved => "resolved",
+        Outcome::Partial => "partial",
+        Outcome::Failed => "failed",
+        Outcome::Escalated => "escalated to a person",
+    };
+    let mut text = format!("- {}: {outcome}", response.by);
+    let failure = response.failure.as_deref().unwrap_or_default();
+    for part in [failure, response.summary.as_str()] {
+        if !part.is_empty() {
+            text = text + ". " + part.trim_end_matches('.');
+        }
+    }
+    if !response.unresolved.is_empty() {
+        let _ = write!(text, ". Not resolved: {}", response.unresolved.join(", "));
+    }
+    if !response.recommendations.is_empty() {
+        let _ = write!(text, ". Recommended: {}", response.recommendations.join("; "));
+    }
+    if !response.outputs.is_empty() {
+        let _ = write!(text, "\n{}", json(&response.outputs));
+    }
+    text
+}
+
+fn ending(job: &Job) -> String {
+    let mut text = match job.order.routes.as_slice() {
+        [] => "You may hand to nobody.\n".to_owned(),
+        routes => format!("You may hand to: {}.\n", routes.join(", ")),
+    };
+    match job.agent.result {
+        ResultFormat::Frames => {
+            let _ = writeln!(
+                text,
+                "Signals are lines of the form <<<{}:TYPE:PAYLOAD>>>, in plain output, outside of \
+                 Markdown. TYPE and PAYLOAD are one of:",
+                job.frame_word
+            );
+            text.push_str(
+                "- HANDOFF and {\"to\": NAME, \"summary\": TEXT, …}: pass the work on; further fields \
+                 are handed along\n\
+                 - RESULT and {\"status\": \"resolved|partial|failed\", \"outputs\": {…}, \"summary\": TEXT}: \
+                 your answer\n\
+                 - REPORT and {\"tokens\": N, \"cost_usd\": X, \"note\": TEXT}: progress\n\
+                 - ERROR and {\"code\": UPPER_SNAKE, \"message\": TEXT}: people must see this",
+            );
+        }
+        ResultFormat::Json => text.push_str(
+            "End your output with one JSON document and nothing after it: \
+             {\"status\": \"resolved|partial|failed\", \"outputs\": {…}, \"summary\": TEXT} to answer, \
+             {\"to\": NAME, \"summary\": TEXT, …} to pass the work on (further fields are handed along), \
+             or an array of both.",
+        ),
+    }
+    if job.order.routes.iter().any(|route| route == "human") {
+        text.push_str(
+            "\nTo ask a person, hand to `human` with a `question` and `options`; you go on with the answer.",
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,12 @@
+//! What the crate promises to those who use it.
+
+#[path = "suite/contract.rs"]
+mod contract;
+#[path = "suite/exec.rs"]
+mod exec;
+#[path = "suite/scripts.rs"]
+mod scripts;
+#[path = "suite/terminals.rs"]
+mod terminals;
+#[path = "suite/world.rs"]
+mod world;
