@@ -1,0 +1,15 @@
+//! The only clock: everything below is handed its time.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use stafette_core::Time;
+
+pub(crate) fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// How long from now until `moment`.
+pub(crate) fn until(moment: Time) -> Duration {
+    moment.since(now()).into()
+}

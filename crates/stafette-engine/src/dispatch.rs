@@ -1,0 +1,140 @@
+//! The only place that starts anything: orders become sessions, and what is heard of them becomes
+//! inputs.
+
+use std::collections::HashMap;
+
+use stafette_agents::{Job, Session, Signal};
+use stafette_core::{Failure, FailureKind, Input, Run, TurnKey, TurnOrder, Usage};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use crate::engine::Settings;
+use crate::task::Message;
+use crate::{Plan, crash};
+
+/// The sessions of one run.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    out: HashMap<TurnKey, oneshot::Sender<Stop>>,
+    pumps: JoinSet<()>,
+}
+
+/// The order to end a session.
+#[derive(Debug)]
+struct Stop;
+
+impl Sessions {
+    /// Carries a plan out. Sessions that gave their result leave by themselves.
+    pub(crate) fn carry_out(
+        &mut self,
+        plan: Plan,
+        run: &Run,
+        settings: &Settings,
+        queue: &mpsc::WeakSender<Message>,
+    ) {
+        for key in plan.stop {
+            if let Some(stop) = self.out.remove(&key) {
+                // Gone already when it gave its result: then there is nothing to stop.
+                let _ = stop.send(Stop);
+            }
+        }
+        for order in plan.start {
+            let Some(agent) = run.workflow.agents.get(&order.agent) else { continue };
+            let Some(queue) = queue.upgrade() else { return };
+            let (stop, stopped) = oneshot::channel();
+            self.out.insert(order.key, stop);
+            let job = Job {
+                agent: agent.clone(),
+                folder: settings.project.clone(),
+                scratch: settings.scratch.clone(),
+                frame_word: run.workflow.workflow.frame_word.clone(),
+                program: settings.program.clone(),
+                order,
+            };
+            let in_loop = run.workflow.loops.iter().any(|l| l.between.contains(&job.order.agent));
+            let pump =
+                Pump { key: job.order.key, in_loop, folder: settings.project.clone(), queue };
+            self.pumps.spawn(pump.run(stafette_agents::start(job), stopped));
+        }
+        // Takes leave of those that have ended.
+        while self.pumps.try_join_next().is_some() {}
+    }
+
+    /// Ends every session that is still out, and returns when nothing is left of them.
+    pub(crate) async fn end(mut self) {
+        for (_, stop) in self.out.drain() {
+            let _ = stop.send(Stop);
+        }
+        while self.pumps.join_next().await.is_some() {}
+    }
+}
+
+/// Turns what is heard of one session into inputs.
+struct Pump {
+    key: TurnKey,
+    in_loop: bool,
+    folder: std::path::PathBuf,
+    queue: mpsc::Sender<Message>,
+}
+
+impl Pump {
+    async fn run(self, mut session: Session, mut stopped: oneshot::Receiver<Stop>) {
+        loop {
+            let signal = tokio::select! {
+                biased;
+                Ok(Stop) = &mut stopped, if !stopped.is_terminated() => {
+                    return session.stop().await;
+                }
+                signal = session.signals.recv() => signal,
+            };
+            let turn = self.key;
+            match signal {
+                Some(Signal::Accepted) => self.tell(Input::Accept { turn }).await,
+                Some(Signal::Alive { note }) => self.tell(Input::Heartbeat { turn, note }).await,
+                Some(Signal::Alert { code, message }) => {
+                    self.tell(Input::Alert { code, message }).await;
+                }
+                Some(Signal::Finished(mut result)) => {
+                    if self.in_loop && result.fingerprint.is_none() {
+                        result.fingerprint = stafette_workspace::fingerprint(&self.folder).await;
+                    }
+                    crash::point();
+                    if self.keep(Input::Finish { turn, result }).await {
+                        crash::point();
+                        session.acknowledge();
+                        // It leaves by itself; its channel closes when it has.
+                        while session.signals.recv().await.is_some() {}
+                    }
+                    return;
+                }
+                Some(Signal::Failed { failure, usage }) => {
+                    self.keep(Input::Fail { turn, failure, usage }).await;
+                    return;
+                }
+                None => {
+                    let message = "the session ended without a word".to_owned();
+                    let failure = Failure { kind: FailureKind::Recoverable, message };
+                    self.keep(Input::Fail { turn, failure, usage: Usage::default() }).await;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// For what may be lost in a crash: it will be said again.
+    async fn tell(&self, input: Input) {
+        let _ = self.queue.send(Message::heard(input, None)).await;
+    }
+
+    /// For what must not be lost: returns once it is stored.
+    async fn keep(&self, input: Input) -> bool {
+        let (stored, is_stored) = oneshot::channel();
+        let sent = self.queue.send(Message::heard(input, Some(stored))).await;
+        sent.is_ok() && is_stored.await.is_ok()
+    }
+}
+
+/// What is known of an order before anything else: for logs.
+pub(crate) fn name(order: &TurnOrder) -> String {
+    format!("{} for {}", order.key, order.agent)
+}

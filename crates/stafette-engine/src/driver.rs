@@ -1,0 +1,150 @@
+//! One run between the core and the store, without any waiting: the task and the simulation both
+//! drive it.
+
+use std::collections::BTreeSet;
+
+use stafette_core::run::create::RunCreated;
+use stafette_core::{Event, Input, Recorded, Run, Time, TurnKey, TurnOrder};
+use stafette_store::{Batch, Loaded};
+use thiserror::Error;
+
+use crate::record;
+
+/// A run with the turns that are being carried out for it.
+#[derive(Clone, Debug)]
+pub struct Driver {
+    run: Run,
+    out: BTreeSet<TurnKey>,
+}
+
+/// What was decided and is not yet true: it has to be stored first.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The number of the last event before it.
+    pub expected_seq: u64,
+    /// What became true.
+    pub events: Vec<Recorded>,
+    next: Run,
+}
+
+/// What has to be done because of what is now true.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Plan {
+    /// Turns to start.
+    pub start: Vec<TurnOrder>,
+    /// Turns to stop: nobody wants them any more.
+    pub stop: Vec<TurnKey>,
+}
+
+/// What the store gave back is not a run.
+#[derive(Debug, Error)]
+pub enum RestoreError {
+    /// An event or the snapshot cannot be read.
+    #[error("event {seq} of the run cannot be read")]
+    Unreadable {
+        /// Which event; the snapshot's number when it is the snapshot.
+        seq: u64,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// It does not begin with its creation.
+    #[error("the run has no beginning")]
+    NoBeginning,
+}
+
+impl Step {
+    /// What the store has to write.
+    #[must_use]
+    pub fn batch(&self) -> Batch {
+        record::batch(self.expected_seq, &self.events, &self.next)
+    }
+
+    /// Whether nothing became true.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+}
+
+impl Driver {
+    /// A new run. It exists once the step is stored and committed.
+    #[must_use]
+    pub fn begin(now: Time, created: RunCreated) -> (Driver, Step) {
+        let events = number(0, now, Run::begin(now, created));
+        let next = Run::replay(&events).expect("a run begins with its creation");
+        let driver = Driver { run: next.clone(), out: BTreeSet::new() };
+        (driver, Step { expected_seq: 0, events, next })
+    }
+
+    /// A run as the store has it. Nothing is being carried out for it yet.
+    ///
+    /// # Errors
+    /// When what is stored is not a run.
+    pub fn restore(loaded: &Loaded) -> Result<Driver, RestoreError> {
+        let unreadable = |seq| move |source| RestoreError::Unreadable { seq, source };
+        let mut events = Vec::with_capacity(loaded.entries.len());
+        for stored in &loaded.entries {
+            let entry = &stored.entry;
+            let event: Event = serde_json::from_str(&entry.body).map_err(unreadable(entry.seq))?;
+            events.push(Recorded { seq: entry.seq, at: entry.at, event });
+        }
+        let run = match &loaded.snapshot {
+            None => Run::replay(&events).ok_or(RestoreError::NoBeginning)?,
+            Some(snapshot) => {
+                let mut run: Run =
+                    serde_json::from_str(&snapshot.body).map_err(unreadable(snapshot.seq))?;
+                for recorded in &events {
+                    run.apply(recorded.at, &recorded.event);
+                }
+                run
+            }
+        };
+        Ok(Driver { run, out: BTreeSet::new() })
+    }
+
+    /// Takes the run as the store has it. What is being carried out goes on, and the next
+    /// [`commit`](Driver::commit) stops what is no longer wanted.
+    ///
+    /// # Errors
+    /// When what is stored is not a run.
+    pub fn reload(&mut self, loaded: &Loaded) -> Result<(), RestoreError> {
+        self.run = Driver::restore(loaded)?.run;
+        Ok(())
+    }
+
+    /// The run as it is now.
+    #[must_use]
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// What becomes true because of these inputs. Changes nothing.
+    #[must_use]
+    pub fn decide(&self, now: Time, inputs: impl IntoIterator<Item = Input>) -> Step {
+        let mut next = self.run.clone();
+        let mut events = Vec::new();
+        for input in inputs {
+            for event in next.decide(now, input) {
+                next.apply(now, &event);
+                events.push(event);
+            }
+        }
+        let expected_seq = self.run.seq;
+        Step { expected_seq, events: number(expected_seq, now, events), next }
+    }
+
+    /// Makes a stored step true, and says what to do about it.
+    pub fn commit(&mut self, step: Step) -> Plan {
+        self.run = step.next;
+        let wanted: Vec<TurnOrder> = self.run.outbox().collect();
+        let keys: BTreeSet<TurnKey> = wanted.iter().map(|order| order.key).collect();
+        let start = wanted.into_iter().filter(|order| !self.out.contains(&order.key)).collect();
+        let stop = self.out.difference(&keys).copied().collect();
+        self.out = keys;
+        Plan { start, stop }
+    }
+}
+
+fn number(after: u64, at: Time, events: Vec<Event>) -> Vec<Recorded> {
+    (after + 1..).zip(events).map(|(seq, event)| Recorded { seq, at, event }).collect()
+}

@@ -1,0 +1,380 @@
+//! All runs of one project.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use stafette_core::run::create::RunCreated;
+use stafette_core::workflow::Budget;
+use stafette_core::{Fields, HandoffId, Input, Recorded, Run, RunId, Workflow};
+use stafette_store::{AppendError, HandoffRow, ReadError, RunFilter, Store, Stored};
+use thiserror::Error;
+use tokio::sync::{mpsc, oneshot, watch};
+use uuid::Uuid;
+
+use crate::dispatch::Sessions;
+use crate::driver::RestoreError;
+use crate::task::{First, Message, QUEUE, Shown, Task};
+use crate::{Driver, Explanation, Feed, HandoffView, Leg, RunView, clock};
+
+/// Where the work happens.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The folder that agents work in.
+    pub project: PathBuf,
+    /// A folder for notes about running turns.
+    pub scratch: PathBuf,
+    /// This program, to play scripts with.
+    pub program: PathBuf,
+    /// Who we are, when we take a run over.
+    pub node: String,
+}
+
+/// Something could not be done.
+#[derive(Debug, Error)]
+pub enum EngineError {
+    /// There is no such run.
+    #[error("there is no run {run}")]
+    NoRun {
+        /// What was asked for.
+        run: String,
+    },
+    /// The text fits several runs.
+    #[error("`{text}` fits {} runs; give more digits", found.len())]
+    Ambiguous {
+        /// What was asked for.
+        text: String,
+        /// What it could mean.
+        found: Vec<RunId>,
+    },
+    /// There is no such handoff.
+    #[error("run {run} has no handoff {handoff}")]
+    NoHandoff {
+        /// The run.
+        run: RunId,
+        /// What was asked for.
+        handoff: HandoffId,
+    },
+    /// The run is over and takes nothing any more.
+    #[error("run {run} is over")]
+    Over {
+        /// The run.
+        run: RunId,
+    },
+    /// The store did not take it.
+    #[error("it could not be stored")]
+    Store {
+        /// Why.
+        #[from]
+        source: AppendError,
+    },
+    /// The store did not give it.
+    #[error("it could not be read")]
+    Read {
+        /// Why.
+        #[from]
+        source: ReadError,
+    },
+    /// What the store gave is not a run.
+    #[error("what is stored cannot be understood")]
+    Restore {
+        /// Why.
+        #[from]
+        source: RestoreError,
+    },
+    /// The engine is on its way out.
+    #[error("the engine is stopping")]
+    Stopping,
+}
+
+/// All runs of one project. Cheap to clone.
+#[derive(Clone)]
+pub struct Engine {
+    store: Arc<dyn Store>,
+    settings: Arc<Settings>,
+    runs: Arc<Mutex<HashMap<RunId, Handle>>>,
+    head: watch::Sender<u64>,
+    stopping: watch::Sender<bool>,
+    alive: watch::Sender<()>,
+}
+
+#[derive(Clone, Debug)]
+struct Handle {
+    queue: mpsc::Sender<Message>,
+    shown: watch::Receiver<Shown>,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Takes over every run that is not finished and goes on with it.
+    ///
+    /// # Errors
+    /// When the store cannot be read. A single run that cannot is left alone, and logged.
+    pub async fn open(store: Arc<dyn Store>, settings: Settings) -> Result<Engine, EngineError> {
+        let head = store.head().await?;
+        let engine = Engine {
+            store,
+            settings: Arc::new(settings),
+            runs: Arc::default(),
+            head: watch::Sender::new(head),
+            stopping: watch::Sender::new(false),
+            alive: watch::Sender::new(()),
+        };
+        for run in engine.store.unfinished().await? {
+            if let Err(error) = engine.adopt(run).await {
+                tracing::error!(%run, %error, "cannot be taken over");
+            }
+        }
+        Ok(engine)
+    }
+
+    /// Begins a run.
+    ///
+    /// # Errors
+    /// When the store does not take it.
+    pub async fn start(
+        &self,
+        workflow: Workflow,
+        request: String,
+        inputs: Fields,
+        budget: Budget,
+        by: String,
+    ) -> Result<RunId, EngineError> {
+        let run = RunId(Uuid::now_v7());
+        let workflow = Arc::new(workflow);
+        let created = RunCreated { run, workflow, request, inputs, budget, by };
+        let (driver, step) = Driver::begin(clock::now(), created);
+        let position = self.store.append(step.batch()).await?;
+        self.bump(position);
+        self.spawn(driver, First::Stored(Box::new(step)));
+        Ok(run)
+    }
+
+    /// Gives an input to a run, and returns what became true of it once that is stored.
+    ///
+    /// # Errors
+    /// When there is no such run, it is over, or the store does not take it.
+    pub async fn send(&self, run: RunId, input: Input) -> Result<Vec<Recorded>, EngineError> {
+        let Some(handle) = self.handle(run) else {
+            return match self.store.run(run).await? {
+                Some(_) => Err(EngineError::Over { run }),
+                None => Err(EngineError::NoRun { run: run.to_string() }),
+            };
+        };
+        let (reply, answer) = oneshot::channel();
+        let gone = || EngineError::Over { run };
+        handle.queue.send(Message::asked(input, reply)).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+
+    /// A run as it is now, and why it cannot go on at the moment, if it cannot.
+    ///
+    /// # Errors
+    /// When there is no such run.
+    pub async fn view(&self, run: RunId) -> Result<(RunView, Option<String>), EngineError> {
+        if let Some(handle) = self.handle(run) {
+            let shown = handle.shown.borrow().clone();
+            return Ok((RunView::of(&shown.run), shown.trouble));
+        }
+        let row = self.store.run(run).await?;
+        let row = row.ok_or_else(|| EngineError::NoRun { run: run.to_string() })?;
+        Ok((parse(row.seq, &row.body)?, None))
+    }
+
+    /// The state of a run, from memory or from the store.
+    ///
+    /// # Errors
+    /// When there is no such run.
+    pub async fn state(&self, run: RunId) -> Result<Arc<Run>, EngineError> {
+        if let Some(handle) = self.handle(run) {
+            return Ok(handle.shown.borrow().run.clone());
+        }
+        let loaded = self.store.load(run).await?;
+        let loaded = loaded.ok_or_else(|| EngineError::NoRun { run: run.to_string() })?;
+        Ok(Arc::new(Driver::restore(&loaded)?.run().clone()))
+    }
+
+    /// Returns once the run is over or waits for a person, with its view.
+    ///
+    /// # Errors
+    /// When there is no such run.
+    pub async fn settled(&self, run: RunId) -> Result<RunView, EngineError> {
+        if let Some(mut handle) = self.handle(run) {
+            let settled = |shown: &Shown| {
+                let status = shown.run.status();
+                status.is_final() || matches!(status.waiting_on(), Some("human" | "budget"))
+            };
+            if let Ok(shown) = handle.shown.wait_for(settled).await {
+                return Ok(RunView::of(&shown.run));
+            }
+        }
+        Ok(self.view(run).await?.0)
+    }
+
+    /// Runs, the newest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn runs(&self, limit: usize) -> Result<Vec<RunView>, EngineError> {
+        let rows = self.store.runs(RunFilter { status: None, limit }).await?;
+        rows.iter().map(|row| parse(row.seq, &row.body)).collect()
+    }
+
+    /// The run that a person means: its id, some of its digits, or the newest one for `None`.
+    ///
+    /// # Errors
+    /// When there is none, or more than one.
+    pub async fn find(&self, text: Option<&str>) -> Result<RunId, EngineError> {
+        let Some(text) = text else {
+            let newest = self.store.runs(RunFilter { status: None, limit: 1 }).await?;
+            let none = || EngineError::NoRun { run: "at all yet".to_owned() };
+            return newest.first().map(|row| row.run).ok_or_else(none);
+        };
+        let mut found = self.store.find_run(text.to_owned()).await?;
+        match (found.pop(), found.is_empty()) {
+            (Some(run), true) => Ok(run),
+            (None, _) => Err(EngineError::NoRun { run: text.to_owned() }),
+            (Some(run), false) => {
+                found.push(run);
+                Err(EngineError::Ambiguous { text: text.to_owned(), found })
+            }
+        }
+    }
+
+    /// The handoffs of a run, in order.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn handoffs(&self, run: RunId) -> Result<Vec<HandoffRow>, EngineError> {
+        Ok(self.store.handoffs(run).await?)
+    }
+
+    /// The open questions of all runs, the oldest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn questions(&self) -> Result<Vec<HandoffRow>, EngineError> {
+        Ok(self.store.questions().await?)
+    }
+
+    /// The events of a run after `after`.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn events(&self, run: RunId, after: u64) -> Result<Vec<Stored>, EngineError> {
+        let mut events = Vec::new();
+        let mut after = after;
+        loop {
+            let page = self.store.entries(run, after, 1024).await?;
+            let Some(last) = page.last() else { return Ok(events) };
+            after = last.entry.seq;
+            events.extend(page);
+        }
+    }
+
+    /// Everything that happens after `cursor`, in all runs.
+    #[must_use]
+    pub fn feed(&self, cursor: u64) -> Feed {
+        Feed::new(self.store.clone(), self.head.subscribe(), cursor)
+    }
+
+    /// Why a handoff came about: the way back to the user's request.
+    ///
+    /// # Errors
+    /// When there is no such handoff.
+    pub async fn why(&self, run: RunId, handoff: HandoffId) -> Result<Explanation, EngineError> {
+        let (view, _) = self.view(run).await?;
+        let mut legs = Vec::new();
+        let mut next = Some(handoff);
+        while let Some(id) = next {
+            let row = self.store.handoff(run, id).await?;
+            let row = row.ok_or(EngineError::NoHandoff { run, handoff: id })?;
+            let handoff: HandoffView = parse(view.seq, &row.body)?;
+            let events = self.store.entries_of(run, id).await?;
+            // A cause is always older, so this ends.
+            next = handoff.cause().filter(|cause| *cause < id);
+            let events = events.iter().map(event_json).collect::<Result<_, _>>()?;
+            legs.push(Leg { id, state: row.state, handoff, events });
+        }
+        legs.reverse();
+        Ok(Explanation { run, request: view.request, legs })
+    }
+
+    /// What keeps the runs.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Ends every session and every task. The runs go on when the next engine opens the store.
+    pub async fn stop(&self) {
+        self.stopping.send_replace(true);
+        self.alive.closed().await;
+    }
+
+    async fn adopt(&self, run: RunId) -> Result<(), EngineError> {
+        let loaded = self.store.load(run).await?;
+        let loaded = loaded.ok_or_else(|| EngineError::NoRun { run: run.to_string() })?;
+        let driver = Driver::restore(&loaded)?;
+        let by = self.settings.node.clone();
+        self.spawn(driver, First::Adopt { by });
+        Ok(())
+    }
+
+    fn spawn(&self, driver: Driver, first: First) {
+        let run = driver.run().id;
+        let (queue, receiver) = mpsc::channel(QUEUE);
+        let shown = Shown { run: Arc::new(driver.run().clone()), trouble: None };
+        let (show, shown) = watch::channel(shown);
+        let task = Task {
+            driver,
+            store: self.store.clone(),
+            settings: self.settings.clone(),
+            queue: receiver,
+            back: queue.downgrade(),
+            shown: show,
+            head: self.head.clone(),
+            sessions: Sessions::default(),
+            stopping: self.stopping.subscribe(),
+        };
+        self.lock().insert(run, Handle { queue, shown });
+        let runs = self.runs.clone();
+        let alive = self.alive.subscribe();
+        tokio::spawn(async move {
+            task.live(first).await;
+            runs.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
+            drop(alive);
+        });
+    }
+
+    fn bump(&self, position: u64) {
+        self.head.send_modify(|head| *head = position.max(*head));
+    }
+
+    fn handle(&self, run: RunId) -> Option<Handle> {
+        self.lock().get(&run).cloned()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, Handle>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn parse<T: serde::de::DeserializeOwned>(seq: u64, body: &str) -> Result<T, EngineError> {
+    serde_json::from_str(body)
+        .map_err(|source| EngineError::Restore { source: RestoreError::Unreadable { seq, source } })
+}
+
+fn event_json(stored: &Stored) -> Result<serde_json::Value, EngineError> {
+    let mut value: serde_json::Value = parse(stored.entry.seq, &stored.entry.body)?;
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("seq".into(), stored.entry.seq.into());
+        fields.insert("at".into(), stored.entry.at.rfc3339().into());
+    }
+    Ok(value)
+}

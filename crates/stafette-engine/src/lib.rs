@@ -1,0 +1,29 @@
+//! The shell around the core: it lets time pass, keeps what was decided, and has it carried out.
+//!
+//! Every run has one task. Whatever arrives for a run goes through that task's queue, becomes
+//! events, is stored, and only then changes what anyone sees or does.
+//!
+//! Invariants:
+//! - Nothing acts before it is stored: [`Driver::commit`] is the only way to an order, and it
+//!   takes what was appended.
+//! - Starting after a crash is not a second path: a run is loaded, adopted, and its outbox is
+//!   carried out, as after every other step.
+//! - A result that an agent gave is kept in hand until the store has it, however long that takes.
+//! - Queues are bounded; a run that cannot keep up slows its agents down.
+
+mod clock;
+pub mod crash;
+mod dispatch;
+mod driver;
+mod engine;
+mod explain;
+mod feed;
+mod record;
+mod task;
+
+pub use driver::{Driver, Plan, RestoreError, Step};
+pub use engine::{Engine, EngineError, Settings};
+pub use explain::{Explanation, Leg};
+pub use feed::Feed;
+pub use record::{HandoffView, RunView};
+pub use stafette_store::{HandoffRow, Stored};

@@ -1,0 +1,213 @@
+//! The life of one run: take what arrived, decide, store, and have it carried out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use stafette_core::{Input, Recorded, Run};
+use stafette_store::{AppendError, Store};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::dispatch::{Sessions, name};
+use crate::engine::{EngineError, Settings};
+use crate::{Driver, Step, clock, crash};
+
+/// How much may wait for a run before those who send are held back.
+pub(crate) const QUEUE: usize = 256;
+
+/// How many inputs are decided upon, and stored, at once.
+const AT_ONCE: usize = 64;
+
+/// How long to wait before a store that failed is tried again, at first and at most.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// Something for a run.
+#[derive(Debug)]
+pub(crate) struct Message {
+    input: Input,
+    reply: Reply,
+}
+
+#[derive(Debug)]
+enum Reply {
+    /// Someone asks and can take no for an answer.
+    Asked(oneshot::Sender<Result<Vec<Recorded>, EngineError>>),
+    /// An agent said it, and it is kept until it is stored.
+    Heard(Option<oneshot::Sender<()>>),
+}
+
+impl Message {
+    pub(crate) fn asked(
+        input: Input,
+        reply: oneshot::Sender<Result<Vec<Recorded>, EngineError>>,
+    ) -> Self {
+        Message { input, reply: Reply::Asked(reply) }
+    }
+
+    pub(crate) fn heard(input: Input, stored: Option<oneshot::Sender<()>>) -> Self {
+        Message { input, reply: Reply::Heard(stored) }
+    }
+}
+
+/// What a run's task shows of itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    pub(crate) run: Arc<Run>,
+    /// Why it cannot go on at the moment, if it cannot.
+    pub(crate) trouble: Option<String>,
+}
+
+/// How a task begins.
+#[derive(Debug)]
+pub(crate) enum First {
+    /// A new run, stored already.
+    Stored(Box<Step>),
+    /// A run of an earlier process.
+    Adopt { by: String },
+}
+
+pub(crate) struct Task {
+    pub(crate) driver: Driver,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) queue: mpsc::Receiver<Message>,
+    pub(crate) back: mpsc::WeakSender<Message>,
+    pub(crate) shown: watch::Sender<Shown>,
+    pub(crate) head: watch::Sender<u64>,
+    pub(crate) sessions: Sessions,
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+impl Task {
+    /// Lives until the run is over or the engine stops. A new run begins with a step that is
+    /// stored; one that is taken over begins with saying so.
+    pub(crate) async fn live(mut self, first: First) {
+        match first {
+            First::Stored(step) => self.carry_out(*step),
+            First::Adopt { by } => {
+                self.handle(vec![Message::heard(Input::Adopt { by }, None)]).await;
+            }
+        }
+        while !self.driver.run().status().is_final() {
+            let Some(messages) = self.next().await else { break };
+            self.handle(messages).await;
+        }
+        self.sessions.end().await;
+    }
+
+    /// Waits for what arrives, or for the deadline. Nothing when it is time to stop.
+    async fn next(&mut self) -> Option<Vec<Message>> {
+        let deadline = self.driver.run().deadline();
+        // A deadline far away is looked at again in an hour: clocks are set, machines sleep.
+        let pause = deadline.map_or(Duration::from_secs(3600), clock::until);
+        let mut messages = Vec::new();
+        tokio::select! {
+            biased;
+            _ = self.stopping.wait_for(|stop| *stop) => None,
+            count = self.queue.recv_many(&mut messages, AT_ONCE) => (count > 0).then_some(messages),
+            () = tokio::time::sleep(pause.min(Duration::from_secs(3600))) => {
+                Some(vec![Message::heard(Input::Tick, None)])
+            }
+        }
+    }
+
+    /// Decides and stores. When the store fails, those who asked hear of it, and what agents said
+    /// is kept and tried again until the store takes it.
+    async fn handle(&mut self, mut messages: Vec<Message>) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let inputs: Vec<Input> = messages.iter().map(|message| message.input.clone()).collect();
+            let step = self.driver.decide(clock::now(), inputs);
+            crash::point();
+            let error = match self.store(&step).await {
+                Ok(()) => {
+                    let events = step.events.clone();
+                    self.carry_out(step);
+                    return answer(messages, &events);
+                }
+                Err(error) => error,
+            };
+            tracing::warn!(run = %self.driver.run().id, %error, "not stored");
+            messages = refuse(messages, &error);
+            self.show(Some(error.to_string()));
+            if !matches!(error, AppendError::Conflict { .. }) {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            if !self.reload().await || messages.is_empty() {
+                return;
+            }
+        }
+    }
+
+    async fn store(&self, step: &Step) -> Result<(), AppendError> {
+        if step.is_empty() {
+            return Ok(());
+        }
+        let position = self.store.append(step.batch()).await?;
+        crash::point();
+        self.head.send_if_modified(|head| {
+            let newer = position > *head;
+            *head = position.max(*head);
+            newer
+        });
+        Ok(())
+    }
+
+    fn carry_out(&mut self, step: Step) {
+        let plan = self.driver.commit(step);
+        for order in &plan.start {
+            tracing::debug!(turn = %name(order), "starting");
+        }
+        crash::point();
+        self.sessions.carry_out(plan, self.driver.run(), &self.settings, &self.back);
+        self.show(None);
+    }
+
+    fn show(&self, trouble: Option<String>) {
+        self.shown.send_replace(Shown { run: Arc::new(self.driver.run().clone()), trouble });
+    }
+
+    /// Takes the run as the store has it: after a failure that is the only truth. Turns that are
+    /// out stay out, unless they are no longer wanted.
+    async fn reload(&mut self) -> bool {
+        let run = self.driver.run().id;
+        match self.store.load(run).await {
+            Ok(Some(loaded)) => match self.driver.reload(&loaded) {
+                Ok(()) => true,
+                Err(error) => {
+                    tracing::error!(%run, %error, "cannot be read back");
+                    false
+                }
+            },
+            Ok(None) => false,
+            // Not readable either: go on with what we know; the sequence number keeps it safe.
+            Err(_) => true,
+        }
+    }
+}
+
+fn answer(messages: Vec<Message>, events: &[Recorded]) {
+    for message in messages {
+        match message.reply {
+            Reply::Asked(reply) => drop(reply.send(Ok(events.to_vec()))),
+            Reply::Heard(stored) => drop(stored.map(|stored| stored.send(()))),
+        }
+    }
+}
+
+/// Tells those who asked, and gives back the rest.
+fn refuse(messages: Vec<Message>, error: &AppendError) -> Vec<Message> {
+    let retried = matches!(error, AppendError::Conflict { .. });
+    let mut kept = Vec::new();
+    for message in messages {
+        match message.reply {
+            Reply::Asked(reply) if !retried => {
+                let error = EngineError::Store { source: error.clone() };
+                drop(reply.send(Err(error)));
+            }
+            reply => kept.push(Message { input: message.input, reply }),
+        }
+    }
+    kept
+}

@@ -1,0 +1,63 @@
+//! The folder that agents work in. So far it can say what the work looks like; worktrees and atomic
+//! changes have their place here.
+//!
+//! Invariants:
+//! - Looking changes nothing: not the index, not the files, not the history.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+
+/// Git answers at once or something is wrong with it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What the work in `folder` looks like: the same text as long as no file differs, also of files
+/// that are not committed. Nothing where there is no git repository.
+pub async fn fingerprint(folder: &Path) -> Option<String> {
+    // An index of our own: the user's keeps what is staged in it.
+    let scratch = tempfile::tempdir().ok()?;
+    let index = scratch.path().join("index");
+    git(folder, &index, &["read-tree", "--empty"]).await?;
+    git(folder, &index, &["add", "--all", "--", ".", ":(exclude).stafette"]).await?;
+    git(folder, &index, &["write-tree"]).await
+}
+
+async fn git(folder: &Path, index: &Path, arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git")
+        .args(arguments)
+        .current_dir(folder)
+        .env("GIT_INDEX_FILE", index)
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(PATIENCE, output).await.ok()?.ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[tokio::test]
+    async fn b_03_the_fingerprint_changes_with_the_files_and_with_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path();
+        assert_eq!(fingerprint(path).await, None);
+        let init = Command::new("git").args(["init", "-q"]).current_dir(path).status().await;
+        assert!(init.expect("git").success());
+        fs::write(path.join("a"), "1").expect("written");
+        let first = fingerprint(path).await;
+        assert!(first.is_some());
+        assert_eq!(fingerprint(path).await, first);
+        fs::create_dir(path.join(".stafette")).expect("a folder");
+        fs::write(path.join(".stafette/store"), "x").expect("written");
+        assert_eq!(fingerprint(path).await, first, "our own files are not the work");
+        fs::write(path.join("a"), "2").expect("written");
+        assert_ne!(fingerprint(path).await, first);
+        assert!(!path.join(".git/index").exists(), "looking changes nothing");
+    }
+}
