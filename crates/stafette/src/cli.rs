@@ -1,0 +1,282 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+/// Agents pass work to each other, and to people, without losing it.
+///
+/// Exit codes: 0 ok, 1 failed, 2 usage, 3 needs a person, 4 budget, 5 rolled back, 6 lock,
+/// 7 no daemon.
+#[derive(Debug, Parser)]
+#[command(name = "stafette", version, propagate_version = true, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    /// Print JSON for programs instead of text for people.
+    #[arg(long, global = true, env = "STAFETTE_JSON", value_parser = clap::builder::FalseyValueParser::new())]
+    pub(crate) json: bool,
+    /// Answer every question with yes.
+    #[arg(long, short, global = true, env = "STAFETTE_YES", value_parser = clap::builder::FalseyValueParser::new())]
+    pub(crate) yes: bool,
+    /// The project's folder; otherwise the nearest one above with a stafette.toml.
+    #[arg(long, global = true, value_name = "DIR", env = "STAFETTE_PROJECT")]
+    pub(crate) project: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Write a stafette.toml for this project, after showing it.
+    Init(Init),
+    /// Run the workflow on a request and follow it.
+    Run(Run),
+    /// Go on with a run: after a pause, a restart or an answer.
+    Resume(OneRun),
+    /// Show the runs, or one of them.
+    Status(OneRun),
+    /// List the handoffs of a run.
+    Handoffs(OneRun),
+    /// Show the events of a run.
+    Log(Log),
+    /// List what is yours to decide.
+    Inbox,
+    /// Answer a question of the inbox.
+    Answer(Answer),
+    /// Explain how a handoff came about.
+    Why(Why),
+    /// Call a run off.
+    Cancel(Cancel),
+    /// Let a run give out nothing new.
+    Pause(OneRun),
+    /// Check a workflow file, or a protocol document with --gate.
+    Check(Check),
+    /// Print a JSON Schema.
+    Schema(Schema),
+    /// Check a JSON document against its schema.
+    Validate(Validate),
+    /// Print the control frames in a stream, or in what a command prints, as JSON lines.
+    Frames(Frames),
+    /// Allow the commands of this project's stafette.toml to be run.
+    Trust(Trust),
+    /// Say what works here and what does not, each with its fix.
+    Doctor,
+    /// Watch a team of scripted agents build, review and fix in a little repository.
+    Demo(Demo),
+    /// Start the project's daemon.
+    Up(Up),
+    /// Stop the project's daemon.
+    Down,
+    /// Measure handoffs a second, with the reference beside them.
+    Bench(Bench),
+    /// Tidy the store: drop old finished runs and give room back.
+    Tidy(Tidy),
+    /// Print completions for a shell.
+    Completions {
+        /// Which shell.
+        shell: Shell,
+    },
+    /// Write the manual pages into a folder.
+    Man {
+        /// Where to.
+        folder: PathBuf,
+    },
+    /// Play a scripted agent's turn.
+    #[command(hide = true)]
+    Play {
+        /// The script.
+        script: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Init {
+    /// What to start from.
+    #[arg(long, value_enum, default_value_t = Template::Feature)]
+    pub(crate) template: Template,
+    /// The agent's command line, instead of what is found here.
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) agent: Option<String>,
+    /// Replace a stafette.toml that is there.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// What a project can start from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Template {
+    /// planner → builder → reviewer ⇄ fixer
+    Feature,
+    /// discuss → decisions → execute → mind
+    Odei,
+    /// research → write → validate
+    Phases,
+    /// five agents who discuss until they agree
+    Council,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// What the agents should do.
+    pub(crate) request: String,
+    /// What it may cost, such as 5usd.
+    #[arg(long, env = "STAFETTE_BUDGET", value_name = "AMOUNT")]
+    pub(crate) budget: Option<String>,
+    /// How many tokens it may use.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) tokens: Option<u64>,
+    /// Something that is known from the start, as KEY=VALUE (VALUE may be JSON).
+    #[arg(long = "input", value_name = "KEY=VALUE")]
+    pub(crate) inputs: Vec<String>,
+    /// Do not wait for the end.
+    #[arg(long)]
+    pub(crate) detach: bool,
+    /// Keep waiting while a person has to decide.
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// Run in this process instead of the daemon.
+    #[arg(long)]
+    pub(crate) foreground: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OneRun {
+    /// The run: its id or some of its digits; the newest one otherwise.
+    pub(crate) run: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Log {
+    /// The run: its id or some of its digits; the newest one otherwise.
+    pub(crate) run: Option<String>,
+    /// Stay and show what happens.
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Only what comes after this event.
+    #[arg(long, default_value_t = 0, value_name = "SEQ")]
+    pub(crate) after: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Answer {
+    /// The question: 5, h5 or RUN:h5.
+    pub(crate) question: String,
+    /// The answer: an option, words, or KEY=VALUE for each input.
+    #[arg(required = true, num_args = 1..)]
+    pub(crate) answer: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Why {
+    /// The handoff, such as h7 or RUN:h7.
+    pub(crate) handoff: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Cancel {
+    /// The run: its id or some of its digits; the newest one otherwise.
+    pub(crate) run: Option<String>,
+    /// Why, for the record.
+    #[arg(long, default_value = "")]
+    pub(crate) why: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The file; the project's stafette.toml otherwise.
+    pub(crate) file: Option<PathBuf>,
+    /// Apply the protocol's validation gate too; FILE may be a Markdown document.
+    #[arg(long)]
+    pub(crate) gate: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Schema {
+    /// Which schema.
+    #[arg(required_unless_present = "list")]
+    pub(crate) name: Option<String>,
+    /// List the names.
+    #[arg(long)]
+    pub(crate) list: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Validate {
+    /// The document; `-` is standard input.
+    pub(crate) file: PathBuf,
+    /// The schema; otherwise recognised by the document's shape.
+    #[arg(long = "as", value_name = "NAME")]
+    pub(crate) schema: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Frames {
+    /// The word in the frames.
+    #[arg(long, default_value = "ODEI")]
+    pub(crate) word: String,
+    /// Let the bytes go through a terminal of this size first.
+    #[arg(long, value_name = "COLSxROWS")]
+    pub(crate) screen: Option<String>,
+    /// A command to run in a terminal; standard input otherwise.
+    #[arg(last = true, value_name = "CMD")]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Trust {
+    /// Only list the commands.
+    #[arg(long)]
+    pub(crate) list: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// Do not open anything; only print.
+    #[arg(long)]
+    pub(crate) headless: bool,
+    /// Kill the daemon several times in the middle of a handoff.
+    #[arg(long)]
+    pub(crate) crash: bool,
+    /// How often to kill it.
+    #[arg(long, default_value_t = 5, value_name = "NUMBER", requires = "crash")]
+    pub(crate) crashes: u32,
+    /// Where the crashes fall: the same number gives the same places.
+    #[arg(long, value_name = "NUMBER", requires = "crash")]
+    pub(crate) seed: Option<u64>,
+    /// The folder to use; it must be empty or not exist.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Up {
+    /// Stay in this terminal.
+    #[arg(long)]
+    pub(crate) foreground: bool,
+    /// Serve HTTP here too.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<std::net::SocketAddr>,
+    /// Trust the workflow with this hash, for those who wrote it themselves.
+    #[arg(long, hide = true, value_name = "HASH")]
+    pub(crate) trusted: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Bench {
+    /// How many handoffs.
+    #[arg(long, default_value_t = 2000)]
+    pub(crate) handoffs: u32,
+    /// How many runs at once.
+    #[arg(long, default_value_t = 32)]
+    pub(crate) runs: u32,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tidy {
+    /// Drop runs that ended longer ago than this, such as 30d.
+    #[arg(long, default_value = "30d", value_name = "TIME")]
+    pub(crate) older_than: String,
+    /// But keep at least so many of the latest.
+    #[arg(long, default_value_t = 20)]
+    pub(crate) keep: usize,
+}

@@ -1,0 +1,142 @@
+//! Speaks to the daemon: HTTP on its socket.
+
+use std::path::{Path, PathBuf};
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::{Method, Request, Response};
+use hyper_util::rt::TokioIo;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use stafette_server::Problem;
+use tokio::net::UnixStream;
+
+use crate::exit::{Exit, Failure};
+
+/// A way to the daemon of one project.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    socket: PathBuf,
+}
+
+impl Client {
+    pub(crate) fn new(socket: &Path) -> Self {
+        Client { socket: socket.to_owned() }
+    }
+
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        parse(self.request(Method::GET, path, None).await?).await
+    }
+
+    pub(crate) async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, Failure> {
+        let body = serde_json::to_vec(body).expect("our own types are JSON");
+        parse(self.request(Method::POST, path, Some(body)).await?).await
+    }
+
+    /// Whether somebody answers.
+    pub(crate) async fn is_up(&self) -> bool {
+        self.get::<Value>("/healthz").await.is_ok()
+    }
+
+    /// The lines of a stream, as they come.
+    pub(crate) async fn lines(&self, path: &str) -> Result<Lines, Failure> {
+        let response = self.request(Method::GET, path, None).await?;
+        if !response.status().is_success() {
+            return Err(parse::<Value>(response).await.err().unwrap_or_else(gone));
+        }
+        Ok(Lines { body: response.into_body(), held: Vec::new() })
+    }
+
+    async fn request(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Vec<u8>>,
+    ) -> Result<Response<Incoming>, Failure> {
+        let stream = UnixStream::connect(&self.socket).await.map_err(|error| {
+            Failure::new(Exit::NoDaemon, "No daemon answers")
+                .because(&error)
+                .fix("start it with `stafette up`; its log is .stafette/daemon.log")
+        })?;
+        let broken = |error: hyper::Error| gone().because(&error);
+        let (mut sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+        tokio::spawn(connection);
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(HOST, "localhost")
+            .header(CONTENT_TYPE, "application/json")
+            .body(Full::new(Bytes::from(body.unwrap_or_default())))
+            .map_err(|error| Failure::usage("The daemon cannot be asked that").because(&error))?;
+        sender.send_request(request).await.map_err(broken)
+    }
+}
+
+fn gone() -> Failure {
+    Failure::new(Exit::NoDaemon, "The daemon went away")
+        .fix("start it again with `stafette up`; nothing that it acknowledged is lost")
+}
+
+async fn parse<T: DeserializeOwned>(response: Response<Incoming>) -> Result<T, Failure> {
+    let status = response.status();
+    let body = response.into_body().collect().await.map_err(|error| gone().because(&error))?;
+    let bytes = body.to_bytes();
+    let odd = |error: serde_json::Error| {
+        Failure::failed("The daemon's answer cannot be read")
+            .because(&error)
+            .fix("`stafette down` and `stafette up` make both the same version")
+    };
+    if status.is_success() {
+        return serde_json::from_slice(&bytes).map_err(odd);
+    }
+    let problem: Problem = serde_json::from_slice(&bytes).map_err(odd)?;
+    let code = if problem.status == 422 || problem.code.starts_with("usage_") {
+        Exit::Usage
+    } else {
+        Exit::Failed
+    };
+    let failure = Failure::new(code, problem.title);
+    Err(match problem.detail.split_once("\nfix: ") {
+        Some((why, fix)) => failure.why(why).fix(fix),
+        None => failure.why(problem.detail),
+    })
+}
+
+/// A stream of JSON lines.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    body: Incoming,
+    held: Vec<u8>,
+}
+
+impl Lines {
+    /// The next line; nothing at the end.
+    pub(crate) async fn next(&mut self) -> Result<Option<Value>, Failure> {
+        loop {
+            if let Some(end) = self.held.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.held.drain(..=end).collect();
+                if let Ok(value) = serde_json::from_slice(&line) {
+                    return Ok(Some(value));
+                }
+                continue;
+            }
+            match self.body.frame().await {
+                None => return Ok(None),
+                Some(Err(error)) => return Err(gone().because(&error)),
+                Some(Ok(frame)) => {
+                    if let Some(data) = frame.data_ref() {
+                        self.held.extend_from_slice(data);
+                    }
+                }
+            }
+        }
+    }
+}

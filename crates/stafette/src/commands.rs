@@ -1,0 +1,126 @@
+//! One file a command.
+
+mod answer;
+mod bench;
+mod check;
+mod demo;
+mod doctor;
+mod frames;
+mod handoffs;
+mod inbox;
+mod init;
+mod log;
+mod run;
+mod schema;
+mod shell;
+mod status;
+mod tidy;
+mod trust;
+mod up;
+mod validate;
+mod why;
+
+use crate::cli::{Cli, Command};
+use crate::daemon;
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use crate::project::Project;
+
+/// What every command gets.
+#[derive(Clone, Debug)]
+pub(crate) struct Context {
+    pub(crate) output: Output,
+    pub(crate) yes: bool,
+    pub(crate) project: Option<std::path::PathBuf>,
+}
+
+impl Context {
+    pub(crate) fn project(&self) -> Result<Project, Failure> {
+        Project::find(self.project.as_deref())
+    }
+
+    /// Asks for a yes; `--yes` gives it, and without a terminal there is none.
+    pub(crate) fn confirm(&self, question: &str) -> Result<bool, Failure> {
+        use std::io::{IsTerminal, Write};
+        if self.yes {
+            return Ok(true);
+        }
+        if !std::io::stdin().is_terminal() {
+            return Err(Failure::usage("Nobody is there to say yes")
+                .why(question)
+                .fix("say it beforehand with --yes"));
+        }
+        let _ = write!(std::io::stderr().lock(), "{question} [y/N] ");
+        let mut line = String::new();
+        let _ = std::io::stdin().read_line(&mut line);
+        Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+    }
+}
+
+pub(crate) fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
+    let context = Context { output, yes: cli.yes, project: cli.project };
+    match cli.command {
+        Command::Init(arguments) => init::run(&context, &arguments),
+        Command::Check(arguments) => check::run(&context, &arguments),
+        Command::Schema(arguments) => schema::run(&context, &arguments),
+        Command::Validate(arguments) => validate::run(&context, &arguments),
+        Command::Frames(arguments) => frames::run(&arguments),
+        Command::Trust(arguments) => trust::run(&context, &arguments),
+        Command::Completions { shell } => Ok(shell::completions(shell)),
+        Command::Man { folder } => shell::man(&folder),
+        command => wait(dispatch(context, command)),
+    }
+}
+
+async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Run(arguments) => run::run(&context, arguments).await,
+        Command::Resume(arguments) => run::resume(&context, arguments).await,
+        Command::Status(arguments) => status::run(&context, arguments).await,
+        Command::Handoffs(arguments) => handoffs::run(&context, arguments).await,
+        Command::Log(arguments) => log::run(&context, arguments).await,
+        Command::Inbox => inbox::run(&context).await,
+        Command::Answer(arguments) => answer::run(&context, arguments).await,
+        Command::Why(arguments) => why::run(&context, arguments).await,
+        Command::Cancel(arguments) => status::cancel(&context, arguments).await,
+        Command::Pause(arguments) => status::pause(&context, arguments).await,
+        Command::Doctor => doctor::run(&context).await,
+        Command::Demo(arguments) => demo::run(&context, arguments).await,
+        Command::Up(arguments) => up::run(&context, arguments).await,
+        Command::Down => up::down(&context).await,
+        Command::Bench(arguments) => bench::run(&context, arguments).await,
+        Command::Tidy(arguments) => tidy::run(&context, arguments).await,
+        // The commands that wait for nothing are done already.
+        _ => Ok(Exit::Ok),
+    }
+}
+
+fn wait(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime
+        .map_err(|error| Failure::failed("This machine gives us no threads").because(&error))?;
+    runtime.block_on(work)
+}
+
+/// The path of a run at the daemon; the newest one when none is named.
+pub(crate) fn run_path(run: Option<&str>, rest: &str) -> String {
+    format!("/v1/runs/{}{rest}", segment(run.unwrap_or("latest")))
+}
+
+/// A part of an address, whatever a person typed.
+pub(crate) fn segment(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'-' | b'.' | b'_' | b':' => {
+                char::from(byte).to_string()
+            }
+            byte => format!("%{byte:02X}"),
+        })
+        .collect()
+}
+
+/// The daemon of the project that we are in, started when none runs.
+pub(crate) async fn daemon(context: &Context) -> Result<crate::client::Client, Failure> {
+    daemon::reach(&context.project()?).await
+}

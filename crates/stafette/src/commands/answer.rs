@@ -1,0 +1,37 @@
+//! `answer`: decide what the inbox asks.
+
+use serde_json::{Value, json};
+
+use super::{Context, daemon, segment};
+use crate::cli;
+use crate::exit::{Exit, Failure};
+use crate::project::person;
+
+pub(crate) async fn run(context: &Context, arguments: cli::Answer) -> Result<Exit, Failure> {
+    let client = daemon(context).await?;
+    let is_pair = |word: &String| {
+        word.split_once('=').is_some_and(|(key, _)| {
+            !key.is_empty()
+                && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
+        })
+    };
+    let by = person();
+    let body = match arguments.answer.iter().all(is_pair) {
+        true => json!({ "values": super::run::pairs(&arguments.answer)?, "by": by }),
+        false => json!({ "text": arguments.answer.join(" "), "by": by }),
+    };
+    let path = format!("/v1/inbox/{}", segment(&arguments.question));
+    let answered: Value = client.post(&path, &body).await?;
+    match context.output.json {
+        true => context.output.data(&answered),
+        false => {
+            let text = |path: &str| answered.pointer(path).and_then(Value::as_str).unwrap_or("");
+            context.output.say(&format!(
+                "{} is answered; the run is {}",
+                text("/answered"),
+                text("/run/status")
+            ));
+        }
+    }
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,87 @@
+//! `check`: is the workflow sound, and the protocol complete?
+
+use std::path::Path;
+
+use serde_json::json;
+use stafette_core::wire::schema;
+use stafette_core::workflow::{check, file, gate};
+
+use super::Context;
+use crate::cli;
+use crate::exit::{Exit, Failure};
+use crate::output::count;
+use crate::project;
+
+pub(crate) fn run(context: &Context, arguments: &cli::Check) -> Result<Exit, Failure> {
+    let path = match &arguments.file {
+        Some(path) => path.clone(),
+        None => context.project()?.file(),
+    };
+    let text = project::read(&path)?;
+    if path.extension().is_some_and(|ending| ending == "md") {
+        return document(context, &path, &text, arguments.gate);
+    }
+    let name = path.display().to_string();
+    let (source, diagnostics) = check::examine(&text);
+    let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
+    let items = match (&source, arguments.gate) {
+        (Some(source), true) => gate::workflow(&source.workflow, &source.spans, provided()),
+        _ => Vec::new(),
+    };
+    let good = errors == 0 && gate::passes(&items);
+    if context.output.json {
+        let listed: Vec<_> = diagnostics
+            .iter()
+            .map(|diagnostic| {
+                let place = diagnostic.position(&text);
+                json!({
+                    "severity": diagnostic.severity, "code": diagnostic.code,
+                    "path": diagnostic.path, "message": diagnostic.message,
+                    "help": diagnostic.help,
+                    "line": place.map(|place| place.line), "column": place.map(|place| place.column),
+                })
+            })
+            .collect();
+        context
+            .output
+            .data(&json!({ "file": name, "ok": good, "problems": listed, "gate": items }));
+    } else {
+        for diagnostic in &diagnostics {
+            context.output.line(&file::render(diagnostic, &name, &text));
+        }
+        for item in &items {
+            context.output.line(&item.render(&name, &text));
+        }
+        match good {
+            true => context.output.say(&format!("{name} is sound")),
+            false => context.output.say(&format!("{name}: {}", count(errors, "error"))),
+        }
+    }
+    Ok(if good { Exit::Ok } else { Exit::Failed })
+}
+
+fn document(context: &Context, path: &Path, text: &str, gate_asked: bool) -> Result<Exit, Failure> {
+    if !gate_asked {
+        return Err(Failure::usage(format!("{} is not a workflow", path.display()))
+            .fix("a protocol document is checked with --gate"));
+    }
+    let project = context.project().ok().and_then(|project| project.load().ok());
+    let items = gate::document(text, project.as_ref().map(|loaded| &loaded.workflow));
+    let good = gate::passes(&items);
+    if context.output.json {
+        context.output.data(&json!({ "file": path, "ok": good, "gate": items }));
+    } else {
+        for item in &items {
+            context.output.line(&item.render(&path.display().to_string(), text));
+        }
+    }
+    Ok(if good { Exit::Ok } else { Exit::Failed })
+}
+
+/// What this program really gives to every workflow.
+fn provided() -> gate::Provided<'static> {
+    gate::Provided { schemas: &SCHEMAS, span_attributes: &[], metrics: &[] }
+}
+
+static SCHEMAS: std::sync::LazyLock<Vec<&'static str>> =
+    std::sync::LazyLock::new(|| schema::list().iter().map(|name| name.as_str()).collect());

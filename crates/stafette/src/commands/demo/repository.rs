@@ -1,0 +1,71 @@
+//! The little repository that the demonstration works in.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::exit::Failure;
+
+const FILES: &[(&str, &str)] = &[
+    ("stafette.toml", include_str!("../../../demo/stafette.toml")),
+    ("agents/planner.toml", include_str!("../../../demo/agents/planner.toml")),
+    ("agents/builder.toml", include_str!("../../../demo/agents/builder.toml")),
+    ("agents/reviewer.toml", include_str!("../../../demo/agents/reviewer.toml")),
+    ("agents/fixer.toml", include_str!("../../../demo/agents/fixer.toml")),
+    (".gitignore", "/.stafette/\n"),
+    ("README.md", "# A little program\n\nIt has no users yet.\n"),
+];
+
+/// The folder that was named, or a fresh one that stays.
+pub(super) fn folder(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::failed("No folder can be made for the demonstration").because(&error)
+    };
+    let folder = match named {
+        Some(folder) => {
+            fs::create_dir_all(&folder).map_err(failed)?;
+            if fs::read_dir(&folder).map_err(failed)?.next().is_some() {
+                return Err(Failure::usage(format!("{} is not empty", folder.display()))
+                    .fix("name a folder that is empty or does not exist"));
+            }
+            folder
+        }
+        None => tempfile::Builder::new().prefix("stafette-demo-").tempdir().map_err(failed)?.keep(),
+    };
+    fs::canonicalize(folder).map_err(failed)
+}
+
+/// Writes the program, its agents and the first commit.
+pub(super) fn lay_out(folder: &Path) -> Result<(), Failure> {
+    let write = || -> std::io::Result<()> {
+        fs::create_dir_all(folder.join("agents"))?;
+        fs::create_dir_all(folder.join(".stafette/ledger"))?;
+        FILES.iter().try_for_each(|(name, text)| fs::write(folder.join(name), text))
+    };
+    write().map_err(|error| {
+        Failure::failed(format!("{} cannot be written", folder.display())).because(&error)
+    })?;
+    git(folder, &["init", "--quiet", "--initial-branch=main"])?;
+    git(folder, &["config", "user.name", "demo"])?;
+    git(folder, &["config", "user.email", "demo@stafette.local"])?;
+    git(folder, &["add", "--all"])?;
+    git(folder, &["commit", "--quiet", "--message", "a little program"])?;
+    Ok(())
+}
+
+/// What git says.
+pub(super) fn git(folder: &Path, arguments: &[&str]) -> Result<String, Failure> {
+    let output = Command::new("git")
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| {
+            Failure::failed("git cannot be run").because(&error).fix("install git and try again")
+        })?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(Failure::failed(format!("git {} failed", arguments.join(" ")))
+            .why(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+    }
+}

@@ -1,0 +1,38 @@
+//! `handoffs`: who handed what to whom.
+
+use serde_json::Value;
+
+use super::{Context, daemon, run_path};
+use crate::cli;
+use crate::exit::{Exit, Failure};
+use crate::output::short;
+
+pub(crate) async fn run(context: &Context, arguments: cli::OneRun) -> Result<Exit, Failure> {
+    let client = daemon(context).await?;
+    let rows: Vec<Value> = client.get(&run_path(arguments.run.as_deref(), "/handoffs")).await?;
+    if context.output.json {
+        context.output.data(&rows);
+        return Ok(Exit::Ok);
+    }
+    let text = |row: &Value, path: &str| {
+        row.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let cells = rows.iter().map(|row| {
+        let summary = text(row, "/handoff/offer/summary");
+        let said = if summary.is_empty() { text(row, "/handoff/offer/detail") } else { summary };
+        vec![
+            text(row, "/id"),
+            text(row, "/from"),
+            text(row, "/to"),
+            text(row, "/reason"),
+            text(row, "/state"),
+            row.pointer("/handoff/attempt").map(ToString::to_string).unwrap_or_default(),
+            short(&said, 60),
+        ]
+    });
+    context.output.table(
+        &["handoff", "from", "to", "reason", "state", "attempt", "summary"],
+        cells.collect(),
+    );
+    Ok(Exit::Ok)
+}

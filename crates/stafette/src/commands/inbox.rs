@@ -1,0 +1,63 @@
+//! `inbox`: what is yours to decide.
+
+use serde_json::Value;
+
+use super::{Context, daemon};
+use crate::exit::{Exit, Failure};
+use crate::output::{Output, Tone, plain};
+
+pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
+    let client = daemon(context).await?;
+    let questions: Vec<Value> = client.get("/v1/inbox").await?;
+    if context.output.json {
+        context.output.data(&questions);
+        return Ok(Exit::Ok);
+    }
+    if questions.is_empty() {
+        context.output.say("Nothing needs you.");
+    }
+    for question in &questions {
+        show(context.output, question);
+    }
+    Ok(Exit::Ok)
+}
+
+/// A question with its options and how to answer it.
+pub(crate) fn show(output: Output, row: &Value) {
+    let text = |path: &str| plain(row.pointer(path).and_then(Value::as_str).unwrap_or_default());
+    let id = text("/id");
+    let run = text("/run");
+    output.line(&format!(
+        "{} {}  {}",
+        output.paint(Tone::Yours, &format!("{id:>4}")),
+        text("/handoff/offer/question/details"),
+        output.paint(Tone::Quiet, &format!("({} of {})", text("/from"), tail(&run))),
+    ));
+    let options: Vec<String> = row
+        .pointer("/handoff/offer/question/options")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(plain)
+        .collect();
+    let missing = row.pointer("/handoff/offer/missing").and_then(Value::as_array);
+    let keys: Vec<&str> =
+        missing.into_iter().flatten().filter_map(|input| input["key"].as_str()).collect();
+    let example = match (options.first(), keys.as_slice()) {
+        (Some(first), _) => first.clone(),
+        (None, [] | [_]) => "\"…\"".to_owned(),
+        (None, keys) => {
+            keys.iter().map(|key| format!("{}=…", plain(key))).collect::<Vec<_>>().join(" ")
+        }
+    };
+    if !options.is_empty() {
+        output.line(&format!("     options: {}", options.join(" · ")));
+    }
+    output.line(&format!("     answer:  stafette answer {}:{id} {example}", tail(&run)));
+}
+
+/// The digits of a run that people type.
+fn tail(run: &str) -> &str {
+    run.get(run.len().saturating_sub(8)..).unwrap_or(run)
+}

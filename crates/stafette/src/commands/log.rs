@@ -1,0 +1,59 @@
+//! `log`: what happened, event by event.
+
+use serde_json::Value;
+
+use super::{Context, daemon, run_path};
+use crate::cli;
+use crate::exit::{Exit, Failure};
+use crate::output::plain;
+
+pub(crate) async fn run(context: &Context, arguments: cli::Log) -> Result<Exit, Failure> {
+    let client = daemon(context).await?;
+    let query = format!("/events?after={}&follow={}", arguments.after, arguments.follow);
+    let mut lines = client.lines(&run_path(arguments.run.as_deref(), &query)).await?;
+    while let Some(event) = lines.next().await? {
+        match context.output.json {
+            true => context.output.data(&event),
+            false => context.output.line(&line(&event)),
+        }
+        if arguments.follow && event["event"] == "run_finished" {
+            break;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// Number, time, name, and what it is about.
+fn line(event: &Value) -> String {
+    let text = |path: &str| event.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let about = ["/turn", "/handoff", "/id"]
+        .into_iter()
+        .map(text)
+        .find(|text| !text.is_empty())
+        .map(|text| text.split_once('/').map_or(text, |(_, rest)| rest))
+        .unwrap_or_default();
+    let said = [
+        "/request",
+        "/failure/message",
+        "/ending/why",
+        "/why",
+        "/reason",
+        "/text",
+        "/note",
+        "/message",
+        "/response/outcome",
+        "/refusal/rule",
+    ]
+    .into_iter()
+    .map(text)
+    .find(|text| !text.is_empty())
+    .unwrap_or_default();
+    let route = match (text("/offer/from"), text("/offer/to")) {
+        ("", _) => String::new(),
+        (from, to) => format!("{from} → {to} "),
+    };
+    let clock = text("/at").get(11..23).unwrap_or_default();
+    let name = text("/event");
+    let line = format!("{:>5} {clock} {name:<17} {about:<7} {route}{said}", event["seq"]);
+    plain(line.trim_end())
+}

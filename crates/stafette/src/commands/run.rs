@@ -1,0 +1,218 @@
+//! `run` and `resume`: give the agents a request and follow it to its end.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use stafette_core::{Fields, Usd};
+use stafette_engine::RunView;
+use tokio::sync::Notify;
+
+use super::{Context, run_path};
+use crate::cli;
+use crate::client::Client;
+use crate::daemon::{self, Daemon};
+use crate::exit::{Exit, Failure};
+use crate::output::{Tone, plain, short};
+use crate::project::{Project, person};
+
+pub(crate) async fn run(context: &Context, arguments: cli::Run) -> Result<Exit, Failure> {
+    let project = context.project()?;
+    if !arguments.foreground {
+        let client = daemon::reach(&project).await?;
+        return start(context, &client, &arguments).await;
+    }
+    let client = Client::new(&project.socket());
+    let ready = Arc::new(Notify::new());
+    let told = ready.clone();
+    let (inside, output) = (project.clone(), context.output);
+    let daemon = Daemon { private: true, ..Daemon::default() };
+    let mut server =
+        tokio::spawn(async move { daemon.run(&inside, output, move || told.notify_one()).await });
+    tokio::select! {
+        () = ready.notified() => {}
+        ended = &mut server => return Err(early_end(ended)),
+    }
+    let exit = start(context, &client, &arguments).await;
+    let _: Result<Value, Failure> = client.post("/v1/stop", &json!({})).await;
+    let _ = server.await;
+    exit
+}
+
+fn early_end(ended: Result<Result<(), Failure>, tokio::task::JoinError>) -> Failure {
+    match ended {
+        Ok(Err(failure)) => failure,
+        _ => Failure::failed("The run ended before it began"),
+    }
+}
+
+async fn start(context: &Context, client: &Client, arguments: &cli::Run) -> Result<Exit, Failure> {
+    let budget = match &arguments.budget {
+        Some(text) => Some(Usd::parse(text).map_err(Failure::usage)?),
+        None => None,
+    };
+    let body = json!({
+        "request": arguments.request,
+        "inputs": pairs(&arguments.inputs)?,
+        "budget": budget,
+        "tokens": arguments.tokens,
+        "by": person(),
+    });
+    let started: Value = client.post("/v1/runs", &body).await?;
+    let run = started["run"].as_str().unwrap_or_default().to_owned();
+    if arguments.detach {
+        match context.output.json {
+            true => context.output.data(&started),
+            false => context.output.line(&run),
+        }
+        return Ok(Exit::Ok);
+    }
+    follow(context, client, &run, arguments.wait).await
+}
+
+pub(crate) async fn resume(context: &Context, arguments: cli::OneRun) -> Result<Exit, Failure> {
+    let project: Project = context.project()?;
+    let client = daemon::reach(&project).await?;
+    let view: RunView = client.get(&run_path(arguments.run.as_deref(), "")).await?;
+    if view.status == "paused" {
+        let path = run_path(Some(&view.run.to_string()), "/unpause");
+        let _: Value = client.post(&path, &json!({ "by": person() })).await?;
+    }
+    follow(context, &client, &view.run.to_string(), false).await
+}
+
+/// `KEY=VALUE` pairs as inputs; a value that is JSON is taken as JSON.
+pub(crate) fn pairs(pairs: &[String]) -> Result<Fields, Failure> {
+    let mut fields = Fields::new();
+    for pair in pairs {
+        let (key, value) = pair.split_once('=').ok_or_else(|| {
+            Failure::usage(format!("`{pair}` is not an input")).fix("write it as KEY=VALUE")
+        })?;
+        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
+        fields.insert(key.to_owned(), value);
+    }
+    Ok(fields)
+}
+
+/// Shows what happens until the run is over or waits for a person.
+async fn follow(
+    context: &Context,
+    client: &Client,
+    run: &str,
+    stay: bool,
+) -> Result<Exit, Failure> {
+    let mut lines = client.lines(&run_path(Some(run), "/events?follow=true")).await?;
+    let mut settling: Option<(RunView, Exit)> = None;
+    while let Some(event) = lines.next().await? {
+        if let Some(text) = line(context, &event) {
+            context.output.say(&text);
+        }
+        let may_settle = ["run_finished", "handoff_admitted", "handoff_blocked", "handoff_closed"];
+        if settling.is_none() && may_settle.iter().any(|name| event["event"] == *name) {
+            let view: RunView = client.get(&run_path(Some(run), "")).await?;
+            settling = settled(&view, stay).map(|exit| (view, exit));
+        }
+        // What led there is shown to its end before the end itself.
+        if let Some((view, exit)) = &settling
+            && event["seq"].as_u64() >= Some(view.seq)
+        {
+            return end(context, client, view, *exit).await;
+        }
+    }
+    let view: RunView = client.get(&run_path(Some(run), "")).await?;
+    let exit = settled(&view, stay).unwrap_or(Exit::Failed);
+    end(context, client, &view, exit).await
+}
+
+fn settled(view: &RunView, stay: bool) -> Option<Exit> {
+    match (view.status.as_str(), view.waiting_on.as_deref()) {
+        ("succeeded", _) => Some(Exit::Ok),
+        ("failed" | "cancelled", _) => Some(Exit::Failed),
+        ("waiting", Some("human")) if !stay => Some(Exit::NeedsPerson),
+        ("waiting", Some("budget")) if !stay => Some(Exit::Budget),
+        _ => None,
+    }
+}
+
+async fn end(
+    context: &Context,
+    client: &Client,
+    view: &RunView,
+    exit: Exit,
+) -> Result<Exit, Failure> {
+    let output = context.output;
+    if output.json {
+        output.data(view);
+        return Ok(exit);
+    }
+    if matches!(exit, Exit::NeedsPerson | Exit::Budget) {
+        let questions: Vec<Value> = client.get("/v1/inbox").await?;
+        let ours = questions.iter().filter(|q| q["run"] == json!(view.run));
+        for question in ours {
+            super::inbox::show(output, question);
+        }
+    }
+    let tone = if exit == Exit::Ok { Tone::Good } else { Tone::Yours };
+    let why = view.why.as_deref().map(|why| format!(": {}", plain(why))).unwrap_or_default();
+    output.say(&format!(
+        "{} {}{why} — {}, {} spent",
+        output.paint(tone, &view.status),
+        view.run.short(),
+        crate::output::count(view.tally.handoffs as usize, "handoff"),
+        view.purse.spent.money,
+    ));
+    output.line(&view.run.to_string());
+    Ok(exit)
+}
+
+/// One event for people, when it is worth a line.
+pub(crate) fn line(context: &Context, event: &Value) -> Option<String> {
+    let output = context.output;
+    let text = |path: &str| event.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let step = |mark: &str, said: String| Some(format!("{mark} {}", plain(&said)));
+    match text("/event") {
+        "run_created" => step("●", short(text("/request"), 100)),
+        "run_adopted" => step("↻", "taken over".into()),
+        "handoff_admitted" => {
+            let question = text("/offer/question/details");
+            let route =
+                format!("{:>4} {} → {}", text("/id"), text("/offer/from"), text("/offer/to"));
+            match question.is_empty() {
+                true => step("→", format!("{route}  {}", reason(event))),
+                false => step(&output.paint(Tone::Yours, "?"), format!("{route}  {question}")),
+            }
+        }
+        "handoff_refused" => step(
+            &output.paint(Tone::Bad, "✗"),
+            format!(
+                "{:>4} {} → {} refused: {}",
+                text("/id"),
+                text("/offer/from"),
+                text("/offer/to"),
+                refusal(event)
+            ),
+        ),
+        "lease_renewed" if !text("/note").is_empty() => step("…", short(text("/note"), 100)),
+        "turn_failed" => step(&output.paint(Tone::Bad, "!"), text("/failure/message").to_owned()),
+        "retry_scheduled" => step("↻", format!("attempt {} follows", event["attempt"])),
+        "budget_reached" => step(&output.paint(Tone::Yours, "$"), text("/why").to_owned()),
+        "alert_raised" => {
+            step(&output.paint(Tone::Bad, "!"), format!("{}: {}", text("/code"), text("/message")))
+        }
+        _ => None,
+    }
+}
+
+fn reason(event: &Value) -> String {
+    let text = |path: &str| event.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let summary = [text("/offer/summary"), text("/offer/detail")];
+    let said = summary.into_iter().find(|text| !text.is_empty()).unwrap_or_default();
+    match said.is_empty() {
+        true => text("/offer/reason").to_owned(),
+        false => format!("{}: {}", text("/offer/reason"), short(said, 80)),
+    }
+}
+
+fn refusal(event: &Value) -> String {
+    serde_json::from_value::<stafette_core::run::propose::Refusal>(event["refusal"].clone())
+        .map_or_else(|_| "refused".to_owned(), |refusal| refusal.to_string())
+}

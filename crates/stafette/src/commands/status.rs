@@ -1,0 +1,115 @@
+//! `status`, `cancel`, `pause`: where runs stand, and stopping them.
+
+use serde_json::{Value, json};
+use stafette_engine::RunView;
+
+use super::{Context, daemon, run_path};
+use crate::cli;
+use crate::exit::{Exit, Failure};
+use crate::output::short;
+use crate::project::person;
+
+pub(crate) async fn run(context: &Context, arguments: cli::OneRun) -> Result<Exit, Failure> {
+    let client = daemon(context).await?;
+    let output = context.output;
+    if let Some(run) = &arguments.run {
+        let view: Value = client.get(&run_path(Some(run), "")).await?;
+        match output.json {
+            true => output.data(&view),
+            false => show(context, &view)?,
+        }
+        return Ok(Exit::Ok);
+    }
+    let runs: Vec<RunView> = client.get("/v1/runs").await?;
+    if output.json {
+        output.data(&runs);
+        return Ok(Exit::Ok);
+    }
+    if runs.is_empty() {
+        output.say("No runs yet. Begin one with `stafette run \"…\"`.");
+        return Ok(Exit::Ok);
+    }
+    let rows = runs.iter().map(|view| {
+        vec![
+            view.run.short(),
+            words(view),
+            view.working.join(", "),
+            view.tally.handoffs.to_string(),
+            view.purse.spent.money.to_string(),
+            short(&view.request, 60),
+        ]
+    });
+    output.table(&["run", "status", "at work", "handoffs", "spent", "request"], rows.collect());
+    Ok(Exit::Ok)
+}
+
+fn words(view: &RunView) -> String {
+    match &view.waiting_on {
+        Some(on) => format!("waiting for {on}"),
+        None => view.status.clone(),
+    }
+}
+
+fn show(context: &Context, value: &Value) -> Result<(), Failure> {
+    let view: RunView = serde_json::from_value(value.clone())
+        .map_err(|error| Failure::failed("The daemon's answer cannot be read").because(&error))?;
+    let tally = &view.tally;
+    let mut rows = vec![
+        vec!["run".to_owned(), view.run.to_string()],
+        vec!["request".to_owned(), short(&view.request, 100)],
+        vec!["workflow".to_owned(), view.workflow.clone()],
+        vec!["status".to_owned(), words(&view)],
+        vec!["at work".to_owned(), view.working.join(", ")],
+        vec![
+            "handoffs".to_owned(),
+            format!(
+                "{}, {} refused, {} questions, {} retries, {} rounds",
+                tally.handoffs, tally.refused, tally.escalated, tally.retries, tally.rounds
+            ),
+        ],
+        vec![
+            "spent".to_owned(),
+            format!(
+                "{} of {} ({} set aside), {} tokens",
+                view.purse.spent.money,
+                view.purse.limit.money,
+                view.purse.reserved.money,
+                view.purse.spent.tokens
+            ),
+        ],
+        vec!["began".to_owned(), view.created_at.clone()],
+        vec!["changed".to_owned(), view.updated_at.clone()],
+    ];
+    if let Some(why) = &view.why {
+        rows.push(vec!["because".to_owned(), why.clone()]);
+    }
+    if let Some(trouble) = value["trouble"].as_str() {
+        rows.push(vec!["trouble".to_owned(), trouble.to_owned()]);
+    }
+    context.output.table(&["", ""], rows);
+    Ok(())
+}
+
+pub(crate) async fn cancel(context: &Context, arguments: cli::Cancel) -> Result<Exit, Failure> {
+    let body = json!({ "by": person(), "why": arguments.why });
+    steer(context, arguments.run.as_deref(), "/cancel", &body).await
+}
+
+pub(crate) async fn pause(context: &Context, arguments: cli::OneRun) -> Result<Exit, Failure> {
+    steer(context, arguments.run.as_deref(), "/pause", &json!({ "by": person() })).await
+}
+
+async fn steer(
+    context: &Context,
+    run: Option<&str>,
+    what: &str,
+    body: &Value,
+) -> Result<Exit, Failure> {
+    let client = daemon(context).await?;
+    let view: RunView = client.post(&run_path(run, what), body).await?;
+    match context.output.json {
+        true => context.output.data(&view),
+        false => context.output.say(&format!("{} is {}", view.run.short(), words(&view))),
+    }
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,39 @@
+//! `tidy`: old finished runs go, and room comes back.
+
+use serde_json::json;
+use stafette_core::{Millis, Time};
+use stafette_store::{Retention, Store};
+
+use super::Context;
+use crate::cli;
+use crate::daemon::open_store;
+use crate::exit::{Exit, Failure};
+
+pub(crate) async fn run(context: &Context, arguments: cli::Tidy) -> Result<Exit, Failure> {
+    let project = context.project()?;
+    let age = Millis::parse(&arguments.older_than).map_err(Failure::usage)?;
+    let now =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let before =
+        Time(i64::try_from(now.as_millis()).unwrap_or(i64::MAX).saturating_sub_unsigned(age.0));
+    project.state()?;
+    let store = open_store(&project.store())?;
+    let failed = |error: stafette_store::UpkeepError| {
+        Failure::failed("The store could not be tidied").because(&error)
+    };
+    let retention = Retention { finished_before: Some(before), keep_last: arguments.keep };
+    let removed = store.retain(retention).await.map_err(failed)?;
+    let compacted = store.compact().await.map_err(failed)?;
+    store.close().await;
+    match context.output.json {
+        true => context.output.data(&json!({ "removed": removed, "compacted": compacted })),
+        false => context.output.say(&format!(
+            "{} runs and {} events removed; {} KiB → {} KiB",
+            removed.runs,
+            removed.events,
+            compacted.bytes_before / 1024,
+            compacted.bytes_after / 1024
+        )),
+    }
+    Ok(Exit::Ok)
+}

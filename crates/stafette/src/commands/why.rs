@@ -1,0 +1,88 @@
+//! `why`: who handed what to whom, on which evidence, under which rule.
+
+use serde_json::Value;
+
+use super::{Context, daemon, run_path, segment};
+use crate::cli;
+use crate::exit::{Exit, Failure};
+use crate::output::{Tone, plain, short};
+
+pub(crate) async fn run(context: &Context, arguments: cli::Why) -> Result<Exit, Failure> {
+    let client = daemon(context).await?;
+    let (run, handoff) = match arguments.handoff.rsplit_once(':') {
+        Some((run, handoff)) => (Some(run), handoff),
+        None => (None, arguments.handoff.as_str()),
+    };
+    let explained: Value =
+        client.get(&run_path(run, &format!("/why/{}", segment(handoff)))).await?;
+    if context.output.json {
+        context.output.data(&explained);
+        return Ok(Exit::Ok);
+    }
+    let output = context.output;
+    let text = |value: &Value, path: &str| {
+        plain(value.pointer(path).and_then(Value::as_str).unwrap_or_default())
+    };
+    output.line(&format!("● {}", short(&text(&explained, "/request"), 100)));
+    for leg in explained["legs"].as_array().into_iter().flatten() {
+        output.line(&format!(
+            "{} {} → {}  {} — {}",
+            text(leg, "/id"),
+            text(leg, "/handoff/offer/from"),
+            text(leg, "/handoff/offer/to"),
+            text(leg, "/handoff/offer/reason"),
+            text(leg, "/state"),
+        ));
+        let detail = |name: &str, said: String| {
+            if !said.is_empty() {
+                output.line(&format!("   {:<9} {said}", output.paint(Tone::Quiet, name)));
+            }
+        };
+        detail("said", short(&text(leg, "/handoff/offer/summary"), 100));
+        detail("because", short(&text(leg, "/handoff/offer/detail"), 100));
+        detail("evidence", keys(leg.pointer("/handoff/offer/outputs")));
+        detail("refused", refusal(leg));
+        detail("asked", short(&text(leg, "/handoff/offer/question/details"), 100));
+        detail("answer", short(&text(leg, "/handoff/state/closed/response/summary"), 100));
+        detail("rule", rules(leg));
+    }
+    Ok(Exit::Ok)
+}
+
+fn keys(outputs: Option<&Value>) -> String {
+    let fields = outputs.and_then(Value::as_object).into_iter().flatten();
+    fields
+        .map(|(key, value)| match value {
+            Value::String(text) => format!("{key}={}", short(&plain(text), 40)),
+            other => format!("{key}={}", short(&plain(&other.to_string()), 40)),
+        })
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn refusal(leg: &Value) -> String {
+    let refusal = leg.pointer("/handoff/refusal").cloned();
+    refusal
+        .and_then(|value| {
+            serde_json::from_value::<stafette_core::run::propose::Refusal>(value).ok()
+        })
+        .map(|refusal| refusal.to_string())
+        .unwrap_or_default()
+}
+
+/// What was decided about it, in order.
+fn rules(leg: &Value) -> String {
+    let events = leg["events"].as_array().into_iter().flatten();
+    let told: Vec<String> = events
+        .filter_map(|event| match event["event"].as_str()? {
+            "recovery_chosen" => {
+                Some(format!("{}: {}", event["action"].as_str()?, event["reason"].as_str()?))
+            }
+            "retry_scheduled" => Some(format!("attempt {}", event["attempt"])),
+            "inputs_assessed" => Some(format!("missing {}", event["missing"])),
+            "late_result_kept" => Some("a late result was kept".to_owned()),
+            _ => None,
+        })
+        .collect();
+    plain(&told.join("; "))
+}

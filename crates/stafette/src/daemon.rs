@@ -1,0 +1,259 @@
+//! The daemon: one for each project, found by its socket.
+
+use std::fs::{self, File, OpenOptions};
+use std::net::SocketAddr;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+use serde_json::json;
+use stafette_engine::{Engine, EngineError, Settings, crash};
+use stafette_server::{Edge, Problem, public_router};
+use stafette_store::{OpenError, Options, SqliteStore};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::Notify;
+
+use crate::client::Client;
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use crate::project::Project;
+use crate::{log, trust};
+
+/// How long a daemon may take to answer for the first time.
+const START: Duration = Duration::from_secs(20);
+
+/// A way to the project's daemon, which is started when none runs.
+pub(crate) async fn reach(project: &Project) -> Result<Client, Failure> {
+    let client = Client::new(&project.socket());
+    if !client.is_up().await {
+        spawn(project, &[])?;
+        wait_until_up(project, &client).await?;
+    }
+    Ok(client)
+}
+
+/// A way to the project's daemon, if one runs.
+pub(crate) async fn find(project: &Project) -> Result<Client, Failure> {
+    let client = Client::new(&project.socket());
+    match client.is_up().await {
+        true => Ok(client),
+        false => Err(Failure::new(Exit::NoDaemon, "No daemon runs for this project")
+            .fix("start it with `stafette up`")),
+    }
+}
+
+/// Starts a daemon that outlives us.
+pub(crate) fn spawn(project: &Project, arguments: &[&str]) -> Result<(), Failure> {
+    let state = project.state()?;
+    let log = log_file(&state)?;
+    let failed = |error: std::io::Error| {
+        Failure::new(Exit::NoDaemon, "The daemon cannot be started").because(&error)
+    };
+    let errors = log.try_clone().map_err(failed)?;
+    Command::new(program()?)
+        .args(["up", "--foreground"])
+        .args(arguments)
+        .arg("--project")
+        .arg(&project.root)
+        .env_remove("STAFETTE_JSON")
+        .current_dir(&project.root)
+        .stdin(Stdio::null())
+        .stdout(log)
+        .stderr(errors)
+        .process_group(0)
+        .spawn()
+        .map_err(failed)?;
+    Ok(())
+}
+
+pub(crate) async fn wait_until_up(project: &Project, client: &Client) -> Result<(), Failure> {
+    let since = Instant::now();
+    while since.elapsed() < START {
+        if client.is_up().await {
+            return Ok(());
+        }
+        // Whoever holds the lock is a daemon; when nobody does, the one we started has given up.
+        if since.elapsed() > Duration::from_millis(500) && lock(&project.state()?).is_ok() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let log = project.root.join(".stafette/daemon.log");
+    let text = fs::read_to_string(&log).unwrap_or_default();
+    let last = text.lines().rev().take(3).collect::<Vec<_>>();
+    let last: Vec<&str> = last.into_iter().rev().collect();
+    Err(Failure::new(Exit::NoDaemon, "The daemon does not start")
+        .why(last.join("\n"))
+        .fix(format!("look at {}, or run `stafette up --foreground`", log.display())))
+}
+
+fn log_file(state: &Path) -> Result<File, Failure> {
+    let path = state.join("daemon.log");
+    let append = || OpenOptions::new().create(true).append(true).open(&path);
+    append().map_err(|error| {
+        Failure::failed(format!("{} cannot be written", path.display())).because(&error)
+    })
+}
+
+/// This program, to be started once more.
+pub(crate) fn program() -> Result<PathBuf, Failure> {
+    std::env::current_exe()
+        .map_err(|error| Failure::failed("This program cannot find itself").because(&error))
+}
+
+/// How a daemon is to be run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Daemon {
+    pub(crate) listen: Option<SocketAddr>,
+    /// A workflow that is trusted because its caller wrote it.
+    pub(crate) trusted: Option<String>,
+    /// Nobody else should find it: a run in the foreground.
+    pub(crate) private: bool,
+}
+
+impl Daemon {
+    /// Runs until it is told to stop.
+    pub(crate) async fn run(
+        self,
+        project: &Project,
+        output: Output,
+        ready: impl FnOnce(),
+    ) -> Result<(), Failure> {
+        let state = project.state()?;
+        let _lock = lock(&state)?;
+        log::start();
+        let engine = open(project, &state).await?;
+        let stop = Arc::new(Notify::new());
+        let edge = Edge::new(engine.clone(), self.workflows(project), stop.clone());
+        let socket = project.socket();
+        // Ours alone by the lock, so a socket that is there is a dead daemon's.
+        let _ = fs::remove_file(&socket);
+        let listener = UnixListener::bind(&socket).map_err(|error| {
+            Failure::failed(format!("The socket {} cannot be made", socket.display()))
+                .because(&error)
+        })?;
+        restrict(&socket);
+        let server = tokio::spawn(async move { axum::serve(listener, edge.router()).await });
+        let url = match self.listen {
+            Some(address) => Some(serve_health(address).await?),
+            None => None,
+        };
+        crash::arm();
+        match (&url, output.json && !self.private) {
+            (_, true) => {
+                output.data(&json!({ "url": url, "pid": std::process::id(), "socket": socket }))
+            }
+            (Some(url), false) => output.say(&format!("ready on {url}")),
+            (None, false) if !self.private => output.say(&format!("ready on {}", socket.display())),
+            _ => {}
+        }
+        ready();
+        told_to_stop(&stop).await;
+        server.abort();
+        let _ = fs::remove_file(&socket);
+        engine.stop().await;
+        engine.store().close().await;
+        Ok(())
+    }
+
+    fn workflows(&self, project: &Project) -> Arc<stafette_server::ReadWorkflow> {
+        let (project, trusted) = (project.clone(), self.trusted.clone());
+        Arc::new(move || {
+            let loaded = project.load().map_err(|failure| problem(&failure))?;
+            let by_caller = trusted.as_ref().is_some_and(|hash| *hash == loaded.hash);
+            if by_caller || trust::is_trusted(&project, &loaded) {
+                return Ok(loaded.workflow);
+            }
+            Err(problem(&trust::refusal(&project)))
+        })
+    }
+}
+
+fn problem(failure: &Failure) -> Problem {
+    let detail = match failure.fix.is_empty() {
+        true => failure.why.clone(),
+        false => format!("{}\nfix: {}", failure.why, failure.fix),
+    };
+    Problem::new(409, "usage_workflow", failure.what.clone()).because(detail)
+}
+
+async fn open(project: &Project, state: &Path) -> Result<Engine, Failure> {
+    let store = open_store(&project.store())?;
+    let settings = Settings {
+        project: project.root.clone(),
+        scratch: state.join("turns"),
+        program: program()?,
+        node: format!("pid {}", std::process::id()),
+    };
+    Engine::open(Arc::new(store), settings).await.map_err(|error: EngineError| {
+        Failure::failed("The runs cannot be taken over").because(&error)
+    })
+}
+
+/// Opens the store, with what to do when that fails.
+pub(crate) fn open_store(path: &Path) -> Result<SqliteStore, Failure> {
+    SqliteStore::open(path, Options::default()).map_err(|error| {
+        let fix = match &error {
+            OpenError::Newer { .. } => "update stafette; this version left the store untouched",
+            OpenError::ReadOnly { .. } => "make the file and its folder writable",
+            OpenError::Full { .. } => "make room on the disk",
+            OpenError::NotAStore { .. } => "move the file away; Stafette makes a new one",
+            OpenError::Busy { .. } => "see who uses it with `stafette doctor`",
+            _ => "see `stafette doctor`",
+        };
+        Failure::failed("The store cannot be opened").because(&error).fix(fix)
+    })
+}
+
+/// Held for as long as the daemon lives: there is one for each project.
+fn lock(state: &Path) -> Result<File, Failure> {
+    let path = state.join("daemon.lock");
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+    let file = file.map_err(|error| {
+        Failure::failed(format!("{} cannot be written", path.display())).because(&error)
+    })?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(_) => Err(Failure::failed("A daemon already runs for this project")
+            .fix("use it, or stop it with `stafette down`")),
+    }
+}
+
+fn restrict(socket: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    // The folder is closed to others already; this is the second door.
+    let _ = fs::set_permissions(socket, fs::Permissions::from_mode(0o600));
+}
+
+async fn serve_health(address: SocketAddr) -> Result<String, Failure> {
+    if !address.ip().is_loopback() {
+        return Err(Failure::usage(format!("Stafette does not listen on {address}"))
+            .why("beyond this machine it would need TLS and a token, which are not there yet")
+            .fix("listen on 127.0.0.1"));
+    }
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        Failure::failed(format!("{address} cannot be listened on")).because(&error)
+    })?;
+    let bound = listener.local_addr().map_err(|error| {
+        Failure::failed(format!("{address} cannot be listened on")).because(&error)
+    })?;
+    tokio::spawn(async move { axum::serve(listener, public_router()).await });
+    Ok(format!("http://{bound}"))
+}
+
+async fn told_to_stop(stop: &Notify) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut terminate), Ok(mut interrupt)) =
+        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        return stop.notified().await;
+    };
+    tokio::select! {
+        () = stop.notified() => {}
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}

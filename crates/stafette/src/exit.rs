@@ -1,0 +1,69 @@
+//! How a command ends: exit codes, and errors that say what to do.
+
+use std::process::ExitCode;
+
+/// The documented exit codes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    /// It worked.
+    Ok = 0,
+    /// It did not.
+    Failed = 1,
+    /// It was called wrongly.
+    Usage = 2,
+    /// A person has to decide something first.
+    NeedsPerson = 3,
+    /// The budget is reached.
+    Budget = 4,
+    /// No daemon answers.
+    NoDaemon = 7,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// What happened, why, and what to do next.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Failure {
+    pub(crate) what: String,
+    pub(crate) why: String,
+    pub(crate) fix: String,
+    pub(crate) code: Exit,
+}
+
+impl Failure {
+    pub(crate) fn new(code: Exit, what: impl Into<String>) -> Self {
+        Failure { what: what.into(), why: String::new(), fix: String::new(), code }
+    }
+
+    pub(crate) fn failed(what: impl Into<String>) -> Self {
+        Self::new(Exit::Failed, what)
+    }
+
+    pub(crate) fn usage(what: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, what)
+    }
+
+    /// The reason, with all reasons behind it.
+    pub(crate) fn because(self, error: &dyn std::error::Error) -> Self {
+        let mut why = error.to_string();
+        let mut next = error.source();
+        while let Some(cause) = next {
+            why = format!("{why}: {cause}");
+            next = cause.source();
+        }
+        Failure { why, ..self }
+    }
+
+    pub(crate) fn why(self, why: impl Into<String>) -> Self {
+        Failure { why: why.into(), ..self }
+    }
+
+    pub(crate) fn fix(self, fix: impl Into<String>) -> Self {
+        Failure { fix: fix.into(), ..self }
+    }
+}

@@ -1,0 +1,31 @@
+//! The command line: reads what a person typed, asks the daemon, and says what came of it.
+
+mod cli;
+mod client;
+mod commands;
+mod daemon;
+mod exit;
+mod log;
+mod output;
+mod project;
+mod trust;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    if let cli::Command::Play { script } = &cli.command {
+        // A scripted agent's turn has a status of its own.
+        return stafette_agents::scripted::play(script);
+    }
+    let output = output::Output::new(cli.json);
+    match commands::run(cli, output) {
+        Ok(code) => code.into(),
+        Err(failure) => {
+            output.failure(&failure);
+            failure.code.into()
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The project: where its workflow and its state are.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+use stafette_core::Workflow;
+use stafette_core::workflow::check;
+use stafette_core::workflow::file;
+
+use crate::exit::{Exit, Failure};
+
+/// The file that says what the agents do.
+pub(crate) const WORKFLOW: &str = "stafette.toml";
+
+/// A folder with a workflow.
+#[derive(Clone, Debug)]
+pub(crate) struct Project {
+    pub(crate) root: PathBuf,
+}
+
+/// A workflow with what identifies it.
+#[derive(Clone, Debug)]
+pub(crate) struct Loaded {
+    pub(crate) workflow: Workflow,
+    /// Changes whenever anything that would be run changes.
+    pub(crate) hash: String,
+}
+
+impl Project {
+    /// The named folder, or the nearest one above this one that has a workflow.
+    pub(crate) fn find(named: Option<&Path>) -> Result<Project, Failure> {
+        let here = match named {
+            Some(folder) => folder.to_owned(),
+            None => std::env::current_dir()
+                .map_err(|error| Failure::failed("This folder cannot be used").because(&error))?,
+        };
+        let absolute = fs::canonicalize(&here).map_err(|error| {
+            Failure::usage(format!("There is no folder {}", here.display())).because(&error)
+        })?;
+        let above: Vec<&Path> = match named {
+            Some(_) => vec![&absolute],
+            None => absolute.ancestors().collect(),
+        };
+        match above.into_iter().find(|folder| folder.join(WORKFLOW).is_file()) {
+            Some(root) => Ok(Project { root: root.to_owned() }),
+            None => Err(Failure::usage(format!("There is no {WORKFLOW} here"))
+                .why(format!("looked in {} and above", absolute.display()))
+                .fix("make one with `stafette init`, or see it all work with `stafette demo`")),
+        }
+    }
+
+    pub(crate) fn file(&self) -> PathBuf {
+        self.root.join(WORKFLOW)
+    }
+
+    /// The folder for state; made when it is not there.
+    pub(crate) fn state(&self) -> Result<PathBuf, Failure> {
+        let folder = self.root.join(".stafette");
+        let make = || -> std::io::Result<()> {
+            fs::create_dir_all(folder.join("turns"))?;
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::PermissionsExt;
+                fs::set_permissions(&folder, fs::Permissions::from_mode(0o700))?;
+            }
+            // Whatever the project's own .gitignore says, state is never committed.
+            let ignore = folder.join(".gitignore");
+            if !ignore.exists() {
+                fs::write(ignore, "*\n")?;
+            }
+            Ok(())
+        };
+        make().map_err(|error| {
+            Failure::failed(format!("The folder {} cannot be written", folder.display()))
+                .because(&error)
+                .fix("Stafette keeps its state there; make the project's folder writable")
+        })?;
+        Ok(folder)
+    }
+
+    pub(crate) fn store(&self) -> PathBuf {
+        self.root.join(".stafette/store.db")
+    }
+
+    /// The daemon's socket. Socket names are short by law, so a deep project gets one elsewhere.
+    pub(crate) fn socket(&self) -> PathBuf {
+        let near = self.root.join(".stafette/daemon.sock");
+        if near.as_os_str().len() < 100 {
+            return near;
+        }
+        let name = hex(&Sha256::digest(self.root.as_os_str().as_encoded_bytes()))[..24].to_owned();
+        let folder = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(
+            || std::env::temp_dir().join(format!("stafette-{}", user())),
+            PathBuf::from,
+        );
+        folder.join(format!("stafette-{name}.sock"))
+    }
+
+    /// The workflow, checked. Errors are shown as the checker shows them.
+    pub(crate) fn load(&self) -> Result<Loaded, Failure> {
+        let path = self.file();
+        let text = read(&path)?;
+        let (source, diagnostics) = check::examine(&text);
+        let errors: Vec<String> = diagnostics
+            .iter()
+            .filter(|diagnostic| diagnostic.is_error())
+            .map(|diagnostic| file::render(diagnostic, WORKFLOW, &text))
+            .collect();
+        match source {
+            Some(source) if errors.is_empty() => {
+                let hash = self.hash(&text, &source.workflow);
+                Ok(Loaded { workflow: source.workflow, hash })
+            }
+            _ => Err(Failure::usage(format!("{} has mistakes", path.display()))
+                .why(format!("\n{}", errors.join("\n")))
+                .fix("correct them; `stafette check` looks again")),
+        }
+    }
+
+    /// Everything that decides what is run: the workflow and the scripts that it names.
+    fn hash(&self, text: &str, workflow: &Workflow) -> String {
+        let mut hasher = Sha256::new();
+        hasher.update(text.as_bytes());
+        for script in workflow.agents.values().filter_map(|agent| agent.script.as_ref()) {
+            hasher.update([0]);
+            hasher.update(script.as_bytes());
+            hasher.update([0]);
+            hasher.update(fs::read(self.root.join(script)).unwrap_or_default());
+        }
+        hex(&hasher.finalize())
+    }
+}
+
+/// A text file of ours, with an error that says which.
+pub(crate) fn read(path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path).map_err(|error| {
+        Failure::new(Exit::Usage, format!("{} cannot be read", path.display())).because(&error)
+    })
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn user() -> u32 {
+    rustix::process::getuid().as_raw()
+}
+
+/// Who is asking, for the record.
+pub(crate) fn person() -> String {
+    std::env::var("USER").unwrap_or_else(|_| "someone".to_owned())
+}
