@@ -120,9 +120,10 @@ impl Task {
             let step = self.driver.decide(clock::now(), inputs);
             crash::point();
             let error = match self.store(&step).await {
-                Ok(()) => {
+                Ok(position) => {
                     let events = step.events.clone();
                     self.carry_out(step);
+                    self.announce(position);
                     return answer(messages, &events);
                 }
                 Err(error) => error,
@@ -140,18 +141,20 @@ impl Task {
         }
     }
 
-    async fn store(&self, step: &Step) -> Result<(), AppendError> {
+    async fn store(&self, step: &Step) -> Result<Option<u64>, AppendError> {
         if step.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let position = self.store.append(step.batch()).await?;
         crash::point();
-        self.head.send_if_modified(|head| {
-            let newer = position > *head;
-            *head = position.max(*head);
-            newer
-        });
-        Ok(())
+        Ok(Some(position))
+    }
+
+    /// Wakes those who follow. Last of all: whoever reads an event finds its run as it is after it.
+    fn announce(&self, position: Option<u64>) {
+        if let Some(position) = position {
+            self.head.send_modify(|head| *head = position.max(*head));
+        }
     }
 
     fn carry_out(&mut self, step: Step) {

@@ -20,6 +20,7 @@ use axum::{Json, Router};
 use serde_json::json;
 use stafette_core::Workflow;
 use stafette_engine::Engine;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Notify;
 
 pub use problem::Problem;
@@ -52,8 +53,15 @@ impl Edge {
         Edge { engine, workflow, stop }
     }
 
-    /// All routes, for those who may do everything.
-    pub fn router(self) -> Router {
+    /// Serves everything to those who can open the socket, until it is dropped.
+    ///
+    /// # Errors
+    /// When the socket fails.
+    pub async fn serve(self, socket: UnixListener) -> std::io::Result<()> {
+        axum::serve(socket, self.router()).await
+    }
+
+    fn router(self) -> Router {
         Router::new()
             .route("/v1/runs", get(runs::list).post(runs::start))
             .route("/v1/runs/{run}", get(runs::show))
@@ -76,9 +84,13 @@ impl Edge {
     }
 }
 
-/// What is served on TCP for now: whether the daemon lives.
-pub fn public_router() -> Router {
-    Router::new().route("/healthz", get(health)).fallback(nothing_here)
+/// Serves what anyone on this machine may know: whether the daemon lives.
+///
+/// # Errors
+/// When the socket fails.
+pub async fn serve_health(socket: TcpListener) -> std::io::Result<()> {
+    let router: Router = Router::new().route("/healthz", get(health)).fallback(nothing_here);
+    axum::serve(socket, router).await
 }
 
 async fn health() -> Json<serde_json::Value> {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::json;
 use stafette_engine::{Engine, EngineError, Settings, crash};
-use stafette_server::{Edge, Problem, public_router};
+use stafette_server::{Edge, Problem};
 use stafette_store::{OpenError, Options, SqliteStore};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Notify;
@@ -54,11 +54,10 @@ pub(crate) fn spawn(project: &Project, arguments: &[&str]) -> Result<(), Failure
     };
     let errors = log.try_clone().map_err(failed)?;
     Command::new(program()?)
-        .args(["up", "--foreground"])
+        .args(["up", "--foreground", "--json"])
         .args(arguments)
         .arg("--project")
         .arg(&project.root)
-        .env_remove("STAFETTE_JSON")
         .current_dir(&project.root)
         .stdin(Stdio::null())
         .stdout(log)
@@ -83,11 +82,13 @@ pub(crate) async fn wait_until_up(project: &Project, client: &Client) -> Result<
     }
     let log = project.root.join(".stafette/daemon.log");
     let text = fs::read_to_string(&log).unwrap_or_default();
-    let last = text.lines().rev().take(3).collect::<Vec<_>>();
-    let last: Vec<&str> = last.into_iter().rev().collect();
-    Err(Failure::new(Exit::NoDaemon, "The daemon does not start")
-        .why(last.join("\n"))
-        .fix(format!("look at {}, or run `stafette up --foreground`", log.display())))
+    // A daemon that cannot start says why in its last line, as it would to a program.
+    let last = text.lines().last().unwrap_or_default();
+    Err(Failure::from_json(last).unwrap_or_else(|| {
+        Failure::new(Exit::NoDaemon, "The daemon does not start")
+            .why(last)
+            .fix(format!("look at {}, or run `stafette up --foreground`", log.display()))
+    }))
 }
 
 fn log_file(state: &Path) -> Result<File, Failure> {
@@ -136,9 +137,9 @@ impl Daemon {
                 .because(&error)
         })?;
         restrict(&socket);
-        let server = tokio::spawn(async move { axum::serve(listener, edge.router()).await });
+        let server = tokio::spawn(edge.serve(listener));
         let url = match self.listen {
-            Some(address) => Some(serve_health(address).await?),
+            Some(address) => Some(listen(address).await?),
             None => None,
         };
         crash::arm();
@@ -195,7 +196,10 @@ async fn open(project: &Project, state: &Path) -> Result<Engine, Failure> {
 
 /// Opens the store, with what to do when that fails.
 pub(crate) fn open_store(path: &Path) -> Result<SqliteStore, Failure> {
-    SqliteStore::open(path, Options::default()).map_err(|error| {
+    let limit = std::env::var("STAFETTE_STORE_MAX_BYTES").ok().and_then(|text| text.parse().ok());
+    let plain = Options::default();
+    let options = Options { max_bytes: limit.or(plain.max_bytes), ..plain };
+    SqliteStore::open(path, options).map_err(|error| {
         let fix = match &error {
             OpenError::Newer { .. } => "update stafette; this version left the store untouched",
             OpenError::ReadOnly { .. } => "make the file and its folder writable",
@@ -228,7 +232,7 @@ fn restrict(socket: &Path) {
     let _ = fs::set_permissions(socket, fs::Permissions::from_mode(0o600));
 }
 
-async fn serve_health(address: SocketAddr) -> Result<String, Failure> {
+async fn listen(address: SocketAddr) -> Result<String, Failure> {
     if !address.ip().is_loopback() {
         return Err(Failure::usage(format!("Stafette does not listen on {address}"))
             .why("beyond this machine it would need TLS and a token, which are not there yet")
@@ -240,7 +244,7 @@ async fn serve_health(address: SocketAddr) -> Result<String, Failure> {
     let bound = listener.local_addr().map_err(|error| {
         Failure::failed(format!("{address} cannot be listened on")).because(&error)
     })?;
-    tokio::spawn(async move { axum::serve(listener, public_router()).await });
+    tokio::spawn(stafette_server::serve_health(listener));
     Ok(format!("http://{bound}"))
 }
 

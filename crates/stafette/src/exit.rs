@@ -48,6 +48,19 @@ impl Failure {
         Self::new(Exit::Usage, what)
     }
 
+    /// The failure that another process of ours printed with `--json`.
+    pub(crate) fn from_json(text: &str) -> Option<Self> {
+        let value: serde_json::Value = serde_json::from_str(text).ok()?;
+        let error = value.get("error")?;
+        let part = |name: &str| Some(error.get(name)?.as_str()?.to_owned());
+        let code = match error.get("exit")?.as_u64()? {
+            2 => Exit::Usage,
+            7 => Exit::NoDaemon,
+            _ => Exit::Failed,
+        };
+        Some(Failure { what: part("message")?, why: part("why")?, fix: part("fix")?, code })
+    }
+
     /// The reason, with all reasons behind it.
     pub(crate) fn because(self, error: &dyn std::error::Error) -> Self {
         let mut why = error.to_string();

@@ -1,0 +1,93 @@
+//! Setting a project up: init, trust, check, doctor.
+
+use crate::world::{World, repository};
+
+#[test]
+fn init_shows_what_it_writes_and_what_it_writes_is_sound() {
+    for template in ["feature", "odei", "phases", "council"] {
+        let world = World::new();
+        let said = world.run(&["init", "--template", template, "--agent", "true", "--yes"]).ok();
+        let written = world.read("stafette.toml");
+        assert!(said.err.contains("+[workflow]"), "the diff is shown: {said:?}");
+        assert!(written.contains("command = [\"true\"]") && !written.contains("@agent@"));
+        world.run(&["check"]).ok();
+        assert_eq!(world.run(&["trust", "--list", "--json"]).json()["trusted"], true);
+    }
+}
+
+#[test]
+fn init_never_overwrites_and_never_writes_without_a_yes() {
+    let world = World::new();
+    assert_eq!(world.run(&["init"]).code, 2, "nobody is there to say yes");
+    assert_eq!(world.read("stafette.toml"), "");
+    world.write("stafette.toml", "mine");
+    assert_eq!(world.run(&["init", "--yes"]).code, 2);
+    assert_eq!(world.read("stafette.toml"), "mine");
+}
+
+#[test]
+fn nothing_runs_before_it_is_trusted_and_a_change_ends_the_trust() {
+    let world = World::workflow(ECHO);
+    let hash = world.run(&["trust", "--list", "--json"]).json()["hash"].clone();
+    world.write("stafette.toml", &format!("{ECHO}\n# changed\n"));
+    let said = world.run(&["run", "--foreground", "hello"]);
+    assert_eq!(said.code, 2);
+    assert!(said.err.contains("not trusted") && said.err.contains("stafette trust"), "{said:?}");
+    let listed = world.run(&["trust", "--list", "--json"]).json();
+    assert_eq!(listed["trusted"], false);
+    assert_ne!(listed["hash"], hash);
+    assert_eq!(listed["commands"][0]["command"], "sh -c true");
+}
+
+const ECHO: &str = r#"
+[workflow]
+name = "echo"
+entry = "one"
+[agents.one]
+runner = "exec"
+command = ["sh", "-c", "true"]
+"#;
+
+#[test]
+fn s2_11_mistakes_are_shown_with_line_column_and_a_caret() {
+    let world = World::new();
+    world.write("stafette.toml", &format!("{ECHO}[[routes]]\nfrom = \"one\"\nto = \"two\"\n"));
+    let said = world.run(&["check"]);
+    assert_eq!(said.code, 1);
+    assert!(said.out.contains("stafette.toml:10:6") && said.out.contains("^^^^^"), "{said:?}");
+    let json = world.run(&["check", "--json"]).json();
+    assert_eq!(
+        (&json["problems"][0]["line"], &json["problems"][0]["column"]),
+        (&10.into(), &6.into())
+    );
+}
+
+#[test]
+fn s2_11_the_gate_checks_a_protocol_document() {
+    let world = World::new();
+    let document = |name: &str| repository().join("fixtures/gate").join(name).display().to_string();
+    world.run(&["check", "--gate", &document("protocol.md")]).ok();
+    let said = world.run(&["check", "--gate", "--json", &document("protocol-incomplete.md")]);
+    assert_eq!((said.code, said.json()["ok"].as_bool()), (1, Some(false)));
+}
+
+#[test]
+fn doctor_names_what_is_missing_with_its_fix() {
+    let world = World::new();
+    let said = world.run(&["doctor", "--json"]).json();
+    let project =
+        said["findings"].as_array().expect("findings").iter().find(|f| f["name"] == "project");
+    assert!(project.expect("a finding")["fix"].as_str().expect("a fix").contains("stafette init"));
+    let world = World::workflow(&ECHO.replace("sh\", \"-c\", \"true", "no-such-agent"));
+    let said = world.run(&["doctor"]);
+    assert_eq!(said.code, 1);
+    assert!(said.out.contains("no-such-agent") && said.out.contains("fix:"), "{said:?}");
+}
+
+#[test]
+fn completions_and_manual_pages_are_there() {
+    let world = World::new();
+    assert!(world.run(&["completions", "bash"]).ok().out.contains("_stafette"));
+    world.run(&["man", "man"]).ok();
+    assert!(world.read("man/stafette-run.1").contains("stafette"));
+}

@@ -1,0 +1,190 @@
+//! Runs with real processes, from the command line.
+
+use serde_json::json;
+
+use crate::world::World;
+
+#[test]
+fn s2_07_missing_inputs_come_from_research_and_from_a_person_and_are_merged() {
+    let world = World::example("report");
+    let said = world.run(&["run", "Write the market report"]);
+    assert_eq!(said.code, 3, "a person has to decide: {said:?}");
+    assert!(said.out.contains("writer needs audience (who the report is for)"), "{said:?}");
+    let inbox = world.run(&["inbox", "--json"]).ok().json();
+    assert_eq!(inbox[0]["handoff"]["offer"]["missing"][0]["key"], "audience");
+    world.run(&["answer", "3", "founders"]).ok();
+    let view = world.run(&["resume", "--json"]).ok().json();
+    assert_eq!(view["status"], "succeeded");
+    let handoffs = world.run(&["handoffs", "--json"]).ok().json();
+    let inputs = &handoffs[0]["handoff"]["inputs"];
+    assert_eq!((&inputs["audience"], &inputs["market_size"]), (&json!("founders"), &json!("9 bn")));
+    assert!(world.read("report.md").starts_with("# The market"));
+}
+
+#[test]
+fn s2_04_each_refusal_is_recorded_and_named() {
+    for (example, words) in [
+        ("refusals/limit", "Handoff limit exceeded: `global` was handed over 3 times"),
+        ("refusals/circular", "Circular handoff detected: writer → editor → writer"),
+        ("refusals/unknown", "Unknown target: the workflow has no agent `editor`"),
+    ] {
+        let world = World::example(example);
+        let said = world.run(&["run", "--foreground", "Write it"]).ok();
+        assert!(said.err.contains(words), "{example}: {said:?}");
+        let handoffs = world.run(&["handoffs", "--json"]).ok().json();
+        let refused =
+            handoffs.as_array().expect("handoffs").iter().find(|h| h["state"] == "refused");
+        let id = refused.expect("a refused handoff")["id"].as_str().expect("an id").to_owned();
+        assert!(world.run(&["why", &id]).ok().out.contains(words), "{example}");
+    }
+}
+
+/// Two commands: what the first prints decides.
+fn pair(first: &str, header: &str) -> String {
+    format!(
+        r#"
+[workflow]
+name = "pair"
+entry = "a"
+{header}
+[agents.a]
+runner = "exec"
+command = ["sh", "-c", '{first}']
+[agents.b]
+runner = "exec"
+command = ["sh", "-c", "cat > given.txt; echo done"]
+[[routes]]
+from = "a"
+to = "b"
+"#
+    )
+}
+
+#[test]
+fn b_07_a_bare_frame_in_plain_output_only_proposes() {
+    let world = World::workflow(&pair("cat >/dev/null; echo \"<<<ODEI:HANDOFF:b>>>\"", ""));
+    let said = world.run(&["run", "x"]);
+    assert_eq!(said.code, 3, "{said:?}");
+    assert!(said.out.contains("options: allow · refuse"), "{said:?}");
+    assert_eq!(world.read("given.txt"), "", "nothing has moved");
+    world.run(&["answer", "2", "allow"]).ok();
+    world.run(&["resume"]).ok();
+    assert!(world.read("given.txt").contains('x'), "the prompt reached b on standard input");
+}
+
+#[test]
+fn b_07_a_workflow_may_trust_bare_frames() {
+    let first = "cat >/dev/null; echo \"<<<ODEI:HANDOFF:{\\\"to\\\":\\\"b\\\",\\\"spec\\\":\\\"s.md\\\"}>>>\"";
+    let world = World::workflow(&pair(first, "trust_bare_frames = true"));
+    world.run(&["run", "--foreground", "x"]).ok();
+    assert!(world.read("given.txt").contains("s.md"), "{}", world.read("given.txt"));
+}
+
+#[test]
+fn s2_01_a_command_may_answer_with_a_json_document() {
+    let text = pair(r#"cat >/dev/null; echo "{\"to\":\"b\",\"summary\":\"over to you\"}""#, "")
+        .replace("[agents.b]", "result = \"json\"\n[agents.b]");
+    let world = World::workflow(&text);
+    world.run(&["run", "--foreground", "x"]).ok();
+    assert!(world.read("given.txt").contains("over to you"));
+}
+
+#[test]
+fn s5_07_a_command_that_keeps_failing_ends_with_a_person() {
+    let text = pair("echo no luck >&2; exit 1", "")
+        + "[retries]\nbackoff = \"10ms\"\n[limits]\ncooldown = 0\n";
+    let world = World::workflow(&text.replace(
+        "[[routes]]\nfrom = \"a\"\nto = \"b\"\n",
+        "[[routes]]\nfrom = \"a\"\nto = \"b\"\n",
+    ));
+    let said = world.run(&["run", "x"]);
+    assert_eq!(said.code, 3, "{said:?}");
+    assert!(said.err.contains("no luck") && said.err.contains("attempt 3 follows"), "{said:?}");
+    assert!(said.out.contains("options: retry · skip · stop"), "{said:?}");
+    world.run(&["answer", "2", "stop"]).ok();
+    assert_eq!(world.run(&["status", "--json"]).json()[0]["status"], "failed");
+}
+
+#[test]
+fn b_05_a_budget_that_is_reached_has_its_own_exit_code() {
+    let first = "cat >/dev/null; echo \"<<<ODEI:REPORT:{\\\"usd\\\":0.9}>>><<<ODEI:HANDOFF:b>>>\"";
+    let world = World::workflow(&pair(first, "trust_bare_frames = true"));
+    let said = world.run(&["run", "x", "--budget", "0.90usd"]);
+    assert_eq!(said.code, 4, "{said:?}");
+    assert!(said.out.contains("The budget is reached"), "{said:?}");
+    world.run(&["answer", "3", "raise"]).ok();
+    world.run(&["resume"]).ok();
+}
+
+#[test]
+fn a_run_survives_the_daemon_and_goes_on_with_the_next_one() {
+    let world = World::workflow(&pair(
+        "cat >/dev/null; echo started > a.txt; while [ ! -e go ]; do sleep 0.05; done",
+        "",
+    ));
+    let run = world.run(&["run", "x", "--detach"]).ok();
+    world.run(&["down"]).ok();
+    world.write("go", "");
+    let view = world.run(&["resume", "--json"]).ok().json();
+    assert_eq!(view["status"], "succeeded");
+    assert_eq!(json!(run.out.trim()), view["run"]);
+    assert_eq!(view["tally"]["redelivered"], 1);
+}
+
+#[test]
+fn a_cancelled_run_stops_its_agents() {
+    let world = World::workflow(&pair("cat >/dev/null; echo $$ > pid; sleep 1000", ""));
+    world.run(&["run", "x", "--detach"]).ok();
+    let view = world.run(&["cancel", "--why", "not needed", "--json"]).ok().json();
+    assert_eq!(view["status"], "cancelled");
+    world.run(&["down"]).ok();
+    if let Ok(pid) = world.read("pid").trim().parse::<u32>() {
+        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "no orphan");
+    }
+}
+
+#[test]
+fn up_prints_one_line_for_programs_when_it_is_ready() {
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+    let world = World::example("refusals/unknown");
+    let mut child = world
+        .command(crate::world::program())
+        .args(["up", "--foreground", "--listen", "127.0.0.1:0", "--json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a daemon");
+    let mut line = String::new();
+    let out = child.stdout.take().expect("standard output");
+    BufReader::new(out).read_line(&mut line).expect("a line");
+    let ready: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+    assert_eq!(ready["pid"], child.id());
+    assert!(ready["url"].as_str().expect("a url").starts_with("http://127.0.0.1:"));
+    world.run(&["down"]).ok();
+    assert!(child.wait().expect("an end").success());
+}
+
+#[test]
+fn the_log_can_be_followed_and_continued() {
+    let world = World::example("refusals/unknown");
+    world.run(&["run", "--foreground", "x"]).ok();
+    let all = world.run(&["log", "--json", "--follow"]).ok().lines();
+    let seqs: Vec<u64> = all.iter().filter_map(|event| event["seq"].as_u64()).collect();
+    assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
+    let rest = world.run(&["log", "--json", "--after", "3"]).ok().lines();
+    assert_eq!(rest.first(), all.get(3));
+    assert!(world.run(&["log"]).ok().out.contains("handoff_refused"));
+}
+
+#[test]
+fn tidy_drops_old_runs_and_keeps_the_latest() {
+    let world = World::example("refusals/unknown");
+    for request in ["one", "two", "three"] {
+        world.run(&["run", "--foreground", request]).ok();
+    }
+    let said = world.run(&["tidy", "--older-than", "0s", "--keep", "1", "--json"]).ok().json();
+    assert_eq!(said["removed"]["runs"], 2);
+    let runs = world.run(&["status", "--json"]).ok().json();
+    assert_eq!(runs[0]["request"], "three");
+    assert_eq!(runs.as_array().map(Vec::len), Some(1));
+}

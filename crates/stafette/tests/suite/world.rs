@@ -1,0 +1,147 @@
+//! A place of its own for each test: a project, a home, and the binary.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// A project in a folder that goes away with the test, and the daemon with it.
+pub(crate) struct World {
+    folder: tempfile::TempDir,
+}
+
+/// What a command said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Said {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Said {
+    /// The last line of standard output as JSON.
+    pub(crate) fn json(&self) -> Value {
+        let last = self.out.lines().last().unwrap_or_default();
+        serde_json::from_str(last).unwrap_or_else(|error| panic!("{error} in {self:?}"))
+    }
+
+    /// Every line of standard output as JSON.
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        let parse = |line: &str| {
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line:?}"))
+        };
+        self.out.lines().map(parse).collect()
+    }
+
+    pub(crate) fn ok(self) -> Self {
+        assert_eq!(self.code, 0, "{self:?}");
+        self
+    }
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir_all(folder.path().join("project")).expect("a project");
+        World { folder }
+    }
+
+    /// A world with one of the repository's examples in it, trusted.
+    pub(crate) fn example(name: &str) -> Self {
+        let world = Self::new();
+        copy(&repository().join("examples").join(name), &world.project());
+        world.run(&["trust", "--yes"]).ok();
+        world
+    }
+
+    /// A world with this workflow in it, trusted.
+    pub(crate) fn workflow(text: &str) -> Self {
+        let world = Self::new();
+        world.write("stafette.toml", text);
+        world.run(&["trust", "--yes"]).ok();
+        world
+    }
+
+    pub(crate) fn project(&self) -> PathBuf {
+        self.folder.path().join("project")
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let path = self.project().join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("written");
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.project().join(name)).unwrap_or_default()
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Said {
+        self.run_with(arguments, b"", &[])
+    }
+
+    pub(crate) fn run_with(&self, arguments: &[&str], input: &[u8], env: &[(&str, &str)]) -> Said {
+        let mut child = self
+            .command(program())
+            .args(arguments)
+            .envs(env.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut stdin = child.stdin.take().expect("standard input");
+        let input = input.to_vec();
+        // A program that has heard enough may close its end first.
+        let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+        let output = child.wait_with_output().expect("the program ends");
+        writer.join().expect("written");
+        Said {
+            code: output.status.code().unwrap_or(-1),
+            out: String::from_utf8(output.stdout).expect("UTF-8"),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// A command with nothing of the tester's own in its environment.
+    pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command
+            .current_dir(self.project())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.folder.path())
+            .env("USER", "ada");
+        command
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        // Leaves no daemon behind; most tests have none by now.
+        let _ = self.command(program()).arg("down").output();
+    }
+}
+
+pub(crate) fn program() -> &'static str {
+    env!("CARGO_BIN_EXE_stafette")
+}
+
+/// The folder of the repository, with its examples and fixtures.
+pub(crate) fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+pub(crate) fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let target = to.join(entry.file_name());
+        match entry.file_type().expect("a type").is_dir() {
+            true => copy(&entry.path(), &target),
+            false => drop(fs::copy(entry.path(), target).expect("copied")),
+        }
+    }
+}

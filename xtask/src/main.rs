@@ -1,0 +1,44 @@
+//! Chores of the workspace. `cargo xtask` lists them.
+
+mod deny;
+mod machine;
+mod shell;
+mod test;
+mod tidy;
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Chores of the workspace:
+
+  cargo xtask test          everything that must hold before a change lands
+  cargo xtask test --fast   the same without the docs and the licences
+  cargo xtask tidy          only the rules about the source itself
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let good = match words.as_slice() {
+        ["test"] => test::run(&root(), test::Extent::Full),
+        ["test", "--fast"] => test::run(&root(), test::Extent::Fast),
+        ["tidy"] => tidy::run(&root()),
+        [] | ["help" | "--help" | "-h"] => {
+            eprint!("{HELP}");
+            true
+        }
+        _ => {
+            eprint!("`cargo xtask {}` is not a chore.\n\n{HELP}", words.join(" "));
+            return ExitCode::from(2);
+        }
+    };
+    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The workspace that this program was built from.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_owned()
+}

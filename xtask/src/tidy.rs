@@ -1,0 +1,94 @@
+//! Rules about the source itself: the ones that are worth a failing test.
+//!
+//! What a rule needs to know it reads from `ARCHITECTURE.md`, so that the map and the country
+//! cannot differ.
+
+mod architecture;
+mod graph;
+mod layout;
+mod manifest;
+mod purity;
+mod requirement;
+mod source;
+mod tree;
+mod wording;
+mod wrapping;
+
+use std::fmt;
+use std::path::Path;
+
+use tree::Tree;
+
+/// Something that is not as it should be.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Finding {
+    /// The file.
+    path: String,
+    /// The line, from 1; 0 when it is about the whole file.
+    line: usize,
+    /// What is wrong and what to do about it.
+    message: String,
+}
+
+impl Finding {
+    fn new(path: impl Into<String>, line: usize, message: impl Into<String>) -> Self {
+        Finding { path: path.into(), line, message: message.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.path, self.message),
+            line => write!(f, "{}:{line}: {}", self.path, self.message),
+        }
+    }
+}
+
+/// Checks the tree and prints what was found.
+pub(crate) fn run(root: &Path) -> bool {
+    match inspect(root) {
+        Err(trouble) => {
+            eprintln!("{trouble}");
+            false
+        }
+        Ok((findings, coverage)) => {
+            for finding in &findings {
+                eprintln!("{finding}");
+            }
+            eprint!("{coverage}");
+            findings.is_empty()
+        }
+    }
+}
+
+fn inspect(root: &Path) -> Result<(Vec<Finding>, requirement::Coverage), String> {
+    let tree = Tree::read(root).map_err(|error| error.to_string())?;
+    let graph = graph::Graph::read(root)?;
+    let sources = source::sources(&tree);
+    let (coverage, names) = requirement::check(&sources);
+    let mut findings = [
+        graph::check(&tree, &graph),
+        wrapping::check(&tree, &sources),
+        purity::check(&graph, &sources),
+        layout::check(&tree, &sources),
+        wording::check(&tree, &sources),
+        manifest::check(&tree),
+        names,
+    ]
+    .concat();
+    findings.sort();
+    Ok((findings, coverage))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_is_tidy() {
+        let (findings, _) = inspect(&crate::root()).expect("the tree can be read");
+        let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
+        assert!(lines.is_empty(), "\n{}\n", lines.join("\n"));
+    }
+}
