@@ -84,11 +84,16 @@ pub(crate) async fn wait_until_up(project: &Project, client: &Client) -> Result<
     let text = fs::read_to_string(&log).unwrap_or_default();
     // A daemon that cannot start says why in its last line, as it would to a program.
     let last = text.lines().last().unwrap_or_default();
-    Err(Failure::from_json(last).unwrap_or_else(|| {
+    if let Some(failure) = Failure::from_json(last) {
+        return Err(failure);
+    }
+    // On a full disk not even the log can be written: then the store tells.
+    open_store(&project.store()).map(drop)?;
+    Err({
         Failure::new(Exit::NoDaemon, "The daemon does not start")
             .why(last)
             .fix(format!("look at {}, or run `stafette up --foreground`", log.display()))
-    }))
+    })
 }
 
 fn log_file(state: &Path) -> Result<File, Failure> {

@@ -6,12 +6,21 @@ use rusqlite::{Error, ErrorCode};
 
 use crate::{AppendError, Fault, OpenError};
 
+/// No room for the index of the log: SQLite calls it an I/O error, but it is a full disk too.
+const NO_ROOM_FOR_LOG_INDEX: i32 = rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
+
+fn is_full(error: &Error) -> bool {
+    let extended = error.sqlite_error().map(|error| error.extended_code);
+    error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+        || extended == Some(NO_ROOM_FOR_LOG_INDEX)
+}
+
 /// Why a whole group was not written.
 pub(super) fn append(error: Error) -> AppendError {
-    let code = error.sqlite_error_code();
+    let (code, full) = (error.sqlite_error_code(), is_full(&error));
     let source = Fault::new(error);
     match code {
-        Some(ErrorCode::DiskFull) => AppendError::Full { source },
+        _ if full => AppendError::Full { source },
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => AppendError::Busy { source },
         Some(ErrorCode::ReadOnly) => AppendError::ReadOnly { source },
         _ => AppendError::Failed { source },
@@ -22,6 +31,7 @@ pub(super) fn append(error: Error) -> AppendError {
 pub(super) fn open(error: Error, path: &Path) -> OpenError {
     let path = path.to_owned();
     match error.sqlite_error_code() {
+        _ if is_full(&error) => OpenError::Full { path, source: Fault::new(error) },
         // The folder is known to exist by now: the file, or the log beside it, was not allowed.
         Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
             OpenError::ReadOnly { path }
@@ -29,7 +39,6 @@ pub(super) fn open(error: Error, path: &Path) -> OpenError {
         Some(ErrorCode::NotADatabase) => {
             OpenError::NotAStore { path, found: "the file is not a database".to_owned() }
         }
-        Some(ErrorCode::DiskFull) => OpenError::Full { path, source: Fault::new(error) },
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             OpenError::Busy { path, source: Fault::new(error) }
         }
