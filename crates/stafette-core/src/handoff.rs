@@ -442,6 +442,9 @@ pub struct Lap {
     pub head: Party,
     /// Counts from 1.
     pub round: u32,
+    /// Whether the work is out with a member, to come back as an answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub away: bool,
     /// How often each member has had the work.
     pub visits: BTreeMap<Party, u32>,
     /// What the work looked like when each member last passed it on, to notice a round that
@@ -479,6 +482,8 @@ pub struct Handoff {
     pub attempt: u32,
     /// Which turn, from 1; 0 before the first.
     pub turn: u32,
+    /// How many turns it may have before a person is asked.
+    pub turn_limit: u32,
     /// What the taker has to work with.
     pub inputs: Fields,
     /// Answers that came back to it since its last turn.

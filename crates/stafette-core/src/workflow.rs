@@ -217,6 +217,8 @@ pub struct Limits {
     pub handoffs_per_item: u32,
     /// Handoffs in one run.
     pub handoffs_per_run: u32,
+    /// Turns of one handoff, retries and resumptions included, before a person is asked.
+    pub turns_per_handoff: u32,
     /// How often an agent may propose what is refused before a person is asked.
     pub refusals: u32,
     /// Wait before the same path is used again.
@@ -236,6 +238,7 @@ impl Default for Limits {
         Limits {
             handoffs_per_item: 3,
             handoffs_per_run: 10,
+            turns_per_handoff: 20,
             refusals: 2,
             cooldown: Millis::seconds(5),
             accept_timeout: Millis::seconds(30),

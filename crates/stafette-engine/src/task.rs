@@ -49,6 +49,12 @@ impl Message {
     }
 }
 
+impl Message {
+    fn is_waited_for(&self) -> bool {
+        matches!(self.reply, Reply::Asked(_) | Reply::Heard(Some(_)))
+    }
+}
+
 /// What a run's task shows of itself.
 #[derive(Clone, Debug)]
 pub(crate) struct Shown {
@@ -115,9 +121,18 @@ impl Task {
     /// is kept and tried again until the store takes it.
     async fn handle(&mut self, mut messages: Vec<Message>) {
         let mut pause = FIRST_PAUSE;
+        let mut fresh = false;
         loop {
             let inputs: Vec<Input> = messages.iter().map(|message| message.input.clone()).collect();
             let step = self.driver.decide(clock::now(), inputs);
+            if step.is_empty() && !fresh && messages.iter().any(Message::is_waited_for) {
+                // It means nothing to the run as we know it. Before anyone is told so, look
+                // whether the run has moved on without us.
+                if self.reload().await {
+                    fresh = true;
+                    continue;
+                }
+            }
             crash::point();
             let error = match self.store(&step).await {
                 Ok(position) => {

@@ -81,7 +81,7 @@ fn response(handoff: &Handoff, answer: &Answer) -> Response {
 fn recover(draft: &mut Draft, failed: HandoffId, word: &str, outputs: Fields) {
     let waits = draft.run.handoff(failed).is_some_and(|h| h.returns_to.is_some());
     match word {
-        "retry" => resume::resume(draft, failed, Fields::new()),
+        "retry" => resume::afresh(draft, failed, Fields::new()),
         "skip" => {
             let skipped = Response::new(Party::Human, Outcome::Partial);
             close::answered(draft, failed, skipped);
@@ -92,7 +92,7 @@ fn recover(draft: &mut Draft, failed: HandoffId, word: &str, outputs: Fields) {
             let done = Response::new(Party::Human, Outcome::Resolved);
             close::answered(draft, failed, Response { outputs, ..done });
         }
-        _ => resume::resume(draft, failed, outputs),
+        _ => resume::afresh(draft, failed, outputs),
     }
 }
 
@@ -100,7 +100,7 @@ fn go_round(draft: &mut Draft, parked: HandoffId, word: &str, outputs: Fields) {
     match word {
         "accept" => close::answered(draft, parked, Response::new(Party::Human, Outcome::Resolved)),
         "stop" => close::end(draft, Status::Failed, "stopped by a person"),
-        _ => resume::new_lap(draft, parked, outputs),
+        _ => resume::afresh(draft, parked, outputs),
     }
 }
 

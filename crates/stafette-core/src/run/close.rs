@@ -108,7 +108,6 @@ impl HandoffClosed {
             return;
         };
         let (waiting, aside) = (handoff.returns_to, handoff.cause);
-        let lap = handoff.trail.lap.clone();
         let (way, response) = (self.way, self.response.clone());
         handoff.state = State::Closed(Box::new(Closing { at, response, way }));
         handoff.answers = Vec::new();
@@ -120,11 +119,6 @@ impl HandoffClosed {
             if self.succeeded_by.is_empty() {
                 waiting.inputs.extend(self.response.outputs.clone());
                 waiting.answers.push(self.response.clone());
-                // An answer brings the work back as much as a handoff does.
-                if let Some(mut lap) = lap {
-                    lap.visit(&waiting.offer.to);
-                    waiting.trail.lap = Some(lap);
-                }
             }
         } else if self.response.by == crate::Party::Human {
             // A question that nobody waited for: its answer helps whoever asked, if still at it.

@@ -42,11 +42,12 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, result: TurnResult) {
     hand_on(draft, turn.handoff, result);
 }
 
-/// What arrives for a turn that is over is kept when it is a result, and dropped otherwise.
+/// What arrives for a turn that is over is kept when it is a result, and dropped otherwise. Also a
+/// turn that this state has never heard of: if it is another process that gave it out, storing
+/// this fails, and the state that knows it decides.
 pub(super) fn keep_if_late(draft: &mut Draft, input: Input) {
     if let Input::Finish { turn, result } = input
         && turn.run == draft.run.id
-        && turn.handoff.0 < draft.run.next_handoff
     {
         let late = LateResultKept { turn, result: *result };
         draft.record(Event::LateResultKept(Box::new(late)));

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{CLOSED_KEPT, Draft, PathUse, Run, Step, escalate};
-use crate::handoff::{About, State, Trail};
+use crate::handoff::{About, Lap, State, Trail};
 use crate::{Event, Handoff, HandoffId, Offer, Outcome, Party, Response, Time, Usage};
 
 pub use circularity::WINDOW;
@@ -316,7 +316,16 @@ impl HandoffAdmitted {
         if let Some(lap) = &self.trail.lap {
             run.tally.rounds = run.tally.rounds.max(lap.round);
         }
+        if let Some(lap) = &self.trail.lap
+            && self.returns_to.is_some()
+            && self.returns_to == self.cause
+            && let Some(waiting) = self.returns_to.and_then(|id| run.handoff_mut(id))
+        {
+            // The round is the giver's too: the work comes back to it.
+            waiting.trail.lap = Some(Lap { away: true, ..lap.clone() });
+        }
         run.next_handoff = self.id.0 + 1;
+        let turn_limit = run.workflow.limits.turns_per_handoff;
         let handoff = Handoff {
             id: self.id,
             offer: offer.clone(),
@@ -325,6 +334,7 @@ impl HandoffAdmitted {
             state: self.state.clone(),
             attempt: 1,
             turn: 0,
+            turn_limit,
             inputs,
             answers: Vec::new(),
             refusals: 0,
@@ -334,7 +344,7 @@ impl HandoffAdmitted {
             usage: Usage::default(),
         };
         run.handoffs.insert(self.id, Arc::new(handoff));
-        forget_old(run);
+        forget_old(run, at);
     }
 }
 
@@ -353,15 +363,21 @@ fn remember(run: &mut Run, offer: &Offer, at: Time) {
     }
 }
 
-/// Keeps the state bounded: the store has every handoff, the run only the latest closed ones.
-fn forget_old(run: &mut Run) {
-    let closed = run.handoffs.values().filter(|h| !h.is_open()).count();
-    if closed <= CLOSED_KEPT {
-        return;
-    }
-    let oldest = run.handoffs.values().find(|h| !h.is_open()).map(|h| h.id);
-    if let Some(id) = oldest {
-        run.handoffs.remove(&id);
+/// Keeps the state bounded: the store has every handoff, the run only those closed last. What was
+/// closed this very moment stays, because its row is still to be written.
+fn forget_old(run: &mut Run, now: Time) {
+    let closed_at = |handoff: &Handoff| match &handoff.state {
+        State::Closed(closing) => Some(closing.at),
+        _ => None,
+    };
+    let mut closed: Vec<(Time, HandoffId)> =
+        run.handoffs.values().filter_map(|h| Some((closed_at(h)?, h.id))).collect();
+    closed.sort_unstable();
+    let surplus = closed.len().saturating_sub(CLOSED_KEPT);
+    for (at, id) in closed.into_iter().take(surplus) {
+        if at < now {
+            run.handoffs.remove(&id);
+        }
     }
 }
 
@@ -636,6 +652,7 @@ mod tests {
     fn the_state_of_a_long_run_stays_small() {
         let mut story = Story::new(BARE).clone_with_limits(100_000, 100_000);
         for n in 0..100 {
+            story.now = story.now + Millis(1);
             let reason = crate::Reason::Other(n.to_string());
             let child = story.run.next_handoff;
             story.hands(h(1), vec![Offer { reason, ..ask("b") }]).done(h(child));
@@ -648,6 +665,7 @@ mod tests {
             let mut workflow = (*self.run.workflow).clone();
             workflow.limits.handoffs_per_item = per_item;
             workflow.limits.handoffs_per_run = per_run;
+            workflow.limits.turns_per_handoff = per_run;
             Story::new(&toml::to_string(&workflow).expect("TOML"))
         }
     }

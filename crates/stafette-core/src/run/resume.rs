@@ -29,9 +29,9 @@ pub struct HandoffResumed {
     /// Answers to proposals of its own that were refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<Response>,
-    /// A person lets a loop begin again.
+    /// A person lets it begin again: loops, turns and refusals are counted from here.
     #[serde(default)]
-    pub new_lap: bool,
+    pub afresh: bool,
 }
 
 pub(super) fn block(draft: &mut Draft, id: HandoffId, on: Vec<HandoffId>, answers: Vec<Response>) {
@@ -48,11 +48,11 @@ pub(super) fn refused(draft: &mut Draft, id: HandoffId, refusals: Vec<Response>)
     record(draft, HandoffResumed { handoff: id, refusals, ..HandoffResumed::default() });
 }
 
-/// Goes round once more because a person says so.
-pub(super) fn new_lap(draft: &mut Draft, id: HandoffId, inputs: Fields) {
+/// Goes on because a person says so, whatever was counted so far.
+pub(super) fn afresh(draft: &mut Draft, id: HandoffId, inputs: Fields) {
     record(
         draft,
-        HandoffResumed { handoff: id, inputs, new_lap: true, ..HandoffResumed::default() },
+        HandoffResumed { handoff: id, inputs, afresh: true, ..HandoffResumed::default() },
     );
 }
 
@@ -82,6 +82,7 @@ impl HandoffBlocked {
 
 impl HandoffResumed {
     pub(super) fn apply(&self, run: &mut Run, at: Time) {
+        let turns = run.workflow.limits.turns_per_handoff;
         let Some(handoff) = run.handoff_mut(self.handoff) else {
             return;
         };
@@ -90,8 +91,15 @@ impl HandoffResumed {
             handoff.refusals += 1;
             handoff.answers.extend(self.refusals.iter().cloned());
         }
-        if self.new_lap {
+        if let Some(lap) = handoff.trail.lap.as_mut().filter(|lap| lap.away) {
+            // An answer brings the work back as much as a handoff does.
+            lap.away = false;
+            lap.visit(&handoff.offer.to);
+        }
+        if self.afresh {
             handoff.trail.lap = None;
+            handoff.refusals = 0;
+            handoff.turn_limit = handoff.turn.saturating_add(turns);
         }
         handoff.state = State::Pending { not_before: at };
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run, arbitrate, assess, budget};
+use super::{Draft, Run, arbitrate, assess, budget, escalate};
 use crate::handoff::{State, Turn};
 use crate::{Event, Handoff, HandoffId, Party, Time, TurnKey, TurnOrder, Usage};
 
@@ -29,6 +29,10 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId) {
     }
     if handoff.offer.to == Party::Orchestrator {
         return arbitrate::decide(draft, id);
+    }
+    if handoff.turn >= handoff.turn_limit {
+        let why = format!("it has had {} turns and is not done", handoff.turn);
+        return escalate::about_failure(draft, id, &why);
     }
     if !assess::can_start(draft, id) {
         return;
@@ -81,4 +85,29 @@ pub(super) fn order(run: &Run, handoff: &Handoff) -> Option<TurnOrder> {
         finish_by: turn.finish_by,
         deliveries: turn.deliveries,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::run::story::{RELAY, Story, ask, h};
+    use crate::{Millis, Offer, Question, Status};
+
+    #[test]
+    fn an_agent_that_asks_for_ever_ends_with_a_person_who_may_let_it_go_on() {
+        let question = || Question {
+            blocking: true,
+            default: Some("whatever".into()),
+            within: Some(Millis::seconds(1)),
+            ..Question::default()
+        };
+        let mut story = Story::new(&RELAY.replace("[limits]", "[limits]\nturns_per_handoff = 3"));
+        for _ in 0..3 {
+            story.hands(h(1), vec![Offer { question: Some(question()), ..ask("human") }]);
+            story.until_due();
+        }
+        assert_eq!(story.status(), Status::WaitingForHuman);
+        assert!(story.question(h(5)).details.contains("3 turns"));
+        story.person_says(h(5), "retry").done(h(1));
+        assert_eq!(story.status(), Status::Succeeded);
+    }
 }

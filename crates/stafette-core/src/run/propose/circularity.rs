@@ -61,6 +61,7 @@ fn go_round(declared: &Loop, lap: Option<Lap>, proposal: &Proposal) -> Result<La
         name: declared.name.clone(),
         head: from.clone(),
         round: 1,
+        away: false,
         visits: BTreeMap::from([(from.clone(), 1)]),
         seen: BTreeMap::new(),
     });
@@ -76,6 +77,7 @@ fn go_round(declared: &Loop, lap: Option<Lap>, proposal: &Proposal) -> Result<La
     {
         return Err(Refusal::NoProgress { name: lap.name, round: lap.round });
     }
+    lap.away = false;
     lap.visit(to);
     Ok(lap)
 }
