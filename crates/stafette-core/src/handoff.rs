@@ -422,22 +422,35 @@ impl State {
     }
 }
 
-/// How far a request has come: who had it, and which declared loops it is in.
+/// How far a request has come: who had it, and how often round which declared loops. Bounded by the
+/// workflow: nobody is listed twice, and there is one lap for each loop.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Trail {
-    /// Everyone who has held the request, oldest first. Bounded by the workflow: a name returns
-    /// only within a declared loop, and loops have a maximum of rounds.
+    /// Everyone who has held the request, oldest first; a way round a loop is listed as none.
     pub held_by: Vec<Party>,
-    /// The lap of the loop that it is in.
+    /// The loop that it is in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lap: Option<Lap>,
+    pub within: Option<String>,
+    /// How often it has gone round each loop so far.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub laps: BTreeMap<String, Lap>,
+}
+
+impl Trail {
+    /// The lap of the loop that it is in.
+    #[must_use]
+    pub fn lap(&self) -> Option<&Lap> {
+        self.laps.get(self.within.as_ref()?)
+    }
+
+    pub(crate) fn lap_mut(&mut self) -> Option<&mut Lap> {
+        self.laps.get_mut(self.within.as_ref()?)
+    }
 }
 
 /// How often a request has gone round a declared loop.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Lap {
-    /// Which loop, by name.
-    pub name: String,
     /// Who was in it first: each return to them begins a round.
     pub head: Party,
     /// Counts from 1.

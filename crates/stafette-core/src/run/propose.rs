@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{CLOSED_KEPT, Draft, PathUse, Run, Step, escalate};
-use crate::handoff::{About, Lap, State, Trail};
+use crate::handoff::{About, State, Trail};
 use crate::{Event, Handoff, HandoffId, Offer, Outcome, Party, Response, Time, Usage};
 
 pub use circularity::WINDOW;
@@ -313,16 +313,17 @@ impl HandoffAdmitted {
             Party::Human => run.tally.escalated += 1,
             _ => remember(run, offer, at),
         }
-        if let Some(lap) = &self.trail.lap {
+        if let Some(lap) = self.trail.lap() {
             run.tally.rounds = run.tally.rounds.max(lap.round);
         }
-        if let Some(lap) = &self.trail.lap
-            && self.returns_to.is_some()
-            && self.returns_to == self.cause
+        if self.returns_to == self.cause
             && let Some(waiting) = self.returns_to.and_then(|id| run.handoff_mut(id))
+            && self.trail.within.is_some()
         {
             // The round is the giver's too: the work comes back to it.
-            waiting.trail.lap = Some(Lap { away: true, ..lap.clone() });
+            waiting.trail.laps.clone_from(&self.trail.laps);
+            waiting.trail.within.clone_from(&self.trail.within);
+            waiting.trail.lap_mut().into_iter().for_each(|lap| lap.away = true);
         }
         run.next_handoff = self.id.0 + 1;
         let turn_limit = run.workflow.limits.turns_per_handoff;
@@ -598,6 +599,27 @@ mod tests {
         let mut story = Story::new(&three);
         story.hands(h(1), vec![ask("b")]).done(h(2)).hands(h(1), vec![ask("b")]);
         assert_eq!(refusals(&story), ["Loop limit exceeded: loop `talk` has had its 2 rounds"]);
+    }
+
+    #[test]
+    fn s2_05_two_loops_that_share_an_agent_do_not_make_an_endless_one() {
+        let two =
+            BARE.replace("{ from = \"c\", to = \"a\" }", "{ from = \"c\", to = \"b\" }").replace(
+                "limits = { cooldown = 0 }",
+                "loops = [
+                    { name = \"one\", between = [\"a\", \"b\"], max_rounds = 2 },
+                    { name = \"two\", between = [\"b\", \"c\"], max_rounds = 2 },
+                 ]
+                 limits = { cooldown = 0, handoffs_per_item = 99, handoffs_per_run = 99 }",
+            );
+        let mut story = Story::new(&two);
+        let mut at = 1;
+        for to in ["b", "c", "b", "a", "b"] {
+            story.hands(h(at), vec![pass(to)]);
+            at += 1;
+        }
+        assert_eq!(refusals(&story), ["Loop limit exceeded: loop `one` has had its 2 rounds"]);
+        assert!(story.run.open().all(|h| h.trail.held_by.len() <= 3), "and the trail stays short");
     }
 
     #[test]

@@ -91,13 +91,14 @@ impl HandoffResumed {
             handoff.refusals += 1;
             handoff.answers.extend(self.refusals.iter().cloned());
         }
-        if let Some(lap) = handoff.trail.lap.as_mut().filter(|lap| lap.away) {
+        if let Some(lap) = handoff.trail.lap_mut().filter(|lap| lap.away) {
             // An answer brings the work back as much as a handoff does.
             lap.away = false;
             lap.visit(&handoff.offer.to);
         }
         if self.afresh {
-            handoff.trail.lap = None;
+            handoff.trail.laps.clear();
+            handoff.trail.within = None;
             handoff.refusals = 0;
             handoff.turn_limit = handoff.turn.saturating_add(turns);
         }

@@ -81,7 +81,7 @@ pub(super) fn order(run: &Run, handoff: &Handoff) -> Option<TurnOrder> {
         inputs: handoff.inputs.clone(),
         answers: handoff.answers.clone(),
         routes: run.workflow.targets(&handoff.offer.to).iter().map(ToString::to_string).collect(),
-        round: handoff.trail.lap.as_ref().map_or(1, |lap| lap.round),
+        round: handoff.trail.lap().map_or(1, |lap| lap.round),
         finish_by: turn.finish_by,
         deliveries: turn.deliveries,
     })

@@ -38,27 +38,29 @@ pub(super) fn extend(run: &Run, proposal: &Proposal, by_person: bool) -> Result<
         return Ok(trail);
     }
     let declared = shared_loop(run, &offer.from, &offer.to);
-    let before = trail.held_by.iter().rposition(|party| *party == offer.to);
-    if let Some(start) = before.filter(|_| !by_person) {
+    let before = trail.held_by.iter().position(|party| *party == offer.to);
+    if let Some(start) = before {
         let cycle = &trail.held_by[start..];
         let meant = declared.is_some_and(|l| cycle.iter().all(|party| is_in(l, party)));
-        if !meant {
+        if !meant && !by_person {
             let path = cycle.iter().chain([&offer.to]).cloned().collect();
             return Err(Refusal::Cycle { path });
         }
+        // The way round is remembered by its lap.
+        trail.held_by.truncate(start);
     }
-    trail.lap = match declared {
-        Some(declared) => Some(go_round(declared, trail.lap, proposal)?),
-        None => None,
-    };
+    trail.within = declared.map(|declared| declared.name.clone());
+    if let Some(declared) = declared {
+        let lap = trail.laps.remove(&declared.name);
+        trail.laps.insert(declared.name.clone(), go_round(declared, lap, proposal)?);
+    }
     trail.held_by.push(offer.to.clone());
     Ok(trail)
 }
 
 fn go_round(declared: &Loop, lap: Option<Lap>, proposal: &Proposal) -> Result<Lap, Refusal> {
     let (from, to) = (&proposal.offer.from, &proposal.offer.to);
-    let mut lap = lap.filter(|lap| lap.name == declared.name).unwrap_or_else(|| Lap {
-        name: declared.name.clone(),
+    let mut lap = lap.unwrap_or_else(|| Lap {
         head: from.clone(),
         round: 1,
         away: false,
@@ -66,16 +68,17 @@ fn go_round(declared: &Loop, lap: Option<Lap>, proposal: &Proposal) -> Result<La
         seen: BTreeMap::new(),
     });
     let rounds = |party: &Party| lap.visits.get(party).copied().unwrap_or(0);
+    let name = || declared.name.clone();
     // The head does not send the work off for a round that it may not see the end of.
     let last = (*from == lap.head && lap.round >= declared.max_rounds)
         || rounds(to) >= declared.max_rounds;
     if last {
-        return Err(Refusal::LoopExhausted { name: lap.name, rounds: declared.max_rounds });
+        return Err(Refusal::LoopExhausted { name: name(), rounds: declared.max_rounds });
     }
     if let Some(look) = &proposal.fingerprint
         && lap.seen.insert(from.clone(), look.clone()).as_ref() == Some(look)
     {
-        return Err(Refusal::NoProgress { name: lap.name, round: lap.round });
+        return Err(Refusal::NoProgress { name: name(), round: lap.round });
     }
     lap.away = false;
     lap.visit(to);
