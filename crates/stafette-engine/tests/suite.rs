@@ -1,0 +1,6 @@
+//! The engine with real processes and a store that has bad days.
+
+#[path = "suite/flaky.rs"]
+mod flaky;
+#[path = "suite/runs.rs"]
+mod runs;

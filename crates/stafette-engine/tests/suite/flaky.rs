@@ -1,0 +1,94 @@
+//! A store that is full for a while, and one that somebody else writes to.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use stafette_core::{HandoffId, RunId};
+use stafette_store::{
+    AppendError, Batch, Compacted, Fault, HandoffRow, Health, Loaded, MemoryStore, ReadError,
+    Removed, Reply, Retention, RunFilter, RunRow, Store, Stored, UpkeepError,
+};
+
+/// Refuses the next so many appends as full; otherwise a store in memory.
+#[derive(Clone)]
+pub(crate) struct Flaky {
+    pub(crate) inner: MemoryStore,
+    pub(crate) refuse: Arc<AtomicU32>,
+}
+
+impl Flaky {
+    pub(crate) fn new() -> Self {
+        Flaky { inner: MemoryStore::new(), refuse: Arc::default() }
+    }
+}
+
+impl Store for Flaky {
+    fn append(&self, batch: Batch) -> Reply<'_, Result<u64, AppendError>> {
+        let left =
+            self.refuse.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
+        match left {
+            Ok(_) => Box::pin(async {
+                let source = Fault::new(std::io::Error::other("no room"));
+                Err(AppendError::Full { source })
+            }),
+            Err(_) => self.inner.append(batch),
+        }
+    }
+    fn load(&self, run: RunId) -> Reply<'_, Result<Option<Loaded>, ReadError>> {
+        self.inner.load(run)
+    }
+    fn entries(
+        &self,
+        run: RunId,
+        after: u64,
+        limit: usize,
+    ) -> Reply<'_, Result<Vec<Stored>, ReadError>> {
+        self.inner.entries(run, after, limit)
+    }
+    fn feed(&self, after: u64, limit: usize) -> Reply<'_, Result<Vec<Stored>, ReadError>> {
+        self.inner.feed(after, limit)
+    }
+    fn head(&self) -> Reply<'_, Result<u64, ReadError>> {
+        self.inner.head()
+    }
+    fn entries_of(&self, run: RunId, id: HandoffId) -> Reply<'_, Result<Vec<Stored>, ReadError>> {
+        self.inner.entries_of(run, id)
+    }
+    fn run(&self, run: RunId) -> Reply<'_, Result<Option<RunRow>, ReadError>> {
+        self.inner.run(run)
+    }
+    fn runs(&self, filter: RunFilter) -> Reply<'_, Result<Vec<RunRow>, ReadError>> {
+        self.inner.runs(filter)
+    }
+    fn find_run(&self, digits: String) -> Reply<'_, Result<Vec<RunId>, ReadError>> {
+        self.inner.find_run(digits)
+    }
+    fn handoffs(&self, run: RunId) -> Reply<'_, Result<Vec<HandoffRow>, ReadError>> {
+        self.inner.handoffs(run)
+    }
+    fn handoff(
+        &self,
+        run: RunId,
+        id: HandoffId,
+    ) -> Reply<'_, Result<Option<HandoffRow>, ReadError>> {
+        self.inner.handoff(run, id)
+    }
+    fn questions(&self) -> Reply<'_, Result<Vec<HandoffRow>, ReadError>> {
+        self.inner.questions()
+    }
+    fn unfinished(&self) -> Reply<'_, Result<Vec<RunId>, ReadError>> {
+        self.inner.unfinished()
+    }
+    fn retain(&self, retention: Retention) -> Reply<'_, Result<Removed, UpkeepError>> {
+        self.inner.retain(retention)
+    }
+    fn compact(&self) -> Reply<'_, Result<Compacted, UpkeepError>> {
+        self.inner.compact()
+    }
+    fn check(&self) -> Reply<'_, Result<Health, ReadError>> {
+        self.inner.check()
+    }
+    fn close(&self) -> Reply<'_, ()> {
+        self.inner.close()
+    }
+}

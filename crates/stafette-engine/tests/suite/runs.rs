@@ -1,0 +1,118 @@
+//! Runs that the engine carries through.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use stafette_core::{Fields, HandoffId, Input, RunId, Workflow};
+use stafette_engine::{Engine, EngineError, Settings};
+use stafette_store::Store;
+
+use crate::flaky::Flaky;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn settings(folder: &Path) -> Settings {
+    Settings {
+        project: folder.to_owned(),
+        scratch: folder.to_owned(),
+        program: "unused".into(),
+        node: "test".into(),
+    }
+}
+
+fn workflow(command: &str) -> Workflow {
+    let text = format!(
+        r#"
+        workflow = {{ name = "one", entry = "a", trust_bare_frames = true }}
+        [agents.a]
+        runner = "exec"
+        command = ["sh", "-c", '{command}']
+        "#
+    );
+    stafette_core::workflow::file::parse(&text).expect("a workflow")
+}
+
+async fn start(engine: &Engine, workflow: Workflow) -> Result<RunId, EngineError> {
+    let budget = workflow.budget.clone();
+    engine.start(workflow, "x".into(), Fields::new(), budget, "test".into()).await
+}
+
+async fn end(engine: &Engine, run: RunId) -> String {
+    let settled = tokio::time::timeout(PATIENCE, engine.settled(run)).await;
+    settled.expect("in time").expect("a run").status
+}
+
+#[tokio::test]
+async fn b_01_what_an_agent_said_is_kept_until_the_store_takes_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Flaky::new();
+    let engine =
+        Engine::open(Arc::new(store.clone()), settings(folder.path())).await.expect("opens");
+    let command = "cat >/dev/null; while [ ! -e full ]; do sleep 0.01; done";
+    let run = start(&engine, workflow(command)).await.expect("a run");
+    // The disk fills up while the agent works; then it ends its turn.
+    store.refuse.store(3, Ordering::SeqCst);
+    std::fs::write(folder.path().join("full"), "").expect("written");
+    assert_eq!(end(&engine, run).await, "succeeded");
+    assert_eq!(store.refuse.load(Ordering::SeqCst), 0, "it was refused three times");
+    let events = engine.events(run, 0).await.expect("events");
+    let finished = events.iter().filter(|stored| stored.entry.name == "turn_finished").count();
+    assert_eq!(finished, 1);
+}
+
+#[tokio::test]
+async fn whoever_asks_hears_that_the_store_is_full() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Flaky::new();
+    let engine =
+        Engine::open(Arc::new(store.clone()), settings(folder.path())).await.expect("opens");
+    store.refuse.store(1, Ordering::SeqCst);
+    assert!(matches!(start(&engine, workflow("true")).await, Err(EngineError::Store { .. })));
+    let run = start(&engine, workflow("cat >/dev/null; sleep 600")).await.expect("a run");
+    store.refuse.store(1, Ordering::SeqCst);
+    let cancel = || Input::Cancel { by: "test".into(), why: String::new() };
+    assert!(matches!(engine.send(run, cancel()).await, Err(EngineError::Store { .. })));
+    engine.send(run, cancel()).await.expect("there is room again");
+    assert_eq!(end(&engine, run).await, "cancelled");
+    assert!(matches!(engine.send(run, cancel()).await, Err(EngineError::Over { .. })));
+}
+
+#[tokio::test]
+async fn b_01_an_engine_goes_on_with_what_another_one_left() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Flaky::new();
+    let first =
+        Engine::open(Arc::new(store.clone()), settings(folder.path())).await.expect("opens");
+    let command = "cat >/dev/null; while [ ! -e go ]; do sleep 0.01; done";
+    let run = start(&first, workflow(command)).await.expect("a run");
+    first.stop().await;
+    // The next one finds the store full at first: the run is not left alone for that.
+    store.refuse.store(2, Ordering::SeqCst);
+    std::fs::write(folder.path().join("go"), "").expect("written");
+    let second =
+        Engine::open(Arc::new(store.clone()), settings(folder.path())).await.expect("opens");
+    assert_eq!(end(&second, run).await, "succeeded");
+    assert_eq!(store.unfinished().await.expect("readable"), []);
+}
+
+#[tokio::test]
+async fn a_feed_misses_nothing_and_repeats_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Flaky::new();
+    let engine = Engine::open(Arc::new(store), settings(folder.path())).await.expect("opens");
+    let mut feed = engine.feed(0);
+    let run = start(&engine, workflow("cat >/dev/null")).await.expect("a run");
+    let mut seen = Vec::new();
+    while seen.last() != Some(&"run_finished".to_owned()) {
+        let page = tokio::time::timeout(PATIENCE, feed.next()).await.expect("in time");
+        let page = page.expect("readable").expect("an engine");
+        seen.extend(page.into_iter().map(|stored| stored.entry.name));
+    }
+    let all = engine.events(run, 0).await.expect("events");
+    assert_eq!(seen, all.into_iter().map(|stored| stored.entry.name).collect::<Vec<_>>());
+    let why = engine.why(run, HandoffId(1)).await.expect("an explanation");
+    assert_eq!(why.legs.len(), 1);
+    assert!(matches!(engine.why(run, HandoffId(9)).await, Err(EngineError::NoHandoff { .. })));
+}
