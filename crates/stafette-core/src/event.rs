@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Time;
 use crate::run::{
-    accept, adopt, alert, answer, assess, budget, close, create, fail, finish, pause, propose,
-    recover, renew, resume, turn,
+    adopt, alert, answer, assess, budget, close, create, fail, finish, pause, permission, propose,
+    receipt, recover, renew, resume, session, turn,
 };
 
 /// Something that became true. One variant a transition; each is defined, decided and applied in
@@ -26,7 +26,9 @@ pub enum Event {
     HandoffClosed(Box<close::HandoffClosed>),
     InputsAssessed(assess::InputsAssessed),
     TurnOrdered(turn::TurnOrdered),
-    TurnAccepted(accept::TurnAccepted),
+    ReceiptGiven(receipt::ReceiptGiven),
+    SessionChanged(session::SessionChanged),
+    PermitGiven(permission::PermitGiven),
     LeaseRenewed(renew::LeaseRenewed),
     TurnFinished(Box<finish::TurnFinished>),
     TurnFailed(fail::TurnFailed),
@@ -56,7 +58,9 @@ impl Event {
             Event::HandoffClosed(_) => "handoff_closed",
             Event::InputsAssessed(_) => "inputs_assessed",
             Event::TurnOrdered(_) => "turn_ordered",
-            Event::TurnAccepted(_) => "turn_accepted",
+            Event::ReceiptGiven(_) => "receipt_given",
+            Event::SessionChanged(_) => "session_changed",
+            Event::PermitGiven(_) => "permit_given",
             Event::LeaseRenewed(_) => "lease_renewed",
             Event::TurnFinished(_) => "turn_finished",
             Event::TurnFailed(_) => "turn_failed",
@@ -81,7 +85,8 @@ impl Event {
             Event::HandoffClosed(e) => Some(e.handoff),
             Event::InputsAssessed(e) => Some(e.handoff),
             Event::TurnOrdered(e) => Some(e.turn.handoff),
-            Event::TurnAccepted(e) => Some(e.turn.handoff),
+            Event::ReceiptGiven(e) => Some(e.turn.handoff),
+            Event::PermitGiven(e) => Some(e.turn.handoff),
             Event::LeaseRenewed(e) => Some(e.turn.handoff),
             Event::TurnFinished(e) => Some(e.turn.handoff),
             Event::TurnFailed(e) => Some(e.turn.handoff),
@@ -94,6 +99,7 @@ impl Event {
             | Event::RunPaused(_)
             | Event::RunUnpaused(_)
             | Event::RunFinished(_)
+            | Event::SessionChanged(_)
             | Event::BudgetReached(_)
             | Event::BudgetRaised(_)
             | Event::AlertRaised(_) => None,

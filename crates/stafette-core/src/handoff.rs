@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::run::permission::Permit;
 use crate::{Fields, HandoffId, Millis, Party, Time, TurnKey, Usage};
 
 /// What happens to the giver.
@@ -168,6 +169,8 @@ pub enum About {
     Loop(HandoffId),
     /// Whether handoffs that were only read off plain output are meant: allow or refuse.
     Confirm(HandoffId, Box<crate::TurnResult>),
+    /// Whether an agent may do what it asks for in the middle of its turn.
+    Permission(TurnKey, String),
     /// Whether the run may spend more: raise, an amount, or stop.
     Budget,
 }
@@ -331,6 +334,24 @@ pub struct Turn {
     pub reserved: Usage,
     /// How often it was delivered, counting again after each restart.
     pub deliveries: u32,
+    /// How far it got.
+    #[serde(default)]
+    pub receipt: Receipt,
+}
+
+/// How far a turn got on its way into the agent, the same on every transport.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Receipt {
+    /// It is given out.
+    #[default]
+    Queued,
+    /// The agent's process has it.
+    Delivered,
+    /// The agent has demonstrably taken it in.
+    Ingested,
+    /// The agent says so itself.
+    Acknowledged,
 }
 
 /// Where a handoff stands.
@@ -502,6 +523,9 @@ pub struct Handoff {
     /// Answers that came back to it since its last turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Response>,
+    /// What it was allowed and refused in the turn that is out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub permits: Vec<Permit>,
     /// How often its own proposals were refused.
     #[serde(default)]
     pub refusals: u32,

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Fields, HandoffId, Offer, Response, TurnKey, Usage, Usd};
+use crate::handoff::Receipt;
+use crate::run::session::SessionState;
+use crate::{AgentName, Fields, HandoffId, Offer, Question, Response, TurnKey, Usage, Usd};
 
 /// Something that arrived.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -15,10 +17,30 @@ pub enum Input {
         /// Who took it.
         by: String,
     },
-    /// An agent has its turn and says so.
-    Accept {
+    /// A turn got so far on its way into the agent.
+    Receipt {
         /// Which turn.
         turn: TurnKey,
+        /// How far.
+        receipt: Receipt,
+    },
+    /// An agent asks in the middle of its turn whether it may do something.
+    Ask {
+        /// Which turn.
+        turn: TurnKey,
+        /// Its own name for the request.
+        request: String,
+        /// What it asks.
+        question: Question,
+    },
+    /// An agent's process changed.
+    Session {
+        /// Whose.
+        agent: AgentName,
+        /// How it stands now.
+        state: SessionState,
+        /// What there is to know about it.
+        note: String,
     },
     /// An agent is alive.
     Heartbeat {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::run::permission::Permit;
 use crate::{AgentName, Fields, HandoffId, Offer, Response, Time, TurnKey};
 
 /// Work for an agent. The same key is the same work: doing it twice must be harmless.
@@ -21,6 +22,9 @@ pub struct TurnOrder {
     pub inputs: Fields,
     /// What came back since the last turn.
     pub answers: Vec<Response>,
+    /// What it was allowed and refused so far in this turn.
+    #[serde(default)]
+    pub permits: Vec<Permit>,
     /// Who the agent may hand on to.
     pub routes: Vec<String>,
     /// The round of the loop that it is in, from 1.

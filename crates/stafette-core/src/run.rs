@@ -3,7 +3,6 @@
 //! Each file below is one transition: the events that it brings, the decision that leads to them,
 //! and what they change.
 
-pub mod accept;
 pub mod adopt;
 pub mod alert;
 pub mod answer;
@@ -18,10 +17,13 @@ mod expire;
 pub mod fail;
 pub mod finish;
 pub mod pause;
+pub mod permission;
 pub mod propose;
+pub mod receipt;
 pub mod recover;
 pub mod renew;
 pub mod resume;
+pub mod session;
 #[cfg(test)]
 mod story;
 pub mod turn;
@@ -34,8 +36,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::handoff::{Outcome, Response, State};
 use crate::{
-    Event, Handoff, HandoffId, Input, Party, Reason, Recorded, RunId, Time, TurnKey, TurnOrder,
-    Workflow,
+    AgentName, Event, Handoff, HandoffId, Input, Party, Reason, Recorded, RunId, Time, TurnKey,
+    TurnOrder, Workflow,
 };
 use budget::Purse;
 pub use close::Ending;
@@ -68,6 +70,9 @@ pub struct Run {
     pub last_use: Vec<PathUse>,
     /// Money and tokens.
     pub purse: Purse,
+    /// How each agent's process stands, where there is one to see.
+    #[serde(default)]
+    pub sessions: BTreeMap<AgentName, session::SessionState>,
     /// When it began.
     pub created_at: Time,
     /// When it last changed.
@@ -209,7 +214,13 @@ impl Run {
         match input {
             Input::Tick => expire::decide(&mut draft),
             Input::Adopt { by } => adopt::decide(&mut draft, by),
-            Input::Accept { turn } => accept::decide(&mut draft, turn),
+            Input::Receipt { turn, receipt } => receipt::decide(&mut draft, turn, receipt),
+            Input::Ask { turn, request, question } => {
+                permission::ask(&mut draft, turn, request, question);
+            }
+            Input::Session { agent, state, note } => {
+                session::decide(&mut draft, agent, state, note);
+            }
             Input::Heartbeat { turn, note } => renew::decide(&mut draft, turn, note),
             Input::Finish { turn, result } => finish::decide(&mut draft, turn, *result),
             Input::Fail { turn, failure, usage } => fail::decide(&mut draft, turn, failure, usage),
@@ -244,7 +255,9 @@ impl Run {
             Event::HandoffClosed(e) => e.apply(self, at),
             Event::InputsAssessed(e) => e.apply(self),
             Event::TurnOrdered(e) => e.apply(self, at),
-            Event::TurnAccepted(e) => e.apply(self),
+            Event::ReceiptGiven(e) => e.apply(self),
+            Event::SessionChanged(e) => e.apply(self),
+            Event::PermitGiven(e) => e.apply(self),
             Event::LeaseRenewed(e) => e.apply(self),
             Event::TurnFinished(e) => e.apply(self),
             Event::TurnFailed(e) => e.apply(self),

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use stafette_agents::{Job, Session, Signal};
+use stafette_core::handoff::Receipt;
 use stafette_core::{Failure, FailureKind, Input, Run, TurnKey, TurnOrder, Usage};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -89,7 +90,9 @@ impl Pump {
             };
             let turn = self.key;
             match signal {
-                Some(Signal::Accepted) => self.tell(Input::Accept { turn }).await,
+                Some(Signal::Accepted) => {
+                    self.tell(Input::Receipt { turn, receipt: Receipt::Delivered }).await;
+                }
                 Some(Signal::Alive { note }) => self.tell(Input::Heartbeat { turn, note }).await,
                 Some(Signal::Alert { code, message }) => {
                     self.tell(Input::Alert { code, message }).await;

@@ -91,6 +91,7 @@ fn order_from_environment() -> Option<TurnOrder> {
         cause: None::<HandoffId>,
         inputs: Fields::new(),
         answers: Vec::new(),
+        permits: Vec::new(),
         routes: Vec::new(),
         round: variable("STAFETTE_ROUND")?.parse().ok()?,
         finish_by: Time(0),

@@ -82,6 +82,7 @@ impl World {
                 cause: None,
                 inputs: Fields::new(),
                 answers: Vec::new(),
+                permits: Vec::new(),
                 routes: vec!["reviewer".into(), "human".into()],
                 round: 1,
                 finish_by: Time(i64::MAX),

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run};
-use crate::handoff::State;
+use crate::handoff::{Receipt, State};
 use crate::{Event, HandoffId, Time};
 
 /// A process took the run over.
@@ -35,6 +35,8 @@ impl RunAdopted {
                 turn.due = at + limits.accept_timeout;
                 turn.finish_by = at + limits.finish_timeout;
                 turn.deliveries += 1;
+                turn.receipt = Receipt::Queued;
+                handoff.permits.clear();
                 handoff.state = State::Ordered(turn);
             }
         }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Draft, Status, budget, close, finish, resume};
+use super::{Draft, Status, budget, close, finish, permission, resume};
 use crate::handoff::{About, State};
 use crate::{Event, Fields, Handoff, HandoffId, Outcome, Party, Response, TurnResult};
 
@@ -48,6 +48,9 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) {
         About::Recovery(failed) => recover(draft, failed, &word, response.outputs),
         About::Loop(parked) => go_round(draft, parked, &word, response.outputs),
         About::Confirm(source, result) => confirm(draft, source, &word, *result),
+        About::Permission(turn, request) => {
+            permission::answered(draft, turn, request, answer.text);
+        }
         About::Budget => budget::answered(draft, &word),
     }
 }

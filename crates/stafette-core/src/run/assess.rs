@@ -175,12 +175,12 @@ mod tests {
         h4 writer → research (missing_required_input)
         h1 waits for [h4]
         h4 turn 1.1 ordered
-        h4 accepted
+        h4 acknowledged
         h4 turn ended
         h4 Resolved by research
         h1 goes on
         h1 turn 1.1 ordered
-        h1 accepted
+        h1 acknowledged
         h1 turn ended
         h1 Resolved by writer
         run succeeded: nothing is left to do

@@ -61,6 +61,7 @@ impl Run {
             recent: VecDeque::new(),
             last_use: Vec::new(),
             purse: Purse::new(created.budget.clone()),
+            sessions: BTreeMap::new(),
             created_at: at,
             updated_at: at,
         }

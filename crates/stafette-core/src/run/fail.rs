@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run, escalate, recover};
+use super::{Draft, Run, escalate, permission, recover};
 use crate::handoff::State;
 use crate::workflow::{Retries, Trouble};
 use crate::{Event, Failure, FailureKind, HandoffId, Millis, Response, Time, TurnKey, Usage};
@@ -45,6 +45,7 @@ pub(super) fn broke(
     trouble: Trouble,
 ) {
     draft.record(Event::TurnFailed(TurnFailed { turn, failure: failure.clone(), usage }));
+    permission::withdraw(draft, turn);
     let id = turn.handoff;
     if failure.kind == FailureKind::Fatal {
         return escalate::about_failure(draft, id, &failure.message);
@@ -75,6 +76,7 @@ impl TurnFailed {
     pub(super) fn apply(&self, run: &mut Run) {
         super::budget::settle(run, self.turn, self.usage);
         if let Some(handoff) = run.handoff_mut(self.turn.handoff) {
+            handoff.permits.clear();
             // Decided upon in the same step; nothing is out any more.
             handoff.state = State::Blocked { on: Vec::new() };
         }

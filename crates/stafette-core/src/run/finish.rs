@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::propose::{self, Proposal, Refusal, propose};
-use super::{Draft, Run, close, escalate, recover, resume};
+use super::{Draft, Run, close, escalate, permission, recover, resume};
 use crate::handoff::{About, State, Way};
 use crate::workflow::Trouble;
 use crate::{
@@ -35,6 +35,7 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, result: TurnResult) {
     }
     let settled = TurnFinished { turn, result: result.clone() };
     draft.record(Event::TurnFinished(Box::new(settled)));
+    permission::withdraw(draft, turn);
     let trusted = draft.run.workflow.workflow.trust_bare_frames;
     if result.bare && !trusted && !result.offers.is_empty() {
         return confirm(draft, turn.handoff, result);
@@ -153,6 +154,7 @@ impl TurnFinished {
             return;
         };
         handoff.answers.clear();
+        handoff.permits.clear();
         // Decided upon in the same step; nothing is out any more.
         handoff.state = State::Blocked { on: Vec::new() };
     }
@@ -184,27 +186,27 @@ mod tests {
         run created: Add user auth
         h1 human → planner (task_handoff)
         h1 turn 1.1 ordered
-        h1 accepted
+        h1 acknowledged
         h1 turn ended
         h2 planner → builder (task_handoff)
         h1 Resolved by planner
         h2 turn 1.1 ordered
-        h2 accepted
+        h2 acknowledged
         h2 turn ended
         h3 builder → reviewer (review_request)
         h2 Resolved by builder
         h3 turn 1.1 ordered
-        h3 accepted
+        h3 acknowledged
         h3 turn ended
         h4 reviewer → fixer (fix_request)
         h3 Resolved by reviewer
         h4 turn 1.1 ordered
-        h4 accepted
+        h4 acknowledged
         h4 turn ended
         h5 fixer → reviewer (rereview_request)
         h4 Resolved by fixer
         h5 turn 1.1 ordered
-        h5 accepted
+        h5 acknowledged
         h5 turn ended
         h5 Resolved by reviewer
         run succeeded: nothing is left to do

@@ -338,6 +338,7 @@ impl HandoffAdmitted {
             turn_limit,
             inputs,
             answers: Vec::new(),
+            permits: Vec::new(),
             refusals: 0,
             assessed: Vec::new(),
             trail: self.trail.clone(),
@@ -613,10 +614,8 @@ mod tests {
                  limits = { cooldown = 0, handoffs_per_item = 99, handoffs_per_run = 99 }",
             );
         let mut story = Story::new(&two);
-        let mut at = 1;
-        for to in ["b", "c", "b", "a", "b"] {
+        for (at, to) in (1..).zip(["b", "c", "b", "a", "b"]) {
             story.hands(h(at), vec![pass(to)]);
-            at += 1;
         }
         assert_eq!(refusals(&story), ["Loop limit exceeded: loop `one` has had its 2 rounds"]);
         assert!(story.run.open().all(|h| h.trail.held_by.len() <= 3), "and the trail stays short");

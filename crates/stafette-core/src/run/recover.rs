@@ -230,12 +230,12 @@ mod tests {
         run created: Add user auth
         h1 human → writer (task_handoff)
         h1 turn 1.1 ordered
-        h1 accepted
+        h1 acknowledged
         h1 turn ended
         h2 writer → research (missing_required_input)
         h1 waits for [h2]
         h2 turn 1.1 ordered
-        h2 accepted
+        h2 acknowledged
         h2 turn ended
         h2 recovery: RetryDifferentTarget
         h3 writer → orchestrator (missing_required_input)

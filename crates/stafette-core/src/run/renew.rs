@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run, accept};
-use crate::handoff::State;
+use super::{Draft, Run, receipt};
+use crate::handoff::{Receipt, State};
 use crate::{Event, Millis, Time, TurnKey};
 
 /// The agent lives and has its lease renewed.
@@ -19,7 +19,7 @@ pub struct LeaseRenewed {
 }
 
 pub(super) fn decide(draft: &mut Draft, turn: TurnKey, note: Option<String>) {
-    accept::decide(draft, turn);
+    receipt::decide(draft, turn, Receipt::Delivered);
     if !draft.run.is_current(turn) {
         return;
     }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::create::RunCreated;
 use super::{Run, Status};
-use crate::handoff::{Closing, Question, State};
+use crate::handoff::{Closing, Question, Receipt, State};
 use crate::{
     Event, Failure, FailureKind, Fields, HandoffId, Input, Kind, Millis, Offer, Outcome, Party,
     Reason, Recorded, Response, RunId, Time, TurnKey, TurnResult, Usage, Usd, Workflow,
@@ -143,7 +143,7 @@ impl Story {
 
     pub(super) fn accept(&mut self, id: HandoffId) -> &mut Self {
         let turn = self.key(id);
-        self.input(Input::Accept { turn })
+        self.input(Input::Receipt { turn, receipt: Receipt::Acknowledged })
     }
 
     pub(super) fn heartbeat(&mut self, id: HandoffId) -> &mut Self {
@@ -272,7 +272,9 @@ fn line(event: &Event) -> String {
         Event::TurnOrdered(e) => {
             format!("{} turn {}.{} ordered", e.turn.handoff, e.turn.attempt, e.turn.turn)
         }
-        Event::TurnAccepted(e) => format!("{} accepted", e.turn.handoff),
+        Event::ReceiptGiven(e) => format!("{} {:?}", e.turn.handoff, e.receipt).to_lowercase(),
+        Event::SessionChanged(e) => format!("{} is {:?}", e.agent, e.state).to_lowercase(),
+        Event::PermitGiven(e) => format!("{} may: {}", e.turn.handoff, e.permit.choice),
         Event::LeaseRenewed(e) => format!("{} lives", e.turn.handoff),
         Event::TurnFinished(e) => format!("{} turn ended", e.turn.handoff),
         Event::TurnFailed(e) => format!("{} turn failed: {}", e.turn.handoff, e.failure.message),

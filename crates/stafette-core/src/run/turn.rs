@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run, arbitrate, assess, budget, escalate};
-use crate::handoff::{State, Turn};
+use crate::handoff::{Receipt, State, Turn};
 use crate::{Event, Handoff, HandoffId, Party, Time, TurnKey, TurnOrder, Usage};
 
 /// A turn was given out, and its cost set aside. From here on it is in the outbox.
@@ -64,6 +64,7 @@ impl TurnOrdered {
             finish_by: self.finish_by,
             reserved: self.reserved,
             deliveries: 1,
+            receipt: Receipt::Queued,
         });
     }
 }
@@ -80,6 +81,7 @@ pub(super) fn order(run: &Run, handoff: &Handoff) -> Option<TurnOrder> {
         cause: handoff.cause,
         inputs: handoff.inputs.clone(),
         answers: handoff.answers.clone(),
+        permits: handoff.permits.clone(),
         routes: run.workflow.targets(&handoff.offer.to).iter().map(ToString::to_string).collect(),
         round: handoff.trail.lap().map_or(1, |lap| lap.round),
         finish_by: turn.finish_by,

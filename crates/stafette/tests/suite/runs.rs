@@ -93,10 +93,7 @@ fn s2_01_a_command_may_answer_with_a_json_document() {
 fn s5_07_a_command_that_keeps_failing_ends_with_a_person() {
     let text = pair("echo no luck >&2; exit 1", "")
         + "[retries]\nbackoff = \"10ms\"\n[limits]\ncooldown = 0\n";
-    let world = World::workflow(&text.replace(
-        "[[routes]]\nfrom = \"a\"\nto = \"b\"\n",
-        "[[routes]]\nfrom = \"a\"\nto = \"b\"\n",
-    ));
+    let world = World::workflow(&text);
     let said = world.run(&["run", "x"]);
     assert_eq!(said.code, 3, "{said:?}");
     assert!(said.err.contains("no luck") && said.err.contains("attempt 3 follows"), "{said:?}");

@@ -1,0 +1,131 @@
+//! An agent asks in the middle of its turn whether it may do something, and waits there.
+
+use serde::{Deserialize, Serialize};
+
+use super::Draft;
+use super::propose::{Proposal, propose};
+use super::{Run, close};
+use crate::handoff::{About, Way};
+use crate::{Event, HandoffId, Kind, Offer, Party, Question, Reason, Response, TurnKey};
+
+/// What the answer to an agent's request is.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Permit {
+    /// The agent's own name for the request.
+    pub request: String,
+    /// The option that was chosen.
+    pub choice: String,
+}
+
+/// An agent was told whether it may.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PermitGiven {
+    /// In which turn.
+    pub turn: TurnKey,
+    /// What it was told.
+    pub permit: Permit,
+}
+
+/// An agent asks; whoever asks twice for the same thing asked once.
+pub(super) fn ask(draft: &mut Draft, turn: TurnKey, request: String, question: Question) {
+    if !draft.run.is_current(turn) || open(&draft.run, turn).any(|(_, known)| known == request) {
+        return;
+    }
+    let Some(handoff) = draft.run.handoff(turn.handoff) else { return };
+    let about = About::Permission(turn, request);
+    // The turn goes on, so the handoff does not wait for this; the agent does.
+    let question = Question { about, blocking: false, ..question };
+    let offer = Offer {
+        detail: question.details.clone(),
+        question: Some(question),
+        ..Offer::new(
+            handoff.offer.to.clone(),
+            Party::Human,
+            Kind::Transfer,
+            Reason::RequiresHumanDecision,
+        )
+    };
+    // A question to a person is never refused.
+    let _ = propose(draft, Proposal { cause: Some(turn.handoff), ..Proposal::of(offer) });
+}
+
+pub(super) fn answered(draft: &mut Draft, turn: TurnKey, request: String, choice: String) {
+    if draft.run.is_current(turn) {
+        let permit = Permit { request, choice };
+        draft.record(Event::PermitGiven(PermitGiven { turn, permit }));
+    }
+}
+
+/// The turn is over: nobody waits for these answers any more.
+pub(super) fn withdraw(draft: &mut Draft, turn: TurnKey) {
+    let asked: Vec<HandoffId> = open(&draft.run, turn).map(|(id, _)| id).collect();
+    for id in asked {
+        let response = Response::failed("the turn that asked is over");
+        close::close(draft, id, response, Way::Cancelled);
+    }
+}
+
+fn open(run: &Run, turn: TurnKey) -> impl Iterator<Item = (HandoffId, &str)> {
+    run.open().filter_map(move |handoff| match &handoff.offer.question.as_ref()?.about {
+        About::Permission(asking, request) if *asking == turn => {
+            Some((handoff.id, request.as_str()))
+        }
+        _ => None,
+    })
+}
+
+impl PermitGiven {
+    pub(super) fn apply(&self, run: &mut Run) {
+        if let Some(handoff) = run.handoff_mut(self.turn.handoff) {
+            handoff.permits.push(self.permit.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::run::story::{RELAY, Story, h};
+    use crate::{Input, Millis, Question, Status};
+
+    fn asks(story: &mut Story, request: &str) {
+        let turn = story.key(h(1));
+        let question = Question {
+            details: "May I run the tests?".into(),
+            options: vec!["allow".into(), "reject".into()],
+            default: Some("reject".into()),
+            within: Some(Millis::minutes(5)),
+            ..Question::default()
+        };
+        story.input(Input::Ask { turn, request: request.into(), question });
+    }
+
+    #[test]
+    fn b_13_a_permission_is_asked_for_in_the_inbox_and_reaches_the_turn() {
+        let mut story = Story::new(RELAY);
+        story.accept(h(1));
+        asks(&mut story, "r1");
+        asks(&mut story, "r1");
+        assert_eq!(story.run.tally.escalated, 1);
+        assert_eq!(story.status(), Status::Running, "the turn is still out");
+        story.person_says(h(2), "allow");
+        let order = story.run.outbox().next().expect("the turn");
+        assert_eq!(order.permits[0].choice, "allow");
+        story.done(h(1));
+        assert_eq!(story.status(), Status::Succeeded);
+    }
+
+    #[test]
+    fn b_13_nobody_there_means_no_and_an_ended_turn_takes_its_questions_along() {
+        let mut story = Story::new(RELAY);
+        story.accept(h(1));
+        asks(&mut story, "r1");
+        for _ in 0..5 {
+            story.later(Millis::minutes(1)).heartbeat(h(1));
+        }
+        assert_eq!(story.run.outbox().next().expect("the turn").permits[0].choice, "reject");
+        asks(&mut story, "r2");
+        story.hands(h(1), vec![crate::run::story::pass("builder")]);
+        assert_eq!(story.state(h(3)), "cancelled");
+        assert_eq!(story.status(), Status::Running);
+    }
+}

@@ -1,0 +1,69 @@
+//! An agent got its turn: how far it got is known step by step, and the clock changes from
+//! acceptance to the lease.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Draft, Run};
+use crate::handoff::{Receipt, State};
+use crate::{Event, Time, TurnKey};
+
+/// A turn got this far.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ReceiptGiven {
+    /// Which turn.
+    pub turn: TurnKey,
+    /// How far.
+    pub receipt: Receipt,
+    /// When the next sign of life is due.
+    pub due: Time,
+}
+
+pub(super) fn decide(draft: &mut Draft, turn: TurnKey, receipt: Receipt) {
+    if !draft.run.is_current(turn) {
+        return;
+    }
+    let out = draft.run.handoff(turn.handoff).and_then(|handoff| handoff.state.turn());
+    if out.is_some_and(|out| out.receipt < receipt) {
+        let due = draft.now + draft.run.workflow.limits.lease;
+        draft.record(Event::ReceiptGiven(ReceiptGiven { turn, receipt, due }));
+    }
+}
+
+impl ReceiptGiven {
+    pub(super) fn apply(&self, run: &mut Run) {
+        let Some(handoff) = run.handoff_mut(self.turn.handoff) else { return };
+        let Some(turn) = handoff.state.turn() else { return };
+        let mut turn = turn.clone();
+        turn.receipt = self.receipt;
+        turn.due = turn.due.max(self.due);
+        handoff.state = match handoff.state {
+            State::Running(_) => State::Running(turn),
+            _ => State::Accepted(turn),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::handoff::Receipt;
+    use crate::run::story::{RELAY, Story, h};
+    use crate::{Input, Millis};
+
+    #[test]
+    fn b_06_a_turn_is_queued_delivered_ingested_and_acknowledged() {
+        let mut story = Story::new(RELAY);
+        let receipt = |story: &Story| {
+            story.run.handoff(h(1)).and_then(|h| h.state.turn()).map(|turn| turn.receipt)
+        };
+        assert_eq!(receipt(&story), Some(Receipt::Queued));
+        for step in [Receipt::Delivered, Receipt::Ingested, Receipt::Acknowledged] {
+            let turn = story.key(h(1));
+            story.later(Millis::seconds(1)).input(Input::Receipt { turn, receipt: step });
+            assert_eq!(receipt(&story), Some(step));
+        }
+        let before = story.log.len();
+        let turn = story.key(h(1));
+        story.input(Input::Receipt { turn, receipt: Receipt::Delivered });
+        assert_eq!(story.log.len(), before, "what is known already is not said again");
+    }
+}

@@ -1,0 +1,72 @@
+//! What becomes of an agent's process, for people to see: it starts, is ready, works, waits, dies.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Draft, Run};
+use crate::{AgentName, Event};
+
+/// Where an agent's process stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionState {
+    /// It was started.
+    Starting,
+    /// It takes input.
+    Ready,
+    /// It is at work.
+    Working,
+    /// It waits for somebody.
+    Waiting,
+    /// It died.
+    Crashed,
+    /// It is started again.
+    Restarting,
+    /// It is over.
+    Ended,
+}
+
+/// An agent's process changed.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct SessionChanged {
+    /// Whose.
+    pub agent: AgentName,
+    /// How it stands now.
+    pub state: SessionState,
+    /// What there is to know about it: the last screen of one that died.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}
+
+pub(super) fn decide(draft: &mut Draft, agent: AgentName, state: SessionState, note: String) {
+    let known = draft.run.workflow.agents.contains_key(&agent);
+    if known && draft.run.sessions.get(&agent) != Some(&state) {
+        draft.record(Event::SessionChanged(SessionChanged { agent, state, note }));
+    }
+}
+
+impl SessionChanged {
+    pub(super) fn apply(&self, run: &mut Run) {
+        run.sessions.insert(self.agent.clone(), self.state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SessionState;
+    use crate::Input;
+    use crate::run::story::{RELAY, Story};
+
+    #[test]
+    fn s1_16_each_change_of_an_agent_is_recorded_once() {
+        let mut story = Story::new(RELAY);
+        let agent: crate::AgentName = "planner".parse().expect("a name");
+        let mut says = |state| {
+            let note = String::new();
+            story.input(Input::Session { agent: agent.clone(), state, note }).log.len()
+        };
+        let first = says(SessionState::Starting);
+        assert_eq!(says(SessionState::Starting), first);
+        assert_eq!(says(SessionState::Ready), first + 1);
+        assert_eq!(story.run.sessions[&agent], SessionState::Ready);
+    }
+}
