@@ -138,6 +138,7 @@ fn touched(event: &Event, next: &Run) -> Vec<HandoffId> {
         Event::HandoffClosed(_) => {
             let closed = own.and_then(|id| next.handoff(id));
             let others = closed.into_iter().flat_map(|h| [h.returns_to, h.cause]).flatten();
+            let others = others.filter(|id| next.handoff(*id).is_some_and(Handoff::is_open));
             own.into_iter().chain(others).collect()
         }
         _ => own.into_iter().collect(),

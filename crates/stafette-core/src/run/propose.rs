@@ -285,7 +285,8 @@ pub(super) fn propose(draft: &mut Draft, proposal: Proposal) -> Result<HandoffId
 
 fn judge(run: &Run, proposal: &Proposal) -> Result<Trail, Refusal> {
     let offer = &proposal.offer;
-    limits::check_size(offer)?;
+    let held = proposal.cause.and_then(|id| run.handoff(id)).map(|handoff| &handoff.inputs);
+    limits::check_size(offer, held)?;
     // Nobody is ever kept from asking a person, and a person may override every rule but one: the
     // target has to exist.
     let to_person = offer.to == Party::Human;
@@ -600,6 +601,24 @@ mod tests {
         let mut story = Story::new(&three);
         story.hands(h(1), vec![ask("b")]).done(h(2)).hands(h(1), vec![ask("b")]);
         assert_eq!(refusals(&story), ["Loop limit exceeded: loop `talk` has had its 2 rounds"]);
+    }
+
+    #[test]
+    fn s2_05_a_way_round_a_loop_is_not_forgotten_outside_of_it() {
+        let one =
+            BARE.replace("{ from = \"c\", to = \"a\" }", "{ from = \"c\", to = \"b\" }").replace(
+                "limits = { cooldown = 0 }",
+                "loops = [{ name = \"one\", between = [\"a\", \"b\"], max_rounds = 9 }]
+                 limits = { cooldown = 0, handoffs_per_item = 99, handoffs_per_run = 99 }",
+            );
+        let mut story = Story::new(&one);
+        for (at, to) in (1..).zip(["b", "a", "c", "b"]) {
+            story.hands(h(at), vec![pass(to)]);
+        }
+        assert_eq!(
+            refusals(&story),
+            ["Circular handoff detected: a → c → b and no loop declares it"]
+        );
     }
 
     #[test]

@@ -49,6 +49,12 @@ pub(super) fn extend(run: &Run, proposal: &Proposal, by_person: bool) -> Result<
         // The way round is remembered by its lap.
         trail.held_by.truncate(start);
     }
+    // Who was on a way round is remembered by its lap alone, and has had the work all the same.
+    let went_round = trail.laps.values().any(|lap| lap.visits.contains_key(&offer.to));
+    if before.is_none() && declared.is_none() && went_round && !by_person {
+        let path = trail.held_by.iter().chain([&offer.to]).cloned().collect();
+        return Err(Refusal::Cycle { path });
+    }
     trail.within = declared.map(|declared| declared.name.clone());
     if let Some(declared) = declared {
         let lap = trail.laps.remove(&declared.name);

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Refusal;
 use crate::run::Run;
-use crate::{Offer, Party, Time};
+use crate::{Fields, Offer, Party, Time};
 
 /// The most that a handoff may carry, in bytes.
 pub const MAX_PAYLOAD: usize = 1024 * 1024;
@@ -35,11 +35,18 @@ pub(super) fn check_counts(run: &Run, offer: &Offer) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub(super) fn check_size(offer: &Offer) -> Result<(), Refusal> {
+/// What travels along counts too: it is all given to the taker.
+pub(super) fn check_size(offer: &Offer, held: Option<&Fields>) -> Result<(), Refusal> {
+    let held = held.into_iter().flatten().filter(|(key, _)| !offer.outputs.contains_key(*key));
     let bytes = offer.summary.len()
         + offer.detail.len()
         + offer.instructions.as_ref().map_or(0, String::len)
-        + offer.outputs.iter().map(|(key, value)| key.len() + size(value)).sum::<usize>();
+        + offer
+            .outputs
+            .iter()
+            .chain(held)
+            .map(|(key, value)| key.len() + size(value))
+            .sum::<usize>();
     if bytes > MAX_PAYLOAD {
         return Err(Refusal::TooLarge { bytes, limit: MAX_PAYLOAD });
     }

@@ -1,0 +1,35 @@
+//! The core alone: what becomes true of two inputs, and making it true.
+
+use std::time::Instant;
+
+use stafette_core::{Event, Recorded, Run};
+
+use crate::null::{self, Shape};
+use crate::sample::rate;
+use crate::{Decisions, Trouble};
+
+pub(crate) fn measure(handoffs: u32) -> Result<Decisions, Trouble> {
+    let mut now = null::BEGIN;
+    let events = Run::begin(now, null::created(0)?);
+    let recorded = (1..).zip(events).map(|(seq, event)| Recorded { seq, at: now, event });
+    let mut run = Run::replay(&recorded.collect::<Vec<_>>()).ok_or("a run without beginning")?;
+    let mut events = 0;
+    let begin = Instant::now();
+    for round in 0..handoffs {
+        now = now + null::TURN;
+        let order = run.outbox().next().ok_or("nobody has a turn")?;
+        for input in null::take_turn(&order, null::offer(Shape::Loop, &order, round)) {
+            let decided: Vec<Event> = run.decide(now, input);
+            decided.iter().for_each(|event| run.apply(now, event));
+            events += decided.len() as u64;
+        }
+    }
+    let took = begin.elapsed();
+    if run.tally.handoffs != handoffs {
+        return Err(format!("{} of {handoffs} handoffs were made", run.tally.handoffs).into());
+    }
+    Ok(Decisions {
+        handoffs_per_second: rate(handoffs.into(), took),
+        events_per_second: rate(events, took),
+    })
+}

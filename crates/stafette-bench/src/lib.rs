@@ -1,0 +1,60 @@
+//! Measures what a handoff costs, with agents that cost nothing.
+//!
+//! Invariants:
+//! - A rate that depends on the disk is measured in turns with a plain file on the same disk, so
+//!   that a noisy machine is noisy for both; the ratio is what counts.
+//! - A rate that depends on the processor is measured in turns with its reference, too.
+//! - Nothing is reported that was not counted: afterwards the store is asked what it holds, and a
+//!   difference is an error.
+//!
+//! Absent on purpose: targets. What is fast enough is not a measurement's business.
+
+mod decision;
+mod durable;
+mod history;
+mod null;
+mod plain;
+mod report;
+mod sample;
+mod scanning;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use stafette_store::{MemoryStore, Options, SqliteStore};
+
+pub use report::{Decisions, History, Opening, Pace, Phases, Point, Report, Scanning};
+
+/// Anything that keeps a measurement from being one.
+pub type Trouble = Box<dyn std::error::Error + Send + Sync>;
+
+/// Measures handoffs in `folder`, which should be on the disk that matters and is left with a few
+/// files in it.
+///
+/// Each part makes about `handoffs` handoffs, in one run and in `runs` runs at once; the long
+/// history is five times as long. Both numbers are at least 1.
+///
+/// # Errors
+/// When the store fails, or holds something else than what was counted.
+pub async fn handoffs(folder: &Path, handoffs: u32, runs: u32) -> Result<Report, Trouble> {
+    let (handoffs, runs) = (handoffs.max(1), runs.max(1));
+    let memory = || Arc::new(MemoryStore::new());
+    Ok(Report {
+        handoffs,
+        runs,
+        one_run: durable::on_disk(folder, "one", 1, handoffs).await?,
+        many_runs: durable::on_disk(folder, "many", runs, handoffs).await?,
+        one_run_in_memory: durable::pace(memory(), 1, handoffs, None).await?,
+        many_runs_in_memory: durable::pace(memory(), runs, handoffs, None).await?,
+        decisions: decision::measure(handoffs)?,
+        histories: vec![
+            history::measure(folder, null::Shape::Delegations, handoffs).await?,
+            history::measure(folder, null::Shape::Loop, handoffs).await?,
+        ],
+        scanner: scanning::measure(handoffs)?,
+    })
+}
+
+fn open(folder: &Path, name: &str) -> Result<Arc<SqliteStore>, Trouble> {
+    Ok(Arc::new(SqliteStore::open(folder.join(name), Options::default())?))
+}

@@ -1,0 +1,313 @@
+//! A run whose agents take no time: each turn is accepted and finished as soon as it is given out.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use stafette_core::handoff::Receipt;
+use stafette_core::run::create::RunCreated;
+use stafette_core::workflow::file;
+use stafette_core::{
+    Fields, Input, Kind, Millis, Offer, Outcome, Party, Reason, Response, RunId, Status, Time,
+    TurnOrder, TurnResult, Usage, Workflow,
+};
+use stafette_engine::{Driver, Step};
+use stafette_store::{Batch, Store};
+
+use crate::Trouble;
+
+/// Two agents that may hand to each other for ever.
+const WORKFLOW: &str = r#"
+[workflow]
+name = "null"
+entry = "reviewer"
+[agents.reviewer]
+runner = "scripted"
+[agents.fixer]
+runner = "scripted"
+[[routes]]
+from = "reviewer"
+to = "fixer"
+[[routes]]
+from = "fixer"
+to = "reviewer"
+[[loops]]
+name = "review"
+between = ["reviewer", "fixer"]
+max_rounds = 4294967295
+[limits]
+handoffs_per_item = 4294967295
+handoffs_per_run = 4294967295
+turns_per_handoff = 4294967295
+cooldown = 0
+"#;
+
+/// When it all begins; no rule depends on the date.
+pub(crate) const BEGIN: Time = Time(1_760_000_000_000);
+
+/// Time passes a little with every turn, or a run could not tell what is old.
+pub(crate) const TURN: Millis = Millis(1);
+
+/// Handoffs that are written together when only the result matters.
+const TOGETHER: u32 = 64;
+
+/// After a snapshot, so many events are close to the most that opening a run has to replay.
+const REPLAYED: u64 = 200;
+
+/// What a run is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Shape {
+    /// The work goes round a declared loop: one turn a handoff.
+    Loop,
+    /// One agent asks the other again and again: a turn there and a turn back for each handoff.
+    Delegations,
+}
+
+impl Shape {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Shape::Loop => "loop",
+            Shape::Delegations => "delegations",
+        }
+    }
+
+    fn turns(self) -> u32 {
+        match self {
+            Shape::Loop => 1,
+            Shape::Delegations => 2,
+        }
+    }
+}
+
+/// What one handoff took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cost {
+    /// To decide what becomes true.
+    pub(crate) decide: Duration,
+    /// To turn it into what the store writes.
+    pub(crate) record: Duration,
+    /// To store it.
+    pub(crate) append: Duration,
+    /// To make it true, and to see what is to do.
+    pub(crate) commit: Duration,
+    /// Bytes of text for the store, without a snapshot that happened to be due.
+    pub(crate) bytes: u64,
+    /// Bytes of the snapshot.
+    pub(crate) snapshot_bytes: u64,
+}
+
+impl Cost {
+    /// All of it.
+    pub(crate) fn total(&self) -> Duration {
+        self.computing() + self.append
+    }
+
+    /// All but the store.
+    pub(crate) fn computing(&self) -> Duration {
+        self.decide + self.record + self.commit
+    }
+}
+
+/// A run with null agents.
+#[derive(Debug)]
+pub(crate) struct NullRun {
+    driver: Driver,
+    shape: Shape,
+    orders: Vec<TurnOrder>,
+    now: Time,
+    made: u32,
+}
+
+impl NullRun {
+    pub(crate) async fn begin(
+        store: &dyn Store,
+        number: u32,
+        shape: Shape,
+    ) -> Result<Self, Trouble> {
+        let (mut driver, step) = Driver::begin(BEGIN, created(number)?);
+        store.append(step.batch()).await?;
+        let orders = driver.commit(step).start;
+        Ok(NullRun { driver, shape, orders, now: BEGIN, made: 0 })
+    }
+
+    pub(crate) fn id(&self) -> RunId {
+        self.driver.run().id
+    }
+
+    /// The handoffs between agents so far.
+    pub(crate) fn made(&self) -> u32 {
+        self.made
+    }
+
+    /// Makes one handoff, durably.
+    pub(crate) async fn hand_over(&mut self, store: &dyn Store) -> Result<Cost, Trouble> {
+        let mut cost = Cost::default();
+        for _ in 0..self.shape.turns() {
+            let (step, batch) = self.prepare(&mut cost)?;
+            let begin = Instant::now();
+            store.append(batch).await?;
+            cost.append += begin.elapsed();
+            self.commit(step, &mut cost);
+        }
+        self.made += 1;
+        Ok(cost)
+    }
+
+    /// Makes many handoffs, and stores them a few at a time.
+    pub(crate) async fn grow(&mut self, store: &dyn Store, handoffs: u32) -> Result<(), Trouble> {
+        let mut left = handoffs;
+        while left > 0 {
+            let now = left.min(TOGETHER);
+            let mut merged = Merged::default();
+            for _ in 0..now {
+                self.merge(&mut merged)?;
+            }
+            merged.store(store).await?;
+            left -= now;
+        }
+        Ok(())
+    }
+
+    /// Goes on until a snapshot is about to be due: runs that did are equally far from theirs.
+    pub(crate) async fn near_snapshot(&mut self, store: &dyn Store) -> Result<(), Trouble> {
+        let mut merged = Merged::default();
+        while merged.behind_snapshot().is_none_or(|events| events < REPLAYED) {
+            self.merge(&mut merged)?;
+        }
+        merged.store(store).await
+    }
+
+    /// Ends the run well, and answers how many handoffs it says it had.
+    pub(crate) async fn end(mut self, store: &dyn Store) -> Result<u32, Trouble> {
+        let inputs = self.orders.iter().flat_map(|order| take_turn(order, None));
+        let step = self.driver.decide(self.now + TURN, inputs.collect::<Vec<_>>());
+        store.append(step.batch()).await?;
+        self.driver.commit(step);
+        let run = self.driver.run();
+        if run.status() != Status::Succeeded || run.tally.handoffs != self.made {
+            let (status, had, made) = (run.status(), run.tally.handoffs, self.made);
+            return Err(format!("a run of {made} handoffs {status} after {had}").into());
+        }
+        Ok(run.tally.handoffs)
+    }
+
+    fn merge(&mut self, merged: &mut Merged) -> Result<(), Trouble> {
+        for _ in 0..self.shape.turns() {
+            let mut cost = Cost::default();
+            let (step, batch) = self.prepare(&mut cost)?;
+            merged.add(batch);
+            self.commit(step, &mut cost);
+        }
+        self.made += 1;
+        Ok(())
+    }
+
+    fn prepare(&mut self, cost: &mut Cost) -> Result<(Step, Batch), Trouble> {
+        if self.orders.is_empty() {
+            let status = self.driver.run().status();
+            return Err(format!("nobody has a turn after {} handoffs: {status}", self.made).into());
+        }
+        let inputs: Vec<Input> = self
+            .orders
+            .iter()
+            .flat_map(|order| take_turn(order, offer(self.shape, order, self.made)))
+            .collect();
+        self.now = self.now + TURN;
+        let begin = Instant::now();
+        let step = self.driver.decide(self.now, inputs);
+        let decided = Instant::now();
+        let batch = step.batch();
+        cost.decide += decided - begin;
+        cost.record += decided.elapsed();
+        let snapshot = batch.snapshot.as_ref().map_or(0, |snapshot| snapshot.body.len());
+        cost.bytes += (batch.bytes() - snapshot) as u64;
+        cost.snapshot_bytes += snapshot as u64;
+        Ok((step, batch))
+    }
+
+    fn commit(&mut self, step: Step, cost: &mut Cost) {
+        let begin = Instant::now();
+        self.orders = self.driver.commit(step).start;
+        cost.commit += begin.elapsed();
+    }
+}
+
+/// The beginning of the run with that number.
+pub(crate) fn created(number: u32) -> Result<RunCreated, Trouble> {
+    let workflow: Workflow = file::parse(WORKFLOW).map_err(|found| format!("{found:?}"))?;
+    Ok(RunCreated {
+        run: format!("00000000-0000-7000-8000-{number:012x}").parse()?,
+        budget: workflow.budget.clone(),
+        workflow: Arc::new(workflow),
+        request: "Measure what a handoff costs".into(),
+        inputs: Fields::new(),
+        by: "bench".into(),
+    })
+}
+
+/// What an agent hands on at the end of a turn, if it does.
+pub(crate) fn offer(shape: Shape, order: &TurnOrder, round: u32) -> Option<Offer> {
+    let (to, kind) = match (shape, order.agent.as_str()) {
+        (Shape::Loop, "reviewer") => ("fixer", Kind::Transfer),
+        (Shape::Loop, _) => ("reviewer", Kind::Transfer),
+        (Shape::Delegations, "reviewer") => ("fixer", Kind::Delegate),
+        (Shape::Delegations, _) => return None,
+    };
+    let mut outputs = Fields::new();
+    outputs.insert("commit".into(), format!("{round:040x}").into());
+    outputs.insert("tests".into(), true.into());
+    Some(Offer {
+        summary: format!("Round {round}: two findings in src/login.rs, both about expiry."),
+        outputs,
+        ..Offer::new(Party::from(&order.agent), to.into(), kind, Reason::TaskHandoff)
+    })
+}
+
+/// A turn that is accepted and finished at once.
+pub(crate) fn take_turn(order: &TurnOrder, offer: Option<Offer>) -> [Input; 2] {
+    let turn = order.key;
+    // The work looks different after each turn: no round of a loop goes without progress.
+    let fingerprint = Some(format!("{:08x}{:08x}", turn.handoff.0, turn.turn));
+    let result = TurnResult {
+        response: Response::new(Party::from(&order.agent), Outcome::Resolved),
+        offers: offer.into_iter().collect(),
+        usage: Usage::default(),
+        fingerprint,
+        bare: false,
+    };
+    [
+        Input::Receipt { turn, receipt: Receipt::Acknowledged },
+        Input::Finish { turn, result: Box::new(result) },
+    ]
+}
+
+/// Several batches as one.
+#[derive(Debug, Default)]
+struct Merged {
+    batch: Option<Batch>,
+}
+
+impl Merged {
+    fn add(&mut self, next: Batch) {
+        let Some(batch) = &mut self.batch else {
+            self.batch = Some(next);
+            return;
+        };
+        batch.entries.extend(next.entries);
+        batch.handoffs.extend(next.handoffs);
+        batch.row = next.row;
+        batch.snapshot = next.snapshot.or(batch.snapshot.take());
+    }
+
+    /// How many events came after the snapshot, if there is one.
+    fn behind_snapshot(&self) -> Option<u64> {
+        let batch = self.batch.as_ref()?;
+        batch.snapshot.as_ref().map(|snapshot| batch.row.seq - snapshot.seq)
+    }
+
+    async fn store(self, store: &dyn Store) -> Result<(), Trouble> {
+        if let Some(batch) = self.batch {
+            store.append(batch).await?;
+        }
+        Ok(())
+    }
+}

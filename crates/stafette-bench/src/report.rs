@@ -1,0 +1,310 @@
+//! What was measured, for programs and for people.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// Syncing a real disk is never faster than this, so the folder is not on one.
+const DISK_PER_SECOND: f64 = 100_000.0;
+
+/// Everything that was measured. Times are in microseconds, sizes in bytes.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Report {
+    /// How many handoffs were asked for.
+    pub handoffs: u32,
+    /// How many runs at once were asked for.
+    pub runs: u32,
+    /// One run on disk.
+    pub one_run: Pace,
+    /// Many runs on disk.
+    pub many_runs: Pace,
+    /// One run in memory.
+    pub one_run_in_memory: Pace,
+    /// Many runs in memory.
+    pub many_runs_in_memory: Pace,
+    /// The core alone.
+    pub decisions: Decisions,
+    /// Early and late in a run.
+    pub histories: Vec<History>,
+    /// Finding frames.
+    pub scanner: Vec<Scanning>,
+}
+
+/// How fast handoffs are stored.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Pace {
+    /// Runs at once.
+    pub runs: u32,
+    /// Handoffs that were made.
+    pub handoffs: u64,
+    /// Handoffs a second.
+    pub per_second: f64,
+    /// From the agent's result until the next agent's order may go out: half took less.
+    pub median_us: f64,
+    /// The same: 95 of 100 took less.
+    pub p95_us: f64,
+    /// Where the time goes.
+    pub phases: Phases,
+    /// Events for one handoff.
+    pub events_per_handoff: f64,
+    /// Bytes of text that one handoff gives the store, with its share of the snapshots.
+    pub bytes_per_handoff: f64,
+    /// Transactions for one handoff; less than 1 when runs share them.
+    pub commits_per_handoff: Option<f64>,
+    /// The most that shared one.
+    pub largest_group: Option<u64>,
+    /// The size of the file in the end, for one handoff.
+    pub disk_bytes_per_handoff: Option<f64>,
+    /// The reference: appends of as many bytes to a plain file, each synced, a second.
+    pub plain_file_per_second: Option<f64>,
+    /// Handoffs for one append of the reference.
+    pub to_plain_file: Option<f64>,
+}
+
+/// Where the time of a handoff goes: the median of each part.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Phases {
+    /// To decide what becomes true.
+    pub decide_us: f64,
+    /// To turn it into what the store writes.
+    pub record_us: f64,
+    /// To store it.
+    pub append_us: f64,
+    /// To make it true, and to see what is to do.
+    pub commit_us: f64,
+}
+
+/// The core alone, on one processor.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Decisions {
+    /// Handoffs decided and applied, a second.
+    pub handoffs_per_second: f64,
+    /// Events decided and applied, a second.
+    pub events_per_second: f64,
+}
+
+/// What a handoff costs early and late in a run.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct History {
+    /// What the run is made of.
+    pub shape: &'static str,
+    /// Early.
+    pub early: Point,
+    /// Late.
+    pub late: Point,
+    /// Late to early, by time.
+    pub ratio: f64,
+    /// The same without the store.
+    pub computing_ratio: f64,
+    /// The same by bytes.
+    pub bytes_ratio: f64,
+    /// The same by bytes of a snapshot.
+    pub snapshot_ratio: f64,
+    /// Taking the run up again.
+    pub opening: Opening,
+}
+
+/// What a handoff costs at one point of a run.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Point {
+    /// After so many handoffs.
+    pub handoff: u32,
+    /// The median.
+    pub median_us: f64,
+    /// The median without the store.
+    pub computing_us: f64,
+    /// Bytes of text for the store, without snapshots.
+    pub bytes: f64,
+    /// Bytes of the newest snapshot.
+    pub snapshot_bytes: u64,
+}
+
+/// What it costs to take a run up again, as far behind its snapshot as it gets.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Opening {
+    /// Events that are replayed.
+    pub replayed: u64,
+    /// Early in the run.
+    pub early_us: f64,
+    /// Late in the run.
+    pub late_us: f64,
+    /// Late to early.
+    pub ratio: f64,
+}
+
+/// How fast frames are found.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Scanning {
+    /// In what.
+    pub name: &'static str,
+    /// How much of it there was.
+    pub bytes: u64,
+    /// How many frames were in it.
+    pub frames: u64,
+    /// The scanner, in millions of bytes a second.
+    pub scanner_mb_per_second: f64,
+    /// The reference: a search for the beginning of a frame.
+    pub memmem_mb_per_second: f64,
+    /// The scanner to the reference.
+    pub to_memmem: f64,
+}
+
+impl Report {
+    /// What to keep in mind when reading it.
+    #[must_use]
+    pub fn caveat(&self) -> Option<&'static str> {
+        if cfg!(debug_assertions) {
+            return Some(
+                "This program was built without optimisation: only counts and sizes mean anything.",
+            );
+        }
+        let synced = self.one_run.plain_file_per_second?;
+        (synced > DISK_PER_SECOND)
+            .then_some("The folder does not seem to be on a disk: syncing it costs nothing.")
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let paces = [
+            ("on disk", &self.one_run),
+            ("on disk", &self.many_runs),
+            ("in memory", &self.one_run_in_memory),
+            ("in memory", &self.many_runs_in_memory),
+        ];
+        writeln!(
+            f,
+            "{:<22}{:>12}{:>11}{:>11}{:>9}{:>8}{:>8}{:>15}",
+            "HANDOFFS", "a second", "median", "95 %", "commits", "events", "bytes", "to plain file"
+        )?;
+        for (place, pace) in paces {
+            write_pace(f, place, pace)?;
+        }
+        let decided = count(self.decisions.handoffs_per_second);
+        writeln!(f, "{:<22}{decided:>12}", "decided only")?;
+        if let Some(reference) = self.one_run.plain_file_per_second {
+            writeln!(f, "{:<22}{:>12}{:>64}", "plain file, synced", count(reference), "1.00×")?;
+        }
+        writeln!(
+            f,
+            "\n{:<22}{:>12}{:>11}{:>11}{:>9}",
+            "ONE HANDOFF", "decide", "record", "append", "commit"
+        )?;
+        for (place, pace) in paces {
+            let Phases { decide_us, record_us, append_us, commit_us } = pace.phases;
+            let title = title(place, pace.runs);
+            let [decide, record, append, commit] =
+                [decide_us, record_us, append_us, commit_us].map(span);
+            writeln!(f, "{title:<22}{decide:>12}{record:>11}{append:>11}{commit:>9}")?;
+        }
+        for history in &self.histories {
+            write_history(f, history)?;
+        }
+        writeln!(
+            f,
+            "\n{:<22}{:>12}{:>11}{:>11}{:>9}",
+            "SCANNER", "MB/s", "memmem", "frames", "ratio"
+        )?;
+        for row in &self.scanner {
+            writeln!(
+                f,
+                "{:<22}{:>12}{:>11}{:>11}{:>9}",
+                row.name,
+                count(row.scanner_mb_per_second),
+                count(row.memmem_mb_per_second),
+                count(row.frames as f64),
+                ratio(row.to_memmem)
+            )?;
+        }
+        match self.caveat() {
+            Some(caveat) => write!(f, "\n{caveat}"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn write_pace(f: &mut fmt::Formatter<'_>, place: &str, pace: &Pace) -> fmt::Result {
+    let commits = pace.commits_per_handoff.map_or_else(String::new, |n| format!("{n:.2}"));
+    writeln!(
+        f,
+        "{:<22}{:>12}{:>11}{:>11}{commits:>9}{:>8}{:>8}{:>15}",
+        title(place, pace.runs),
+        count(pace.per_second),
+        span(pace.median_us),
+        span(pace.p95_us),
+        format!("{:.1}", pace.events_per_handoff),
+        count(pace.bytes_per_handoff),
+        pace.to_plain_file.map_or_else(String::new, ratio),
+    )
+}
+
+fn write_history(f: &mut fmt::Formatter<'_>, history: &History) -> fmt::Result {
+    let History { early, late, opening, .. } = history;
+    let heading = format!("HISTORY, {}", history.shape);
+    let at = |point: &Point| format!("no. {}", count(point.handoff.into()));
+    writeln!(f, "\n{heading:<22}{:>12}{:>11}{:>11}", at(early), at(late), "ratio")?;
+    let rows = [
+        ("a handoff", span(early.median_us), span(late.median_us), history.ratio),
+        (
+            "without the store",
+            span(early.computing_us),
+            span(late.computing_us),
+            history.computing_ratio,
+        ),
+        ("bytes", count(early.bytes), count(late.bytes), history.bytes_ratio),
+        (
+            "bytes of a snapshot",
+            count(early.snapshot_bytes as f64),
+            count(late.snapshot_bytes as f64),
+            history.snapshot_ratio,
+        ),
+        ("opening the run", span(opening.early_us), span(opening.late_us), opening.ratio),
+    ];
+    for (name, early, late, of) in rows {
+        writeln!(f, "{name:<22}{early:>12}{late:>11}{:>11}", ratio(of))?;
+    }
+    Ok(())
+}
+
+fn title(place: &str, runs: u32) -> String {
+    if runs == 1 { format!("{place}, 1 run") } else { format!("{place}, {runs} runs") }
+}
+
+fn ratio(of: f64) -> String {
+    format!("{of:.2}×")
+}
+
+fn span(micros: f64) -> String {
+    match micros {
+        us if us < 1000.0 => format!("{us:.1} µs"),
+        us if us < 1e6 => format!("{:.2} ms", us / 1e3),
+        us => format!("{:.2} s", us / 1e6),
+    }
+}
+
+/// A whole number, in groups of three digits.
+fn count(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_read_numbers_with_units() {
+        assert_eq!(count(1_234_567.4), "1,234,567");
+        assert_eq!(count(999.0), "999");
+        assert_eq!(span(12.34), "12.3 µs");
+        assert_eq!(span(1_234.0), "1.23 ms");
+        assert_eq!(ratio(0.987), "0.99×");
+    }
+}
