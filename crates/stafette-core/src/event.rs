@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::Time;
 use crate::run::{
     adopt, alert, answer, assess, budget, close, create, fail, finish, pause, permission, propose,
-    receipt, recover, renew, resume, session, turn,
+    receipt, recover, renew, resume, session, tell, turn,
 };
 
 /// Something that became true. One variant a transition; each is defined, decided and applied in
@@ -29,6 +29,7 @@ pub enum Event {
     ReceiptGiven(receipt::ReceiptGiven),
     SessionChanged(session::SessionChanged),
     PermitGiven(permission::PermitGiven),
+    TurnTold(Box<tell::TurnTold>),
     LeaseRenewed(renew::LeaseRenewed),
     TurnFinished(Box<finish::TurnFinished>),
     TurnFailed(fail::TurnFailed),
@@ -61,6 +62,7 @@ impl Event {
             Event::ReceiptGiven(_) => "receipt_given",
             Event::SessionChanged(_) => "session_changed",
             Event::PermitGiven(_) => "permit_given",
+            Event::TurnTold(_) => "turn_told",
             Event::LeaseRenewed(_) => "lease_renewed",
             Event::TurnFinished(_) => "turn_finished",
             Event::TurnFailed(_) => "turn_failed",
@@ -87,6 +89,7 @@ impl Event {
             Event::TurnOrdered(e) => Some(e.turn.handoff),
             Event::ReceiptGiven(e) => Some(e.turn.handoff),
             Event::PermitGiven(e) => Some(e.turn.handoff),
+            Event::TurnTold(e) => Some(e.turn.handoff),
             Event::LeaseRenewed(e) => Some(e.turn.handoff),
             Event::TurnFinished(e) => Some(e.turn.handoff),
             Event::TurnFailed(e) => Some(e.turn.handoff),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::run::permission::Permit;
+use crate::run::tell::Told;
 use crate::{Fields, HandoffId, Millis, Party, Time, TurnKey, Usage};
 
 /// What happens to the giver.
@@ -526,6 +527,9 @@ pub struct Handoff {
     /// What it was allowed and refused in the turn that is out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permits: Vec<Permit>,
+    /// What its agent has told in the turn that is out.
+    #[serde(default)]
+    pub told: Told,
     /// How often its own proposals were refused.
     #[serde(default)]
     pub refusals: u32,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::handoff::Receipt;
 use crate::run::session::SessionState;
+use crate::run::tell::Told;
 use crate::{AgentName, Fields, HandoffId, Offer, Question, Response, TurnKey, Usage, Usd};
 
 /// Something that arrived.
@@ -23,6 +24,13 @@ pub enum Input {
         turn: TurnKey,
         /// How far.
         receipt: Receipt,
+    },
+    /// An agent says by a channel of its own what it hands on, answers or used.
+    Tell {
+        /// Which turn.
+        turn: TurnKey,
+        /// What.
+        told: Box<Told>,
     },
     /// An agent asks in the middle of its turn whether it may do something.
     Ask {

@@ -26,6 +26,7 @@ pub mod resume;
 pub mod session;
 #[cfg(test)]
 mod story;
+pub mod tell;
 pub mod turn;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -215,6 +216,7 @@ impl Run {
             Input::Tick => expire::decide(&mut draft),
             Input::Adopt { by } => adopt::decide(&mut draft, by),
             Input::Receipt { turn, receipt } => receipt::decide(&mut draft, turn, receipt),
+            Input::Tell { turn, told } => tell::decide(&mut draft, turn, *told),
             Input::Ask { turn, request, question } => {
                 permission::ask(&mut draft, turn, request, question);
             }
@@ -258,6 +260,7 @@ impl Run {
             Event::ReceiptGiven(e) => e.apply(self),
             Event::SessionChanged(e) => e.apply(self),
             Event::PermitGiven(e) => e.apply(self),
+            Event::TurnTold(e) => e.apply(self),
             Event::LeaseRenewed(e) => e.apply(self),
             Event::TurnFinished(e) => e.apply(self),
             Event::TurnFailed(e) => e.apply(self),

@@ -77,6 +77,7 @@ impl TurnFailed {
         super::budget::settle(run, self.turn, self.usage);
         if let Some(handoff) = run.handoff_mut(self.turn.handoff) {
             handoff.permits.clear();
+            handoff.told = super::tell::Told::default();
             // Decided upon in the same step; nothing is out any more.
             handoff.state = State::Blocked { on: Vec::new() };
         }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::propose::{self, Proposal, Refusal, propose};
-use super::{Draft, Run, close, escalate, permission, recover, resume};
+use super::{Draft, Run, close, escalate, permission, recover, resume, tell};
 use crate::handoff::{About, State, Way};
 use crate::workflow::Trouble;
 use crate::{
@@ -33,6 +33,7 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, result: TurnResult) {
     if !draft.run.is_current(turn) {
         return keep_if_late(draft, Input::Finish { turn, result: Box::new(result) });
     }
+    let result = tell::complete(&draft.run, turn.handoff, result);
     let settled = TurnFinished { turn, result: result.clone() };
     draft.record(Event::TurnFinished(Box::new(settled)));
     permission::withdraw(draft, turn);
@@ -155,6 +156,7 @@ impl TurnFinished {
         };
         handoff.answers.clear();
         handoff.permits.clear();
+        handoff.told = tell::Told::default();
         // Decided upon in the same step; nothing is out any more.
         handoff.state = State::Blocked { on: Vec::new() };
     }

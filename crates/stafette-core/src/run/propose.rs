@@ -283,7 +283,7 @@ pub(super) fn propose(draft: &mut Draft, proposal: Proposal) -> Result<HandoffId
     }
 }
 
-fn judge(run: &Run, proposal: &Proposal) -> Result<Trail, Refusal> {
+pub(super) fn judge(run: &Run, proposal: &Proposal) -> Result<Trail, Refusal> {
     let offer = &proposal.offer;
     let held = proposal.cause.and_then(|id| run.handoff(id)).map(|handoff| &handoff.inputs);
     limits::check_size(offer, held)?;
@@ -340,6 +340,7 @@ impl HandoffAdmitted {
             inputs,
             answers: Vec::new(),
             permits: Vec::new(),
+            told: super::tell::Told::default(),
             refusals: 0,
             assessed: Vec::new(),
             trail: self.trail.clone(),

@@ -1,0 +1,137 @@
+//! An agent says what it hands on while it still works, by a channel of its own: it hears at once
+//! whether that will be taken, and what was taken is not lost when it dies.
+
+use serde::{Deserialize, Serialize};
+
+use super::propose::{self, HandoffRefused, Proposal};
+use super::{Draft, Run};
+use crate::{Event, HandoffId, Offer, Response, TurnKey, TurnResult, Usage};
+
+/// The most handoffs that one turn may tell of.
+pub const MAX_OFFERS: usize = 32;
+
+/// What an agent told in the turn that is out.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Told {
+    /// What it hands on.
+    pub offers: Vec<Offer>,
+    /// What it answers.
+    pub response: Option<Response>,
+    /// What it used.
+    pub usage: Usage,
+}
+
+/// An agent told something, and it was taken.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct TurnTold {
+    /// In which turn.
+    pub turn: TurnKey,
+    /// What.
+    pub told: Told,
+}
+
+pub(super) fn decide(draft: &mut Draft, turn: TurnKey, told: Told) {
+    if !draft.run.is_current(turn) {
+        return;
+    }
+    let Some(handoff) = draft.run.handoff(turn.handoff) else { return };
+    let (agent, room) =
+        (handoff.offer.to.clone(), MAX_OFFERS.saturating_sub(handoff.told.offers.len()));
+    let mut taken = Vec::new();
+    for offer in told.offers.into_iter().take(room) {
+        let offer = Offer { from: agent.clone(), ..propose::from_outside(offer) };
+        let proposal = Proposal::within(offer, turn.handoff);
+        match propose::judge(&draft.run, &proposal) {
+            Ok(_) => taken.push(proposal.offer),
+            Err(refusal) => {
+                let id = HandoffId(draft.run.next_handoff);
+                let (offer, cause) = (proposal.offer, Some(turn.handoff));
+                let event = HandoffRefused { id, offer, cause, refusal };
+                draft.record(Event::HandoffRefused(Box::new(event)));
+            }
+        }
+    }
+    let response = told.response.map(|response| Response { by: agent, ..response });
+    let told = Told { offers: taken, response, usage: told.usage };
+    if told != Told::default() {
+        draft.record(Event::TurnTold(Box::new(TurnTold { turn, told })));
+    }
+}
+
+/// What a turn ended with, given what it told before: its own channel beats what it printed.
+pub(super) fn complete(run: &Run, id: HandoffId, mut result: TurnResult) -> TurnResult {
+    let Some(handoff) = run.handoff(id) else { return result };
+    let told = &handoff.told;
+    if !told.offers.is_empty() {
+        result.offers.clone_from(&told.offers);
+        result.bare = false;
+    }
+    if let Some(response) = &told.response {
+        result.response = response.clone();
+        if told.offers.is_empty() {
+            result.offers.clear();
+        }
+    }
+    result.usage += told.usage;
+    result
+}
+
+impl TurnTold {
+    pub(super) fn apply(&self, run: &mut Run) {
+        let Some(handoff) = run.handoff_mut(self.turn.handoff) else { return };
+        for offer in &self.told.offers {
+            // A turn that is delivered again tells the same again.
+            let same = |known: &Offer| {
+                known.to == offer.to && known.reason == offer.reason && known.item == offer.item
+            };
+            handoff.told.offers.retain(|known| !same(known));
+            handoff.told.offers.push(offer.clone());
+        }
+        if self.told.response.is_some() {
+            handoff.told.response.clone_from(&self.told.response);
+        }
+        handoff.told.usage += self.told.usage;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Told;
+    use crate::run::story::{RELAY, Story, done, h, pass};
+    use crate::{Input, Offer, TurnResult};
+
+    fn tells(story: &mut Story, offers: Vec<Offer>) -> bool {
+        let turn = story.key(h(1));
+        let told = Box::new(Told { offers, ..Told::default() });
+        let before = story.log.len();
+        story.input(Input::Tell { turn, told });
+        story.log[before..].iter().any(|recorded| recorded.event.name() == "turn_told")
+    }
+
+    #[test]
+    fn b_07_what_is_told_beats_what_is_printed_and_survives_the_daemon() {
+        let mut story = Story::new(RELAY);
+        story.accept(h(1));
+        assert!(tells(&mut story, vec![pass("builder")]));
+        story.input(Input::Adopt { by: "node 2".into() });
+        tells(&mut story, vec![pass("builder")]);
+        // The agent's output quotes a file with a frame in it.
+        let quoted = TurnResult { offers: vec![pass("fixer")], bare: true, ..done() };
+        story.ends(h(1), quoted);
+        let admitted: Vec<String> = story.run.open().map(|h| h.offer.to.to_string()).collect();
+        assert_eq!(admitted, ["builder"]);
+        assert_eq!(story.run.tally.escalated, 0, "nobody has to confirm it");
+    }
+
+    #[test]
+    fn b_07_a_refusal_is_heard_at_once_and_costs_no_turn() {
+        let mut story = Story::new(RELAY);
+        story.accept(h(1));
+        assert!(!tells(&mut story, vec![pass("nobody")]));
+        assert!(story.transcript().contains("Unknown target"));
+        assert!(tells(&mut story, vec![pass("builder")]));
+        story.done(h(1));
+        assert_eq!((story.state(h(1)), story.state(h(3))), ("resolved", "pending"));
+    }
+}
