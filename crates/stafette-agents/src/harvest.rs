@@ -6,6 +6,7 @@ mod plain;
 use std::process::ExitStatus;
 
 use serde_json::Value;
+use stafette_core::run::tell::Told;
 use stafette_core::wire::frame::{Code, Frame};
 use stafette_core::{
     AgentName, Failure, Millis, Offer, Outcome, Party, Response, TurnResult, Usage, Usd,
@@ -193,6 +194,14 @@ impl Harvest {
     pub(crate) fn mistake(&mut self, mistake: &str) {
         if self.mistakes.len() < MISTAKES {
             self.mistakes.extend(output::plain(mistake, MESSAGE));
+        }
+    }
+
+    /// What there is so far, for a signal that was told by itself.
+    pub(crate) fn told(self) -> Result<Told, Vec<String>> {
+        match self.mistakes.is_empty() {
+            true => Ok(Told { offers: self.offers, response: self.response, usage: self.usage }),
+            false => Err(self.mistakes),
         }
     }
 

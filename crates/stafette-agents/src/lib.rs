@@ -22,6 +22,7 @@ mod process;
 pub mod prompt;
 pub mod screen;
 pub mod scripted;
+pub mod tell;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -58,6 +59,8 @@ pub struct Job {
     pub frame_word: String,
     /// The program that plays scripts, by `PROGRAM play SCRIPT`.
     pub program: PathBuf,
+    /// What the agent is given in its environment besides: the way back to us.
+    pub given: Vec<(String, String)>,
 }
 
 /// What is heard of a turn.

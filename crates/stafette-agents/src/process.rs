@@ -6,11 +6,12 @@ mod table;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal as Posix, kill_process_group, test_kill_process_group};
-use stafette_core::Usage;
+use stafette_core::{TurnKey, Usage};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::{Instant, sleep};
 
@@ -158,6 +159,16 @@ fn lives(group: Pid) -> bool {
     test_kill_process_group(group).is_ok() && table::runs(group)
 }
 
+/// The process that leads the turn's group, by the note that is kept of it.
+pub(crate) fn leader(scratch: &Path, key: TurnKey) -> Option<i32> {
+    mark::group(&mark::place(scratch, key))
+}
+
+/// Whether a process is of the leader's family: its group, its session or its descendants.
+pub(crate) fn is_kin(caller: i32, leader: i32) -> bool {
+    table::is_kin(caller, leader)
+}
+
 /// What an agent sees of the environment.
 fn environment(job: &Job) -> Vec<(OsString, OsString)> {
     let allowed = |name: &str| {
@@ -178,5 +189,6 @@ fn environment(job: &Job) -> Vec<(OsString, OsString)> {
         ("STAFETTE_FRAME_WORD", job.frame_word.clone()),
     ];
     seen.extend(own.map(|(name, value)| (name.into(), value.into())));
+    seen.extend(job.given.iter().map(|(name, value)| (name.into(), value.into())));
     seen
 }

@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::engine::Settings;
 use crate::task::Message;
+use crate::tokens::Tokens;
 use crate::{Plan, crash};
 
 /// The sessions of one run.
@@ -31,6 +32,7 @@ impl Sessions {
         plan: Plan,
         run: &Run,
         settings: &Settings,
+        tokens: &Tokens,
         queue: &mpsc::WeakSender<Message>,
     ) {
         for key in plan.stop {
@@ -50,6 +52,10 @@ impl Sessions {
                 scratch: settings.scratch.clone(),
                 frame_word: run.workflow.workflow.frame_word.clone(),
                 program: settings.program.clone(),
+                given: vec![
+                    ("STAFETTE_SOCKET".into(), settings.socket.to_string_lossy().into_owned()),
+                    ("STAFETTE_TOKEN".into(), tokens.issue(run.id, &order.agent)),
+                ],
                 order,
             };
             let in_loop = run.workflow.loops.iter().any(|l| l.between.contains(&job.order.agent));

@@ -4,9 +4,13 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use stafette_agents::Signal;
 use stafette_core::run::create::RunCreated;
+use stafette_core::run::propose::Refusal;
 use stafette_core::workflow::Budget;
-use stafette_core::{Fields, HandoffId, Input, Recorded, Run, RunId, Workflow};
+use stafette_core::{
+    AgentName, Event, Fields, HandoffId, Input, Recorded, Run, RunId, TurnKey, Workflow,
+};
 use stafette_store::{AppendError, HandoffRow, ReadError, RunFilter, Store, Stored};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -15,6 +19,7 @@ use uuid::Uuid;
 use crate::dispatch::Sessions;
 use crate::driver::RestoreError;
 use crate::task::{First, Message, QUEUE, Shown, Task};
+use crate::tokens::Tokens;
 use crate::{Driver, Explanation, Feed, HandoffView, Leg, RunView, clock};
 
 /// Where the work happens.
@@ -26,6 +31,8 @@ pub struct Settings {
     pub scratch: PathBuf,
     /// This program, to play scripts with.
     pub program: PathBuf,
+    /// Where agents can reach us.
+    pub socket: PathBuf,
     /// Who we are, when we take a run over.
     pub node: String,
 }
@@ -82,6 +89,27 @@ pub enum EngineError {
         #[from]
         source: RestoreError,
     },
+    /// The token belongs to no session that lives, or its caller to another one.
+    #[error("this is not the session that it claims to be")]
+    NotYours,
+    /// The agent has no turn at the moment.
+    #[error("{agent} has no turn at the moment")]
+    NoTurn {
+        /// Who.
+        agent: AgentName,
+    },
+    /// What was told cannot be understood.
+    #[error("it cannot be understood: {}", mistakes.join("; "))]
+    Mistaken {
+        /// All that is wrong with it.
+        mistakes: Vec<String>,
+    },
+    /// What was told is not taken.
+    #[error("{refusal}")]
+    Refused {
+        /// Under which rule.
+        refusal: Refusal,
+    },
     /// The engine is on its way out.
     #[error("the engine is stopping")]
     Stopping,
@@ -95,6 +123,7 @@ pub struct Engine {
     runs: Arc<Mutex<HashMap<RunId, Handle>>>,
     head: watch::Sender<u64>,
     stopping: watch::Sender<bool>,
+    tokens: Tokens,
     alive: watch::Sender<()>,
 }
 
@@ -123,6 +152,7 @@ impl Engine {
             runs: Arc::default(),
             head: watch::Sender::new(head),
             stopping: watch::Sender::new(false),
+            tokens: Tokens::default(),
             alive: watch::Sender::new(()),
         };
         for run in engine.store.unfinished().await? {
@@ -305,6 +335,45 @@ impl Engine {
         Ok(Explanation { run, request: view.request, legs })
     }
 
+    /// An agent tells something by its own channel: its session's token, from a process of its
+    /// own. Returns once it is stored.
+    ///
+    /// # Errors
+    /// When it is not the agent, cannot be understood or is refused; the agent may think again.
+    pub async fn tell(
+        &self,
+        token: &str,
+        caller: Option<i32>,
+        kind: &str,
+        payload: serde_json::Value,
+    ) -> Result<RunId, EngineError> {
+        let (run, agent) = self.tokens.owner(token).ok_or(EngineError::NotYours)?;
+        let state = self.state(run).await?;
+        let order = state.outbox().find(|order| order.agent == agent);
+        let Some(turn) = order.map(|order| order.key) else {
+            return Err(EngineError::NoTurn { agent });
+        };
+        let kin = |pid| stafette_agents::tell::belongs(pid, &self.settings.scratch, turn);
+        if !caller.is_some_and(kin) {
+            return Err(EngineError::NotYours);
+        }
+        let telling = stafette_agents::tell::read(&agent, kind, payload)
+            .map_err(|mistakes| EngineError::Mistaken { mistakes })?;
+        if let Some(input) = telling.signal.and_then(|signal| heard(turn, signal)) {
+            self.send(run, input).await?;
+        }
+        let told = Box::new(telling.told);
+        let events = self.send(run, Input::Tell { turn, told }).await?;
+        let refused = events.into_iter().find_map(|recorded| match recorded.event {
+            Event::HandoffRefused(refused) => Some(refused.refusal),
+            _ => None,
+        });
+        match refused {
+            Some(refusal) => Err(EngineError::Refused { refusal }),
+            None => Ok(run),
+        }
+    }
+
     /// What keeps the runs.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
@@ -335,6 +404,7 @@ impl Engine {
             driver,
             store: self.store.clone(),
             settings: self.settings.clone(),
+            tokens: self.tokens.clone(),
             queue: receiver,
             back: queue.downgrade(),
             shown: show,
@@ -362,6 +432,15 @@ impl Engine {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, Handle>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a signal that was told by itself means to the run.
+fn heard(turn: TurnKey, signal: Signal) -> Option<Input> {
+    match signal {
+        Signal::Alert { code, message } => Some(Input::Alert { code, message }),
+        Signal::Alive { note } => Some(Input::Heartbeat { turn, note }),
+        _ => None,
     }
 }
 

@@ -20,6 +20,7 @@ mod explain;
 mod feed;
 mod record;
 mod task;
+mod tokens;
 
 pub use driver::{Driver, Plan, RestoreError, Step};
 pub use engine::{Engine, EngineError, Settings};

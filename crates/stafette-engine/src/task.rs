@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::dispatch::{Sessions, name};
 use crate::engine::{EngineError, Settings};
+use crate::tokens::Tokens;
 use crate::{Driver, Step, clock, crash};
 
 /// How much may wait for a run before those who send are held back.
@@ -76,6 +77,7 @@ pub(crate) struct Task {
     pub(crate) driver: Driver,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) settings: Arc<Settings>,
+    pub(crate) tokens: Tokens,
     pub(crate) queue: mpsc::Receiver<Message>,
     pub(crate) back: mpsc::WeakSender<Message>,
     pub(crate) shown: watch::Sender<Shown>,
@@ -98,6 +100,7 @@ impl Task {
             let Some(messages) = self.next().await else { break };
             self.handle(messages).await;
         }
+        self.tokens.forget(self.driver.run().id);
         self.sessions.end().await;
     }
 
@@ -178,7 +181,7 @@ impl Task {
             tracing::debug!(turn = %name(order), "starting");
         }
         crash::point();
-        self.sessions.carry_out(plan, self.driver.run(), &self.settings, &self.back);
+        self.sessions.carry_out(plan, self.driver.run(), &self.settings, &self.tokens, &self.back);
         self.show(None);
     }
 

@@ -7,6 +7,7 @@
 //! - Every error is a problem document (RFC 9457) with a stable `code`.
 //! - No handler decides anything: it turns a request into an input and events into an answer.
 
+mod emit;
 mod inbox;
 mod problem;
 mod runs;
@@ -58,7 +59,8 @@ impl Edge {
     /// # Errors
     /// When the socket fails.
     pub async fn serve(self, socket: UnixListener) -> std::io::Result<()> {
-        axum::serve(socket, self.router()).await
+        let router = self.router().into_make_service_with_connect_info::<emit::Caller>();
+        axum::serve(socket, router).await
     }
 
     fn router(self) -> Router {
@@ -75,6 +77,7 @@ impl Edge {
             .route("/v1/runs/{run}/budget", post(runs::raise_budget))
             .route("/v1/inbox", get(inbox::list))
             .route("/v1/inbox/{question}", post(inbox::answer))
+            .route("/v1/emit", post(emit::emit))
             .route("/v1/events", get(stream::all))
             .route("/v1/stop", post(stop))
             .route("/healthz", get(health))

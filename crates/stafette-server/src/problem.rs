@@ -44,6 +44,10 @@ impl From<EngineError> for Problem {
             EngineError::Over { .. } => (409, "run_over"),
             EngineError::Store { .. } => (507, "not_stored"),
             EngineError::Read { .. } | EngineError::Restore { .. } => (500, "not_readable"),
+            EngineError::NotYours => (403, "not_yours"),
+            EngineError::NoTurn { .. } => (409, "no_turn"),
+            EngineError::Mistaken { .. } => (422, "mistaken"),
+            EngineError::Refused { .. } => (409, "refused"),
             EngineError::Stopping => (503, "stopping"),
         };
         let causes = causes(&error);

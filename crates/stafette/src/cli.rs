@@ -63,6 +63,8 @@ pub(crate) enum Command {
     Doctor,
     /// Watch a team of scripted agents build, review and fix in a little repository.
     Demo(Demo),
+    /// Hand on, answer or report from inside an agent's session.
+    Emit(Emit),
     /// Start the project's daemon.
     Up(Up),
     /// Stop the project's daemon.
@@ -246,6 +248,14 @@ pub(crate) struct Demo {
     /// The folder to use; it must be empty or not exist.
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Emit {
+    /// READY, HANDOFF, RESULT, REPORT or ERROR.
+    pub(crate) kind: String,
+    /// A stage's name or JSON, as in a frame; `-` reads it from standard input.
+    pub(crate) payload: Option<String>,
 }
 
 #[derive(Debug, Args)]

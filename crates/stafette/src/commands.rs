@@ -5,6 +5,7 @@ mod bench;
 mod check;
 mod demo;
 mod doctor;
+mod emit;
 mod frames;
 mod handoffs;
 mod inbox;
@@ -86,6 +87,7 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
         Command::Pause(arguments) => status::pause(&context, arguments).await,
         Command::Doctor => doctor::run(&context).await,
         Command::Demo(arguments) => demo::run(&context, arguments).await,
+        Command::Emit(arguments) => emit::run(&context, arguments).await,
         Command::Up(arguments) => up::run(&context, arguments).await,
         Command::Down => up::down(&context).await,
         Command::Bench(arguments) => bench::run(&context, arguments).await,

@@ -192,6 +192,7 @@ async fn open(project: &Project, state: &Path) -> Result<Engine, Failure> {
         project: project.root.clone(),
         scratch: state.join("turns"),
         program: program()?,
+        socket: project.socket(),
         node: format!("pid {}", std::process::id()),
     };
     Engine::open(Arc::new(store), settings).await.map_err(|error: EngineError| {

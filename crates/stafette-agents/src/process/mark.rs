@@ -54,6 +54,11 @@ impl Mark {
     }
 }
 
+/// The group that a note is about.
+pub(super) fn group(place: &Path) -> Option<i32> {
+    read(place).map(|note| note.group).filter(|group| *group > 1)
+}
+
 fn read(place: &Path) -> Option<Note> {
     serde_json::from_slice(&fs::read(place).ok()?).ok()
 }

@@ -68,6 +68,27 @@ pub(super) fn runs(group: Pid) -> bool {
     Entry::all().any(|entry| entry.group == group.as_raw_pid())
 }
 
+/// Whether a process is in the leader's group or session, or descends from it.
+#[cfg(target_os = "linux")]
+pub(super) fn is_kin(caller: i32, leader: i32) -> bool {
+    let mut next = Entry::of(caller);
+    // Deeper families than this are none of ours.
+    for _ in 0..64 {
+        let Some(entry) = next else { return false };
+        if [entry.id, entry.group, entry.session].contains(&leader) {
+            return true;
+        }
+        next = Entry::of(entry.parent);
+    }
+    false
+}
+
+/// Whether a process is in the leader's group or session, or descends from it: not known here.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn is_kin(_caller: i32, _leader: i32) -> bool {
+    true
+}
+
 /// Whether someone in the group was started with this variable.
 #[cfg(target_os = "linux")]
 pub(super) fn group_carries(group: Pid, variable: &str) -> bool {

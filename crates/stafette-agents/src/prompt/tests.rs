@@ -44,6 +44,7 @@ pub(crate) fn job() -> Job {
         scratch: ".".into(),
         frame_word: "ODEI".into(),
         program: "stafette".into(),
+        given: Vec::new(),
     }
 }
 

@@ -104,6 +104,7 @@ impl World {
             scratch: self.scratch(),
             frame_word: "ODEI".into(),
             program: PLAYER.into(),
+            given: Vec::new(),
         }
     }
 

@@ -18,6 +18,7 @@ fn settings(folder: &Path) -> Settings {
         project: folder.to_owned(),
         scratch: folder.to_owned(),
         program: "unused".into(),
+        socket: "unused".into(),
         node: "test".into(),
     }
 }

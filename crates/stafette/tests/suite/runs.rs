@@ -185,3 +185,55 @@ fn tidy_drops_old_runs_and_keeps_the_latest() {
     assert_eq!(runs[0]["request"], "three");
     assert_eq!(runs.as_array().map(Vec::len), Some(1));
 }
+
+/// An agent that speaks by its own channel, given as a shell script.
+fn speaker(script: &str) -> World {
+    let script = format!("cat >/dev/null; S={}; {script}", crate::world::program());
+    World::workflow(&pair(&script, ""))
+}
+
+#[test]
+fn b_07_emit_moves_work_that_bare_frames_only_propose() {
+    let world = speaker("$S emit HANDOFF b 2>said.txt; echo \"<<<ODEI:HANDOFF:human>>>\"");
+    let view = world.run(&["run", "--foreground", "x", "--json"]).ok().json();
+    assert_eq!(view["status"], "succeeded");
+    assert_eq!(world.read("said.txt"), "taken\n");
+    assert!(world.read("given.txt").contains('x'), "b has worked");
+    assert_eq!(view["tally"]["escalated"], 0, "the frame that it printed moved nothing");
+}
+
+#[test]
+fn b_07_emit_hears_a_refusal_at_once_and_may_think_again() {
+    let world = speaker("$S emit HANDOFF nobody 2>said.txt; echo $? >>said.txt; $S emit HANDOFF b");
+    world.run(&["run", "--foreground", "x"]).ok();
+    let said = world.read("said.txt");
+    assert!(said.contains("Unknown target") && said.ends_with("1\n"), "{said}");
+    assert!(world.read("given.txt").contains('x'));
+}
+
+#[test]
+fn b_07_a_token_is_of_no_use_outside_of_its_session() {
+    // The agent gives its token away; a process that is not its own tries to use it.
+    let world = speaker(
+        "echo $STAFETTE_TOKEN >token.tmp; echo $STAFETTE_SOCKET >>token.tmp; mv token.tmp token; \
+         while [ ! -e tried ]; do sleep 0.02; done",
+    );
+    world.run(&["run", "--detach", "x"]).ok();
+    while world.read("token").is_empty() {
+        std::thread::yield_now();
+    }
+    let text = world.read("token");
+    let (token, socket) = text.trim().split_once('\n').expect("two lines");
+    let stolen = [("STAFETTE_TOKEN", token), ("STAFETTE_SOCKET", socket)];
+    let said = world.run_with(&["emit", "HANDOFF", "b"], b"", &stolen);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.err.contains("not the session"), "{said:?}");
+    let made_up = [("STAFETTE_TOKEN", "0000"), ("STAFETTE_SOCKET", socket)];
+    assert!(
+        world.run_with(&["emit", "HANDOFF", "b"], b"", &made_up).err.contains("not the session")
+    );
+    world.write("tried", "");
+    let view = world.run(&["resume", "--json"]).ok().json();
+    assert_eq!((&view["status"], &view["tally"]["handoffs"]), (&json!("succeeded"), &json!(0)));
+    assert_eq!(world.run(&["emit", "HANDOFF", "b"]).code, 2, "outside of any session");
+}
