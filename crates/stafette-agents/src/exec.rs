@@ -100,7 +100,8 @@ impl Hearing {
         Hearing {
             format,
             scanner: Scanner::new(word),
-            harvest: Harvest::new(&job.order.agent, format == ResultFormat::Frames),
+            harvest: Harvest::new(&job.order.agent, format == ResultFormat::Frames)
+                .with_token(job.token()),
             output: Tail::new(OUTPUT),
             errors: Tail::new(ERRORS),
             reported: None,

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use crate::Signal;
 use crate::output;
+use crate::seal;
 
 /// The most handoffs that one turn may propose.
 const OFFERS: usize = 32;
@@ -45,6 +46,11 @@ pub(crate) struct Harvest {
     began: Instant,
     /// Whether signals are read from plain output, where anything that is printed can be one.
     bare: bool,
+    /// What frames are signed with.
+    token: Option<String>,
+    /// The number of the last signed frame: what came before it does not count again, and what is
+    /// not signed does not count any more.
+    sealed: Option<u64>,
     response: Option<Response>,
     offers: Vec<Offer>,
     usage: Usage,
@@ -57,9 +63,16 @@ pub(crate) struct Harvest {
 }
 
 impl Harvest {
+    /// The same, for a session with a token: frames that are signed with it count by themselves.
+    pub(crate) fn with_token(self, token: Option<&str>) -> Self {
+        Harvest { token: token.map(str::to_owned), ..self }
+    }
+
     /// Nothing yet.
     pub(crate) fn new(agent: &AgentName, bare: bool) -> Self {
         Harvest {
+            token: None,
+            sealed: None,
             agent: agent.into(),
             began: Instant::now(),
             bare,
@@ -80,6 +93,20 @@ impl Harvest {
 
     /// Takes a frame.
     pub(crate) fn frame(&mut self, frame: &Frame) -> Option<Signal> {
+        let number = self.token.as_ref().and_then(|token| seal::verify(frame, token));
+        match (number, self.sealed) {
+            (Some(number), Some(last)) if number <= last => return None,
+            (Some(number), None) => {
+                // From here on the session proves what it says: what was only printed is dropped.
+                self.offers.clear();
+                self.response = None;
+                self.mistakes.clear();
+                self.sealed = Some(number);
+            }
+            (Some(number), _) => self.sealed = Some(number),
+            (None, Some(_)) if self.bare && matters(&frame.kind) => return None,
+            (None, _) => {}
+        }
         self.signal(&frame.kind, frame.value())
     }
 
@@ -234,13 +261,18 @@ impl Harvest {
         response.took = Millis(u64::try_from(took).unwrap_or(u64::MAX));
         response.usage += self.usage;
         Signal::Finished(Box::new(TurnResult {
-            bare: self.bare && !self.offers.is_empty(),
+            bare: self.bare && self.sealed.is_none() && !self.offers.is_empty(),
             offers: self.offers,
             usage: response.usage,
             fingerprint: None,
             response,
         }))
     }
+}
+
+/// Whether a signal moves work.
+fn matters(kind: &str) -> bool {
+    matches!(kind, "HANDOFF" | "RESULT")
 }
 
 /// A control signal that is written as a JSON object.

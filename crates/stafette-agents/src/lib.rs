@@ -22,6 +22,7 @@ mod process;
 pub mod prompt;
 pub mod screen;
 pub mod scripted;
+pub mod seal;
 pub mod tell;
 
 use std::path::PathBuf;
@@ -61,6 +62,14 @@ pub struct Job {
     pub program: PathBuf,
     /// What the agent is given in its environment besides: the way back to us.
     pub given: Vec<(String, String)>,
+}
+
+impl Job {
+    /// The token that the agent's session was given.
+    pub(crate) fn token(&self) -> Option<&str> {
+        let given = self.given.iter().find(|(name, _)| name == "STAFETTE_TOKEN");
+        given.map(|(_, token)| token.as_str())
+    }
 }
 
 /// What is heard of a turn.

@@ -250,3 +250,18 @@ fn short_forms_are_not_mistaken_for_documents() {
     assert_eq!(result.offers[0].outputs["task_id"], 7);
     assert_eq!(result.response.outputs["issues"], 2);
 }
+
+#[test]
+fn b_07_a_signed_frame_counts_once_and_what_is_only_printed_no_more() {
+    let mut harvest = harvest().with_token(Some("secret"));
+    let frame = |to: &str| Frame::new("HANDOFF", Some(to.to_owned()));
+    harvest.frame(&frame("quoted"));
+    let signed = crate::seal::sign(frame("reviewer"), "secret", "s", 1);
+    harvest.frame(&signed);
+    // The terminal draws it again, and a file with a frame in it is printed.
+    harvest.frame(&signed);
+    harvest.frame(&frame("human"));
+    let result = finished(harvest);
+    let targets: Vec<&str> = result.offers.iter().map(|offer| offer.to.as_str()).collect();
+    assert_eq!((targets, result.bare), (vec!["reviewer"], false));
+}
