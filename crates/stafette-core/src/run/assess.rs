@@ -97,7 +97,9 @@ fn missing(run: &Run, id: HandoffId) -> Option<(Party, Vec<Need>)> {
     let provider_of = |need: &Need| {
         // Asked before and not given: the arbiter, and so a person, decides.
         let again = handoff.assessed.contains(&need.key);
-        if again { Party::Orchestrator } else { run.workflow.provider(&need.source) }
+        let provider = run.workflow.provider(&need.source);
+        // Nobody can give itself what it lacks.
+        if again || provider == handoff.offer.to { Party::Orchestrator } else { provider }
     };
     let first = open
         .iter()

@@ -37,6 +37,10 @@ pub(super) fn extend(run: &Run, proposal: &Proposal, by_person: bool) -> Result<
     if !matches!(offer.to, Party::Agent(_)) {
         return Ok(trail);
     }
+    if offer.from == offer.to {
+        let path = vec![offer.from.clone(), offer.to.clone()];
+        return Err(Refusal::Cycle { path });
+    }
     let declared = shared_loop(run, &offer.from, &offer.to);
     let before = trail.held_by.iter().position(|party| *party == offer.to);
     if let Some(start) = before {
