@@ -1,0 +1,218 @@
+//! An agent at work: it follows its script, one step at a time, and says what comes of it.
+//!
+//! What it commits and hears acknowledged is written in its ledger and survives every crash, as
+//! with the agent that plays scripts as a process.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use stafette_agents::scripted::{Blanks, Script, Step};
+use stafette_core::{
+    Failure, FailureKind, Input, Millis, Offer, Outcome, Party, Response, TurnKey, TurnOrder,
+    TurnResult, Usage, Usd,
+};
+
+/// What agents leave behind: their files, their commits and what they were told.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ledger {
+    files: BTreeMap<String, String>,
+    /// The turns that committed: a second commit finds the first.
+    commits: BTreeSet<TurnKey>,
+    /// Results that they heard are recorded for good, with the session that gave them.
+    pub(crate) acknowledged: Vec<(TurnKey, String)>,
+}
+
+impl Ledger {
+    /// What the work looks like.
+    fn fingerprint(&self) -> String {
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        for (path, text) in &self.files {
+            for byte in path.bytes().chain([0]).chain(text.bytes()).chain([0]) {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            }
+        }
+        format!("{hash:016x}")
+    }
+
+    /// Commits, once for each key.
+    fn commit(&mut self, key: TurnKey) -> String {
+        self.commits.insert(key);
+        format!("commit of {key}")
+    }
+}
+
+/// Where an agent stands in its turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    /// It works and shows it.
+    Working,
+    /// It shows no sign of life any more.
+    Hung,
+    /// Its result is out; it waits to hear that it is recorded.
+    Waiting,
+}
+
+/// One turn in the hands of an agent.
+#[derive(Clone, Debug)]
+pub(crate) struct Session {
+    /// Its own name, which its result carries.
+    pub(crate) name: String,
+    pub(crate) order: TurnOrder,
+    pub(crate) phase: Phase,
+    /// The process that it belongs to; none when it has outlived it.
+    pub(crate) home: Option<(usize, u32)>,
+    steps: Option<Vec<Step>>,
+    next: usize,
+    blanks: Blanks,
+    bare: bool,
+    in_loop: bool,
+    response: Option<Response>,
+    offers: Vec<Offer>,
+    usage: Usage,
+    mistake: bool,
+}
+
+/// What a step leads to.
+#[derive(Clone, Debug)]
+pub(crate) enum Said {
+    /// The next step after so long, and perhaps a word to the engine.
+    Next(Millis, Option<Input>),
+    /// Nothing any more.
+    Silence,
+    /// The turn came to its end.
+    Finished(Input),
+    /// The turn broke.
+    Failed(Input),
+}
+
+impl Session {
+    pub(crate) fn new(
+        name: String,
+        order: TurnOrder,
+        script: Option<&Script>,
+        home: (usize, u32),
+        bare: bool,
+        in_loop: bool,
+    ) -> Self {
+        let turn = script.and_then(|script| script.turn_for(&order));
+        Session {
+            name,
+            steps: turn.map(|turn| turn.steps.clone()),
+            next: 0,
+            blanks: Blanks::of(&order),
+            order,
+            phase: Phase::Working,
+            home: Some(home),
+            bare,
+            in_loop,
+            response: None,
+            offers: Vec::new(),
+            usage: Usage::default(),
+            mistake: false,
+        }
+    }
+
+    pub(crate) fn key(&self) -> TurnKey {
+        self.order.key
+    }
+
+    pub(crate) fn heartbeat(&self) -> Input {
+        Input::Heartbeat { turn: self.key(), note: None }
+    }
+
+    /// Takes the next step; the ledger is the only thing that it changes besides itself.
+    pub(crate) fn act(&mut self, ledger: &mut Ledger) -> Said {
+        let Some(steps) = &self.steps else {
+            return self.failed(FailureKind::Fatal, "the script has no turn for this");
+        };
+        let Some(step) = steps.get(self.next).cloned() else {
+            return self.end(ledger);
+        };
+        self.next += 1;
+        let turn = self.key();
+        let soon = Millis(5);
+        match step {
+            Step::Say(text) => {
+                let note = Some(self.blanks.fill(&text));
+                Said::Next(soon, Some(Input::Heartbeat { turn, note }))
+            }
+            Step::Write { path, text } => {
+                ledger.files.insert(path, self.blanks.fill(&text));
+                Said::Next(soon, None)
+            }
+            Step::Append { path, text } => {
+                let text = self.blanks.fill(&text);
+                ledger.files.entry(path).or_default().push_str(&text);
+                Said::Next(soon, None)
+            }
+            Step::Commit(_) => {
+                self.blanks.commit = ledger.commit(turn);
+                Said::Next(soon, None)
+            }
+            Step::Wait(span) => Said::Next(span, None),
+            Step::Report { tokens, usd, note } => {
+                self.usage += Usage { tokens, money: Usd(usd.0) };
+                Said::Next(soon, Some(Input::Heartbeat { turn, note }))
+            }
+            Step::Emit { kind, payload } => {
+                let payload = self.blanks.fill_value(&payload);
+                Said::Next(soon, self.emit(&kind, payload))
+            }
+            Step::Run { .. } => Said::Next(soon, None),
+            Step::Crash => self.failed(FailureKind::Recoverable, "killed by signal 9"),
+            Step::Exit(status) if status >= 126 => {
+                self.failed(FailureKind::Fatal, "a program is missing")
+            }
+            Step::Exit(_) => self.failed(FailureKind::Recoverable, "exit status 1"),
+            Step::Hang => {
+                self.phase = Phase::Hung;
+                Said::Silence
+            }
+        }
+    }
+
+    /// The payloads are the model's own documents: reading the dialects is tested elsewhere.
+    fn emit(&mut self, kind: &str, payload: Value) -> Option<Input> {
+        let turn = self.key();
+        let me = Party::from(&self.order.agent);
+        match kind {
+            "HANDOFF" => match serde_json::from_value::<Offer>(payload) {
+                Ok(offer) => self.offers.push(Offer { from: me, ..offer }),
+                Err(_) => self.mistake = true,
+            },
+            "RESULT" => match serde_json::from_value::<Response>(payload) {
+                Ok(response) => self.response = Some(Response { by: me, ..response }),
+                Err(_) => self.mistake = true,
+            },
+            "ERROR" => {
+                let (code, message) = ("AGENT_ERROR".to_owned(), payload.to_string());
+                return Some(Input::Alert { code, message });
+            }
+            _ => return Some(Input::Heartbeat { turn, note: None }),
+        }
+        None
+    }
+
+    fn end(&mut self, ledger: &Ledger) -> Said {
+        if self.mistake {
+            return self.failed(FailureKind::Recoverable, "what it handed in is not valid");
+        }
+        let me = Party::from(&self.order.agent);
+        let response = self.response.take().unwrap_or(Response::new(me, Outcome::Resolved));
+        let offers = std::mem::take(&mut self.offers);
+        let result = TurnResult {
+            response: Response { summary: self.name.clone(), usage: self.usage, ..response },
+            bare: self.bare && !offers.is_empty(),
+            offers,
+            usage: self.usage,
+            fingerprint: self.in_loop.then(|| ledger.fingerprint()),
+        };
+        self.phase = Phase::Waiting;
+        Said::Finished(Input::Finish { turn: self.key(), result: Box::new(result) })
+    }
+
+    fn failed(&self, kind: FailureKind, message: &str) -> Said {
+        let failure = Failure { kind, message: message.to_owned() };
+        Said::Failed(Input::Fail { turn: self.key(), failure, usage: self.usage })
+    }
+}

@@ -1,0 +1,152 @@
+//! Who takes part in a seed: a workflow, a script for every agent, people with their habits, and
+//! the faults that the world has in store for them.
+
+mod script;
+mod workflow;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::json;
+use stafette_agents::scripted::Script;
+use stafette_core::{AgentName, Fields, Workflow};
+
+use crate::chance::Chance;
+
+/// The inputs that agents need and provide.
+const KEYS: [&str; 5] = ["spec", "size", "auth", "commit", "issues"];
+
+/// Everyone and everything in a seed.
+#[derive(Clone, Debug)]
+pub(crate) struct Cast {
+    pub(crate) workflow: Arc<Workflow>,
+    pub(crate) inputs: Fields,
+    pub(crate) scripts: BTreeMap<AgentName, Script>,
+    /// The agents whose handoffs are read off plain output.
+    pub(crate) bare: BTreeSet<AgentName>,
+    pub(crate) people: People,
+    pub(crate) faults: Faults,
+}
+
+/// How people answer.
+#[derive(Clone, Debug)]
+pub(crate) struct People {
+    /// How many questions they answer before they go home.
+    pub(crate) patience: u32,
+    /// How many in a hundred they overlook.
+    pub(crate) silent: u64,
+    /// How many in a hundred they answer about when the time is over.
+    pub(crate) late: u64,
+    /// How many in a hundred they answer with rubbish.
+    pub(crate) rubbish: u64,
+    /// How many things they do unasked: pause, raise, propose, cancel.
+    pub(crate) whims: u64,
+}
+
+/// How bad the world is; shares are in a thousand, unless said otherwise.
+#[derive(Clone, Debug)]
+pub(crate) struct Faults {
+    /// A process dies, at each place where it can.
+    pub(crate) crash: u64,
+    /// So often at most.
+    pub(crate) crashes: u64,
+    /// In a hundred: an agent outlives the process that started it.
+    pub(crate) orphan: u64,
+    /// In a hundred: a message comes twice.
+    pub(crate) twice: u64,
+    /// A message takes so many milliseconds at most.
+    pub(crate) delay: u64,
+    /// The disk is full for a while.
+    pub(crate) full: u64,
+    /// The store is locked.
+    pub(crate) busy: u64,
+    /// The store does not know whether it wrote.
+    pub(crate) unsure: u64,
+    /// The store cannot be read back.
+    pub(crate) unreadable: u64,
+    /// Processes that believe the run is theirs.
+    pub(crate) nodes: usize,
+}
+
+impl Cast {
+    pub(crate) fn draw(chance: &mut Chance) -> Self {
+        let mood = chance.below(100);
+        let faults = match mood {
+            0..15 => Faults::none(),
+            15..75 => Faults::usual(chance),
+            _ => Faults::storm(chance),
+        };
+        // Some go on for long, so that snapshots are taken and old handoffs are forgotten.
+        let long = chance.percent(6);
+        let workflow = workflow::draw(chance, long);
+        let mut scripts = BTreeMap::new();
+        let mut bare = BTreeSet::new();
+        for name in workflow.agents.keys() {
+            scripts.insert(name.clone(), script::draw(chance, &workflow, name, long));
+            if chance.percent(4) {
+                bare.insert(name.clone());
+            }
+        }
+        let mut inputs = Fields::new();
+        for key in KEYS {
+            if chance.percent(40) {
+                inputs.insert(key.to_owned(), json!("given"));
+            }
+        }
+        let people = People {
+            patience: chance.count(0, 25),
+            silent: chance.one([0, 5, 30]),
+            late: chance.one([0, 10, 40]),
+            rubbish: chance.below(40),
+            whims: chance.one([0, 0, 1, 2, 3]),
+        };
+        Cast { workflow: Arc::new(workflow), inputs, scripts, bare, people, faults }
+    }
+}
+
+impl Faults {
+    fn none() -> Self {
+        Faults {
+            crash: 0,
+            crashes: 0,
+            orphan: 0,
+            twice: 0,
+            delay: 20,
+            full: 0,
+            busy: 0,
+            unsure: 0,
+            unreadable: 0,
+            nodes: 1,
+        }
+    }
+
+    fn usual(chance: &mut Chance) -> Self {
+        Faults {
+            crash: chance.between(1, 15),
+            crashes: 10,
+            orphan: chance.below(60),
+            twice: chance.below(10),
+            delay: chance.between(1, 1500),
+            full: chance.below(6),
+            busy: chance.below(6),
+            unsure: chance.below(6),
+            unreadable: chance.below(100),
+            nodes: if chance.percent(20) { 2 } else { 1 },
+        }
+    }
+
+    fn storm(chance: &mut Chance) -> Self {
+        Faults {
+            crash: chance.between(10, 60),
+            crashes: 40,
+            orphan: 50,
+            twice: 25,
+            delay: chance.between(1, 20_000),
+            full: chance.below(30),
+            busy: chance.below(30),
+            unsure: chance.below(60),
+            unreadable: 200,
+            nodes: if chance.percent(50) { 2 } else { 1 },
+        }
+    }
+}

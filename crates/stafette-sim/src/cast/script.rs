@@ -1,0 +1,273 @@
+//! A script for an agent: mostly sensible, sometimes broken, now and then malicious.
+
+use serde_json::{Value, json};
+use stafette_agents::scripted::{Script, Step, Turn, When};
+use stafette_core::handoff::About;
+use stafette_core::{
+    AgentName, Fields, HandoffId, Kind, Millis, MissingInput, Offer, Outcome, Party, Question,
+    Reason, Response, Usd, Workflow,
+};
+
+use super::KEYS;
+use crate::chance::Chance;
+
+/// One agent with what it knows of the others.
+struct Author<'a> {
+    chance: &'a mut Chance,
+    me: Party,
+    routed: Vec<Party>,
+    everyone: Vec<Party>,
+    lease: u64,
+}
+
+pub(super) fn draw(
+    chance: &mut Chance,
+    workflow: &Workflow,
+    name: &AgentName,
+    long: bool,
+) -> Script {
+    let me = Party::from(name);
+    let routed = workflow.routes.iter().filter(|r| r.from == me).map(|r| r.to.clone()).collect();
+    let everyone = workflow.agents.keys().map(Party::from).collect();
+    let lease = workflow.limits.lease.0;
+    let mut author = Author { chance, me, routed, everyone, lease };
+    let mut turns = Vec::new();
+    for _ in 0..if long { 0 } else { author.chance.below(4) } {
+        let when = author.when();
+        turns.push(Turn { when, steps: author.steps() });
+    }
+    // Whoever was answered should come to an end, most of the time.
+    if author.chance.percent(80) {
+        let steps = author.good_steps();
+        turns.push(Turn { when: When { turn: Some(2), ..When::default() }, steps });
+    }
+    if long {
+        // An agent that keeps the work going round, with something new each time.
+        let path = format!("{name}.txt");
+        let write = Step::Write { path, text: "{key}".into() };
+        turns.push(Turn { when: When::default(), steps: vec![write, author.pass_on()] });
+    } else if author.chance.percent(97) {
+        turns.push(Turn { when: When::default(), steps: author.steps() });
+    }
+    Script { ledger: None, turns }
+}
+
+impl Author<'_> {
+    fn when(&mut self) -> When {
+        let number = Some(self.chance.count(1, 3));
+        match self.chance.below(6) {
+            0 => When { round: number, ..When::default() },
+            1 | 2 => When { turn: number, ..When::default() },
+            3 => When { attempt: number, ..When::default() },
+            4 => When { delivery: number, ..When::default() },
+            _ => When { lacks: vec![self.key()], ..When::default() },
+        }
+    }
+
+    fn key(&mut self) -> String {
+        self.chance.one(KEYS).to_owned()
+    }
+
+    fn steps(&mut self) -> Vec<Step> {
+        let mut steps = self.work();
+        match self.chance.below(100) {
+            0..37 => steps.push(self.pass_on()),
+            37..40 => steps.extend(vec![self.pass_on(); 3]),
+            40..52 => steps.extend([self.pass_on(), self.pass_on()]),
+            52..66 => steps.push(self.delegate()),
+            66..71 => steps.extend([self.delegate(), self.delegate(), self.ask()]),
+            71..76 => steps.push(self.ask()),
+            76..83 => steps.push(self.result()),
+            83..86 => steps.push(self.report_back()),
+            86..89 => steps.push(self.wrong_target()),
+            89..91 => steps.extend([self.result(), self.pass_on()]),
+            91..93 => steps.push(Step::Crash),
+            93..95 => {
+                let status = self.chance.one([1, 2, 127]);
+                steps.push(Step::Exit(status));
+            }
+            95..97 => steps.push(Step::Hang),
+            97..98 => steps.push(emit("ERROR", json!({ "code": "OUT_OF_INK", "message": "dry" }))),
+            98..99 => steps.push(self.forgery()),
+            _ => {}
+        }
+        steps
+    }
+
+    fn good_steps(&mut self) -> Vec<Step> {
+        let mut steps = self.work();
+        steps.push(if self.chance.percent(70) { self.pass_on() } else { self.done() });
+        steps
+    }
+
+    fn work(&mut self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        if self.chance.percent(30) {
+            steps.push(Step::Say("at work".into()));
+        }
+        if self.chance.percent(50) {
+            let path = format!("{}.txt", self.me);
+            let text = self.chance.one(["same", "{round}", "{key}", "{key}"]).to_owned();
+            steps.push(Step::Write { path, text });
+        }
+        if self.chance.percent(50) {
+            let span = self.chance.one([10, 1000, 8000, self.lease * 2]);
+            steps.push(Step::Wait(Millis(span)));
+        }
+        if self.chance.percent(40) {
+            steps.push(Step::Commit("work of {key}".into()));
+        }
+        if self.chance.percent(60) {
+            let report = Step::Report {
+                tokens: self.chance.below(2500),
+                usd: Usd(self.chance.below(150_000)),
+                note: Some("so far".into()),
+            };
+            steps.push(report);
+        }
+        if self.chance.percent(4) {
+            let at = self.chance.index(steps.len() + 1);
+            steps.insert(at, Step::Crash);
+        }
+        steps
+    }
+
+    fn target(&mut self) -> Party {
+        match self.chance.pick(&self.routed) {
+            Some(party) if self.chance.percent(93) => party.clone(),
+            _ => self.chance.pick(&self.everyone).cloned().unwrap_or(Party::Orchestrator),
+        }
+    }
+
+    fn offer(&mut self, to: Party, kind: Kind) -> Offer {
+        let reasons = [
+            Reason::TaskHandoff,
+            Reason::TaskHandoff,
+            Reason::ReviewRequest,
+            Reason::Other("own".into()),
+        ];
+        let reason = self.chance.pick(&reasons).cloned().unwrap_or(Reason::Stage);
+        let item = self.chance.one([None, None, Some("item-1"), Some("item-2")]);
+        Offer {
+            item: item.map(str::to_owned),
+            summary: "of {key}".into(),
+            outputs: self.outputs(40),
+            timeout: self.chance.one([None, None, None, Some(Millis(1500))]),
+            ..Offer::new(self.me.clone(), to, kind, reason)
+        }
+    }
+
+    fn outputs(&mut self, share: u64) -> Fields {
+        let mut outputs = Fields::new();
+        for key in KEYS {
+            if self.chance.percent(share) {
+                outputs.insert(key.to_owned(), json!("{commit}"));
+            }
+        }
+        outputs
+    }
+
+    fn pass_on(&mut self) -> Step {
+        let to = self.target();
+        handoff(&self.offer(to, Kind::Transfer))
+    }
+
+    fn delegate(&mut self) -> Step {
+        let to = self.target();
+        let offer = self.offer(to, Kind::Delegate);
+        let missing = if self.chance.percent(60) { vec![self.missing()] } else { Vec::new() };
+        handoff(&Offer { missing, reason: Reason::MissingRequiredInput, ..offer })
+    }
+
+    fn missing(&mut self) -> MissingInput {
+        MissingInput {
+            key: self.key(),
+            expected_type: "string".into(),
+            description: "something".into(),
+            source: None,
+        }
+    }
+
+    fn ask(&mut self) -> Step {
+        let blocking = self.chance.percent(70);
+        let kind = if blocking { Kind::Delegate } else { Kind::Transfer };
+        let offer = self.offer(Party::Human, kind);
+        let within = self.chance.one([None, None, Some(Millis(30_000)), Some(Millis(600_000))]);
+        let question = Question {
+            reason: "unclear".into(),
+            details: "Which one?".into(),
+            options: vec!["this".into(), "that".into()],
+            blocking,
+            within,
+            default: self.chance.percent(60).then(|| "this".to_owned()),
+            ..Question::default()
+        };
+        let missing = if self.chance.percent(50) { vec![self.missing()] } else { Vec::new() };
+        let question = self.chance.percent(80).then_some(question);
+        handoff(&Offer { question, missing, ..offer })
+    }
+
+    fn report_back(&mut self) -> Step {
+        let kind = self.chance.one([Kind::Transfer, Kind::Delegate]);
+        let offer = self.offer(Party::Orchestrator, kind);
+        let completes = self.chance.percent(60);
+        handoff(&Offer {
+            reason: if completes { Reason::Completion } else { offer.reason },
+            ..offer
+        })
+    }
+
+    fn wrong_target(&mut self) -> Step {
+        let to = match self.chance.pick(&self.everyone) {
+            Some(party) if self.chance.percent(60) => party.clone(),
+            _ => Party::from("nobody"),
+        };
+        let kind = self.chance.one([Kind::Transfer, Kind::Delegate]);
+        handoff(&self.offer(to, kind))
+    }
+
+    /// A question that claims to decide what is not the agent's business.
+    fn forgery(&mut self) -> Step {
+        let offer = self.offer(Party::Human, Kind::Transfer);
+        let about = match self.chance.below(3) {
+            0 => About::Loop(HandoffId(1)),
+            1 => About::Recovery(HandoffId(1)),
+            _ => About::Budget,
+        };
+        let question = Question { details: "Go on?".into(), about, ..Question::default() };
+        handoff(&Offer { question: Some(question), ..offer })
+    }
+
+    fn done(&mut self) -> Step {
+        let outputs = self.outputs(80);
+        emit_json(
+            "RESULT",
+            &Response { outputs, ..Response::new(self.me.clone(), Outcome::Resolved) },
+        )
+    }
+
+    fn result(&mut self) -> Step {
+        let outcome = match self.chance.below(10) {
+            0..7 => return self.done(),
+            7 | 8 => Outcome::Partial,
+            _ => Outcome::Failed,
+        };
+        let unresolved = vec![self.key()];
+        let failure = (outcome == Outcome::Failed).then(|| "could not".to_owned());
+        let outputs = self.outputs(30);
+        let plain = Response::new(self.me.clone(), outcome);
+        emit_json("RESULT", &Response { outputs, unresolved, failure, ..plain })
+    }
+}
+
+fn handoff(offer: &Offer) -> Step {
+    emit_json("HANDOFF", offer)
+}
+
+fn emit_json(kind: &str, document: &impl serde::Serialize) -> Step {
+    emit(kind, serde_json::to_value(document).unwrap_or_default())
+}
+
+fn emit(kind: &str, payload: Value) -> Step {
+    Step::Emit { kind: kind.to_owned(), payload }
+}

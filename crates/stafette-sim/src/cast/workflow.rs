@@ -1,0 +1,224 @@
+//! A workflow that nobody would write, within what anybody could.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use stafette_core::workflow::{
+    Agent, Budget, Denied, Header, Limits, Loop, Need, PromptVia, Recovery, RecoveryRule,
+    ResultFormat, Retries, Route, Runner, Strategy, Trouble,
+};
+use stafette_core::{AgentName, Fields, Millis, Party, Usage, Usd, Workflow};
+
+use super::KEYS;
+use crate::chance::Chance;
+
+const NAMES: [&str; 6] = ["planner", "builder", "reviewer", "fixer", "research", "tester"];
+
+pub(super) fn draw(chance: &mut Chance, long: bool) -> Workflow {
+    let size = 2 + chance.index(NAMES.len() - 1).max(chance.index(NAMES.len() - 1));
+    let mut names: Vec<&str> = NAMES[..size].to_vec();
+    if size < 5 && chance.percent(30) {
+        names[size - 1] = "research";
+    }
+    let names: Vec<AgentName> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    let loops = loops(chance, &names, long);
+    let routes = routes(chance, &names, &loops);
+    Workflow {
+        workflow: Header {
+            name: "drawn".into(),
+            entry: names[0].clone(),
+            schema_version: "1.0.0".into(),
+            frame_word: "ODEI".into(),
+            trust_bare_frames: chance.percent(30),
+        },
+        agents: names.iter().map(|name| (name.clone(), agent(chance))).collect(),
+        deny: deny(chance, &names),
+        limits: limits(chance, long),
+        retries: Retries {
+            max: chance.count(1, 4),
+            backoff: Millis(chance.between(50, 5000)),
+            max_backoff: Millis(chance.between(1000, 60_000)),
+            jitter: chance.one([0.0, 0.2, 1.0]),
+        },
+        budget: budget(chance, long),
+        sources: sources(chance, &names),
+        recovery: recovery(chance, &names),
+        routes,
+        loops,
+    }
+}
+
+fn agent(chance: &mut Chance) -> Agent {
+    let needs = KEYS.iter().filter(|_| chance.percent(10)).copied().collect::<Vec<_>>();
+    let estimate = match chance.below(3) {
+        0 => Usage::default(),
+        1 => Usage { tokens: 500, money: Usd(20_000) },
+        _ => Usage { tokens: chance.below(3000), money: Usd(chance.below(200_000)) },
+    };
+    Agent {
+        role: String::new(),
+        prompt: String::new(),
+        runner: Runner::Scripted,
+        command: Vec::new(),
+        script: None,
+        prompt_via: PromptVia::default(),
+        result: ResultFormat::default(),
+        env: Vec::new(),
+        needs: needs.into_iter().map(|key| need(chance, key)).collect(),
+        estimate,
+    }
+}
+
+fn need(chance: &mut Chance, key: &str) -> Need {
+    Need {
+        key: key.to_owned(),
+        source: chance.one(["external", "market", "user", "decision", "archive"]).to_owned(),
+        expected_type: "string".into(),
+        description: String::new(),
+    }
+}
+
+fn loops(chance: &mut Chance, names: &[AgentName], long: bool) -> Vec<Loop> {
+    let count = if long { 2 } else { chance.one([0, 1, 2, 2]) };
+    let mut loops = Vec::new();
+    for number in 0..count {
+        let size = 2 + chance.index(2);
+        let mut between: Vec<AgentName> = Vec::new();
+        for _ in 0..size {
+            if let Some(name) = chance.pick(names).filter(|name| !between.contains(name)) {
+                between.push(name.clone());
+            }
+        }
+        if between.len() > 1 {
+            let max_rounds = if long { chance.count(20, 40) } else { chance.count(2, 5) };
+            loops.push(Loop { name: format!("loop-{number}"), between, max_rounds });
+        }
+    }
+    loops
+}
+
+fn routes(chance: &mut Chance, names: &[AgentName], loops: &[Loop]) -> Vec<Route> {
+    let mut pairs: Vec<(AgentName, AgentName)> =
+        names.windows(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
+    for _ in 0..chance.below(names.len() as u64 + 1) {
+        if let (Some(from), Some(to)) = (chance.pick(names).cloned(), chance.pick(names).cloned()) {
+            pairs.push((from, to));
+        }
+    }
+    for declared in loops {
+        for from in &declared.between {
+            pairs.extend(declared.between.iter().map(|to| (from.clone(), to.clone())));
+        }
+    }
+    pairs.retain(|(from, to)| from != to);
+    pairs.sort();
+    pairs.dedup();
+    let mut routes = Vec::new();
+    for (from, to) in pairs {
+        let requires = KEYS.iter().filter(|_| chance.percent(3)).map(|key| (*key).to_owned());
+        let requires = requires.collect();
+        let mut alternatives = Vec::new();
+        if chance.percent(15) {
+            alternatives.extend(chance.pick(names).map(Party::from));
+        }
+        routes.push(Route {
+            from: (&from).into(),
+            to: (&to).into(),
+            reason: String::new(),
+            requires,
+            alternatives,
+        });
+    }
+    routes
+}
+
+fn deny(chance: &mut Chance, names: &[AgentName]) -> Vec<Denied> {
+    if chance.percent(75) {
+        return Vec::new();
+    }
+    let (from, to) = (chance.pick(names).cloned(), chance.pick(names).cloned());
+    let denied = from.zip(to).map(|(from, to)| Denied {
+        from: (&from).into(),
+        to: (&to).into(),
+        why: "the seed says so".into(),
+    });
+    denied.into_iter().collect()
+}
+
+fn limits(chance: &mut Chance, long: bool) -> Limits {
+    let roomy = long || chance.percent(70);
+    let most = if long {
+        300
+    } else if roomy {
+        60
+    } else {
+        6
+    };
+    Limits {
+        handoffs_per_item: chance.count(if roomy { 10 } else { 1 }, most),
+        handoffs_per_run: if roomy { chance.count(15, most + 10) } else { chance.count(2, 6) },
+        turns_per_handoff: chance.one([2, 8, 20]),
+        refusals: chance.count(0, 3),
+        cooldown: Millis(chance.one([0, 0, 500, 10_000])),
+        accept_timeout: Millis(chance.between(2000, 20_000)),
+        lease: Millis(chance.between(4000, 60_000)),
+        finish_timeout: Millis(chance.one([20_000, 120_000, 600_000, 600_000])),
+        answer_timeout: Millis(chance.one([60_000, 3_600_000, 6 * 3_600_000])),
+    }
+}
+
+fn budget(chance: &mut Chance, long: bool) -> Budget {
+    let small = !long && chance.percent(30);
+    Budget {
+        money: Usd(if small { chance.between(50_000, 600_000) } else { 50_000_000 }),
+        tokens: if !long && chance.percent(20) { chance.between(1000, 8000) } else { 2_000_000 },
+        time: Millis(chance.one([300_000, 7_200_000, 86_400_000, 3 * 86_400_000])),
+    }
+}
+
+fn sources(chance: &mut Chance, names: &[AgentName]) -> BTreeMap<String, Party> {
+    let mut sources = BTreeMap::new();
+    for source in ["user", "archive", "external"] {
+        let party = match chance.below(6) {
+            0 | 1 => chance.pick(names).map(Party::from),
+            2 => Some(Party::Human),
+            3 => Some(Party::Orchestrator),
+            _ => None,
+        };
+        sources.extend(party.map(|party| (source.to_owned(), party)));
+    }
+    sources
+}
+
+fn recovery(chance: &mut Chance, names: &[AgentName]) -> Recovery {
+    let mut rules = Vec::new();
+    for _ in 0..chance.below(4) {
+        let action = chance.one([
+            Strategy::RetryDifferentTarget,
+            Strategy::ProceedPartial,
+            Strategy::Escalate,
+            Strategy::SkipAndContinue,
+            Strategy::FallbackDefault,
+        ]);
+        let default = match action {
+            Strategy::FallbackDefault => Fields::from_iter([("spec".to_owned(), json!("usual"))]),
+            _ => Fields::new(),
+        };
+        let on = chance.one([
+            None,
+            Some(Trouble::Failed),
+            Some(Trouble::Partial),
+            Some(Trouble::Expired),
+        ]);
+        let to = chance.pick(names).map(Party::from).filter(|_| chance.percent(40));
+        let target = match chance.below(8) {
+            0 => Some(Party::Human),
+            1 => Some(Party::Orchestrator),
+            2..6 => chance.pick(names).map(Party::from),
+            _ => None,
+        };
+        rules.push(RecoveryRule { to, on, action, target, default });
+    }
+    let critical = KEYS.iter().filter(|_| chance.percent(25)).map(|key| (*key).to_owned());
+    Recovery { critical: critical.collect(), rules }
+}

@@ -1,0 +1,127 @@
+//! What survives: the store, on a disk that is sometimes full, busy or unsure.
+
+use std::fmt;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use stafette_core::{RunId, Time};
+use stafette_engine::Driver;
+use stafette_store::{
+    AppendError, Batch, Entry, Fault, HandoffRow, MemoryStore, Reply, RunRow, Store, Stored,
+};
+
+use crate::Sabotage;
+use crate::cast::Faults;
+use crate::chance::Chance;
+
+/// A store with moods.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    store: MemoryStore,
+    full_until: Time,
+    sabotage: Option<Sabotage>,
+}
+
+#[derive(Debug)]
+struct Simulated;
+
+impl fmt::Display for Simulated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("as the seed wants it")
+    }
+}
+
+impl std::error::Error for Simulated {}
+
+impl Disk {
+    pub(crate) fn new(sabotage: Option<Sabotage>) -> Self {
+        Disk { store: MemoryStore::new(), full_until: Time(i64::MIN), sabotage }
+    }
+
+    /// Writes a batch, or does not, or does and denies it.
+    pub(crate) fn append(
+        &mut self,
+        now: Time,
+        faults: &Faults,
+        chance: &mut Chance,
+        batch: Batch,
+    ) -> Result<(), AppendError> {
+        let source = Fault::new(Simulated);
+        if self.full_until > now {
+            return Err(AppendError::Full { source });
+        }
+        if chance.per_mille(faults.full) {
+            self.full_until = Time(now.0 + 100 + i64::try_from(chance.below(90_000)).unwrap_or(0));
+            return Err(AppendError::Full { source });
+        }
+        if chance.per_mille(faults.busy) {
+            return Err(AppendError::Busy { source });
+        }
+        let unsure = chance.per_mille(faults.unsure);
+        if unsure && chance.percent(50) {
+            return Err(AppendError::Failed { source });
+        }
+        let batch = match self.sabotage {
+            Some(Sabotage::ForgetResults) if finishes(&batch).is_some() => return Ok(()),
+            Some(Sabotage::KeepResultsTwice) => twice(batch),
+            _ => batch,
+        };
+        self.store.append_now(batch)?;
+        if unsure { Err(AppendError::Failed { source }) } else { Ok(()) }
+    }
+
+    /// The run as the store has it.
+    pub(crate) fn restore(&self, run: RunId) -> Option<Driver> {
+        let loaded = self.store.load_now(run).ok().flatten()?;
+        Driver::restore(&loaded).ok()
+    }
+
+    /// Takes the run as the store has it.
+    pub(crate) fn reload(&self, run: RunId, driver: &mut Driver) -> bool {
+        let loaded = self.store.load_now(run).ok().flatten();
+        loaded.is_some_and(|loaded| driver.reload(&loaded).is_ok())
+    }
+
+    pub(crate) fn has_snapshot(&self, run: RunId) -> bool {
+        let loaded = self.store.load_now(run).ok().flatten();
+        loaded.is_some_and(|loaded| loaded.snapshot.is_some())
+    }
+
+    pub(crate) fn is_unfinished(&self, run: RunId) -> bool {
+        self.store.unfinished_now().is_ok_and(|runs| runs.contains(&run))
+    }
+
+    pub(crate) fn entries_after(&self, run: RunId, seq: u64) -> Vec<Stored> {
+        at_once(self.store.entries(run, seq, usize::MAX)).and_then(Result::ok).unwrap_or_default()
+    }
+
+    pub(crate) fn row(&self, run: RunId) -> Option<RunRow> {
+        at_once(self.store.run(run)).and_then(Result::ok).flatten()
+    }
+
+    pub(crate) fn handoffs(&self, run: RunId) -> Vec<HandoffRow> {
+        at_once(self.store.handoffs(run)).and_then(Result::ok).unwrap_or_default()
+    }
+}
+
+/// A store in memory never keeps anyone waiting.
+fn at_once<T>(reply: Reply<'_, T>) -> Option<T> {
+    match pin!(reply).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => Some(answer),
+        Poll::Pending => None,
+    }
+}
+
+fn finishes(batch: &Batch) -> Option<&Entry> {
+    batch.entries.iter().find(|entry| entry.name == "turn_finished")
+}
+
+/// The batch with its result in it once more.
+fn twice(mut batch: Batch) -> Batch {
+    if let Some(again) = finishes(&batch).cloned() {
+        let seq = batch.row.seq + 1;
+        batch.entries.push(Entry { seq, ..again });
+        batch.row.seq = seq;
+    }
+    batch
+}

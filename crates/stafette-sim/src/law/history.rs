@@ -1,0 +1,214 @@
+//! Laws about what happened: event by event.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use stafette_core::handoff::{About, Way};
+use stafette_core::run::propose::HandoffAdmitted;
+use stafette_core::{Event, HandoffId, Party, Recorded, Run, State, Status, TurnKey, Usage};
+
+use super::order::may_be_given_out;
+use super::path::Paths;
+use super::{Verdict, must};
+
+/// Everything that happened, as far as a law asks for it.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    pub(super) ordered: BTreeSet<TurnKey>,
+    pub(super) ended: BTreeSet<TurnKey>,
+    /// Turns of each handoff, since a person let it begin again.
+    turns: BTreeMap<HandoffId, u32>,
+    /// Which session's result ended a turn.
+    finished: BTreeMap<TurnKey, String>,
+    late: BTreeSet<(TurnKey, String)>,
+    admitted: BTreeSet<HandoffId>,
+    refused: BTreeSet<HandoffId>,
+    closed: BTreeMap<HandoffId, Closed>,
+    answered: BTreeSet<HandoffId>,
+    /// Handoffs whose offers wait for a person's word.
+    unconfirmed: BTreeSet<HandoffId>,
+    pub(super) paths: Paths,
+    pub(super) spent: Usage,
+    /// The most that one turn used or had set aside.
+    pub(super) biggest: Usage,
+    /// The most turns that were out at once.
+    pub(super) most_at_once: usize,
+    over: bool,
+    /// Questions that nobody was told of yet.
+    pub(crate) asked: Vec<HandoffId>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Closed {
+    way: Way,
+    succeeded_by: Vec<HandoffId>,
+}
+
+impl History {
+    pub(crate) fn handoffs(&self) -> u64 {
+        self.admitted.len() as u64
+    }
+
+    /// What an agent was told is recorded for good is recorded: as its turn's result, or as late.
+    pub(crate) fn has_result(&self, key: TurnKey, by: &str) -> Verdict {
+        let applied = self.finished.get(&key).is_some_and(|name| name == by);
+        let kept = self.late.contains(&(key, by.to_owned()));
+        must(applied || kept, "an acknowledged result is in the store", || {
+            format!("the result of {key} by {by} is not")
+        })
+    }
+
+    /// What is about to be done was recorded first, and is not over.
+    pub(crate) fn is_ordered(&self, key: TurnKey) -> Verdict {
+        must(self.ordered.contains(&key), "nothing acts before it is recorded", || {
+            format!("{key} was never ordered")
+        })
+    }
+
+    pub(super) fn hear(&mut self, before: Option<&Run>, recorded: &Recorded) -> Verdict {
+        let event = &recorded.event;
+        let late = matches!(event, Event::LateResultKept(_));
+        must(!self.over || late, "a finished run changes no more", || format!("{event:?}"))?;
+        let first = recorded.seq == 1;
+        must(first == matches!(event, Event::RunCreated(_)), "a run is created once", || {
+            format!("{event:?}")
+        })?;
+        if let Some(id) = event.handoff() {
+            self.is_about_open(id, event)?;
+        }
+        match event {
+            Event::TurnOrdered(e) => {
+                must(self.ordered.insert(e.turn), "a key names one turn", || e.turn.to_string())?;
+                self.biggest = self.biggest.max(e.reserved);
+                self.most_at_once = self.most_at_once.max(self.ordered.len() - self.ended.len());
+                let turns = self.turns.entry(e.turn.handoff).or_default();
+                *turns += 1;
+                if let Some(run) = before {
+                    may_be_given_out(run, recorded.at, e)?;
+                    let limit = run.workflow.limits.turns_per_handoff;
+                    must(*turns <= limit, "a handoff has a limit of turns", || {
+                        format!("{} is number {turns} of {limit}", e.turn)
+                    })?;
+                }
+            }
+            Event::ReceiptGiven(e) => self.is_out(e.turn)?,
+            Event::PermitGiven(e) => self.is_out(e.turn)?,
+            Event::LeaseRenewed(e) => self.is_out(e.turn)?,
+            Event::TurnFinished(e) => {
+                must(!self.finished.contains_key(&e.turn), "a turn has one result", || {
+                    format!("{} has two", e.turn)
+                })?;
+                self.end(e.turn, e.result.usage)?;
+                self.finished.insert(e.turn, e.result.response.summary.clone());
+                let trusting = before.is_some_and(|run| run.workflow.workflow.trust_bare_frames);
+                if e.result.bare && !trusting {
+                    self.unconfirmed.insert(e.turn.handoff);
+                }
+            }
+            Event::TurnFailed(e) => self.end(e.turn, e.usage)?,
+            Event::LateResultKept(e) => {
+                let out = |run: &Run| run.outbox().any(|order| order.key == e.turn);
+                must(!before.is_some_and(out), "a result in time is not late", || {
+                    e.turn.to_string()
+                })?;
+                self.late.insert((e.turn, e.result.response.summary.clone()));
+            }
+            Event::RetryScheduled(e) => {
+                let max = before.map_or(0, |run| run.workflow.retries.max);
+                must(e.attempt <= max, "retries have a limit", || {
+                    format!("attempt {} of {max} of {}", e.attempt, e.handoff)
+                })?;
+            }
+            Event::HandoffAdmitted(e) => self.admit(before, e)?,
+            Event::HandoffRefused(e) => {
+                let new = !self.admitted.contains(&e.id) && self.refused.insert(e.id);
+                must(new, "a handoff has one number", || e.id.to_string())?;
+            }
+            Event::HandoffResumed(e) if e.afresh => {
+                self.paths.begin_afresh(e.handoff);
+                self.turns.remove(&e.handoff);
+            }
+            Event::HandoffClosed(e) => {
+                let way = e.way;
+                let closed = Closed { way, succeeded_by: e.succeeded_by.clone() };
+                self.closed.insert(e.handoff, closed);
+                // A turn that was out is called off with it.
+                let out = |run: &Run| {
+                    let handoff = run.handoff(e.handoff)?;
+                    handoff.state.turn().map(|_| handoff.key(run.id))
+                };
+                self.ended.extend(before.and_then(out));
+            }
+            Event::QuestionAnswered(e) => {
+                let first = self.answered.insert(e.handoff);
+                must(first, "an answer counts once", || e.handoff.to_string())?;
+                let asked = before.and_then(|run| run.handoff(e.handoff));
+                let question = asked.and_then(|handoff| handoff.offer.question.as_ref());
+                if let Some(About::Confirm(source, _)) = question.map(|question| &question.about) {
+                    self.unconfirmed.remove(source);
+                }
+            }
+            Event::RunFinished(e) => {
+                self.over = true;
+                if e.ending.status == Status::Succeeded {
+                    self.succeeds_with_nothing_dropped()?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A handoff is over once: nothing but late results is heard of it then.
+    fn is_about_open(&self, id: HandoffId, event: &Event) -> Verdict {
+        let known = self.admitted.contains(&id) && !self.closed.contains_key(&id);
+        let fine = match event {
+            Event::HandoffAdmitted(_) | Event::HandoffRefused(_) => true,
+            Event::LateResultKept(_) => self.admitted.contains(&id),
+            _ => known,
+        };
+        must(fine, "a handoff is closed once, and for good", || {
+            format!("{} of {id}, which is not open", event.name())
+        })
+    }
+
+    fn is_out(&self, turn: TurnKey) -> Verdict {
+        let out = self.ordered.contains(&turn) && !self.ended.contains(&turn);
+        must(out, "a turn that is not out does nothing", || turn.to_string())
+    }
+
+    fn end(&mut self, turn: TurnKey, usage: Usage) -> Verdict {
+        self.is_out(turn)?;
+        self.ended.insert(turn);
+        self.spent += usage;
+        self.biggest = self.biggest.max(usage);
+        Ok(())
+    }
+
+    fn admit(&mut self, before: Option<&Run>, e: &HandoffAdmitted) -> Verdict {
+        let new = !self.refused.contains(&e.id) && self.admitted.insert(e.id);
+        must(new, "a handoff has one number", || e.id.to_string())?;
+        if matches!(e.state, State::Asked { .. }) {
+            self.asked.push(e.id);
+        }
+        let by_agent = e.cause.filter(|_| e.offer.to != Party::Human);
+        let unconfirmed = by_agent.is_some_and(|cause| self.unconfirmed.contains(&cause));
+        must(!unconfirmed, "what is read off plain output only proposes", || e.id.to_string())?;
+        match before {
+            Some(run) => self.paths.admit(run, e),
+            None => Ok(()),
+        }
+    }
+
+    /// Work that failed and was given to someone else came to something before the run succeeded.
+    fn succeeds_with_nothing_dropped(&self) -> Verdict {
+        for (id, closed) in &self.closed {
+            for successor in &closed.succeeded_by {
+                let done = self.closed.get(successor).is_some_and(|it| it.way == Way::Answered);
+                must(done, "a run succeeds when its work is done", || {
+                    format!("{id} was given to {successor}, which was called off")
+                })?;
+            }
+        }
+        Ok(())
+    }
+}

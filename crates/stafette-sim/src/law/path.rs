@@ -1,0 +1,121 @@
+//! Laws about the way that work takes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use stafette_core::run::propose::HandoffAdmitted;
+use stafette_core::workflow::Loop;
+use stafette_core::{HandoffId, Party, Run, Workflow};
+
+use super::{Verdict, must};
+
+const ROUNDS: &str = "a loop has a limit of rounds";
+
+/// What is counted about the way.
+#[derive(Debug, Default)]
+pub(super) struct Paths {
+    pub(super) counted: u32,
+    pub(super) per_item: BTreeMap<String, u32>,
+    /// In which turns a handoff gave work to another of its loop and waited for it.
+    delegated: BTreeMap<(HandoffId, Party), BTreeSet<u32>>,
+    /// Everyone who had the request of a handoff, oldest first, by our own account.
+    ways: BTreeMap<HandoffId, Vec<Party>>,
+    /// How often a person let a loop begin again.
+    laps: u32,
+}
+
+impl Paths {
+    /// A person lets a handoff begin again: what was before does not count any more.
+    pub(super) fn begin_afresh(&mut self, id: HandoffId) {
+        self.laps += 1;
+        if let Some(way) = self.ways.get_mut(&id) {
+            way.drain(..way.len().saturating_sub(1));
+        }
+    }
+
+    /// A handoff is admitted.
+    pub(super) fn admit(&mut self, run: &Run, e: &HandoffAdmitted) -> Verdict {
+        let workflow = &run.workflow;
+        let (from, to) = (&e.offer.from, &e.offer.to);
+        let mut way = e.cause.and_then(|id| self.ways.get(&id)).cloned().unwrap_or_default();
+        if matches!(to, Party::Agent(_)) {
+            way.push(to.clone());
+        }
+        if *from != Party::Human && matches!(to, Party::Agent(_)) {
+            self.is_within_limits(workflow, e)?;
+            self.goes_round_as_declared(workflow, &way)?;
+            follows_a_route(workflow, e)?;
+        }
+        self.ways.insert(e.id, way);
+        let waiting = e.returns_to.filter(|id| Some(*id) == e.cause);
+        let waiting = waiting.and_then(|id| run.handoff(id));
+        if let Some(waiting) = waiting.filter(|_| shares_loop(workflow, from, to)) {
+            let turns = self.delegated.entry((waiting.id, to.clone())).or_default();
+            turns.insert(waiting.turn);
+            let (times, allowed) = (turns.len(), self.rounds(workflow, to));
+            must(times <= allowed as usize, ROUNDS, || {
+                format!("{} has waited for {to} {times} times of {allowed}", waiting.id)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn is_within_limits(&mut self, workflow: &Workflow, e: &HandoffAdmitted) -> Verdict {
+        let item = e.offer.item.clone().unwrap_or_else(|| "global".to_owned());
+        self.counted += 1;
+        let per_item = self.per_item.entry(item.clone()).or_default();
+        *per_item += 1;
+        let limits = &workflow.limits;
+        must(self.counted <= limits.handoffs_per_run, "a run has a limit of handoffs", || {
+            format!("{} is number {} of {}", e.id, self.counted, limits.handoffs_per_run)
+        })?;
+        must(*per_item <= limits.handoffs_per_item, "an item has a limit of handoffs", || {
+            format!("{} is number {per_item} of `{item}`", e.id)
+        })
+    }
+
+    /// Nobody gets a request again, except within a declared loop and as often as that allows.
+    fn goes_round_as_declared(&self, workflow: &Workflow, way: &[Party]) -> Verdict {
+        let Some((last, earlier)) = way.split_last() else {
+            return Ok(());
+        };
+        let Some(start) = earlier.iter().rposition(|party| party == last) else {
+            return Ok(());
+        };
+        let mut steps = way[start..].windows(2);
+        let declared = steps.all(|step| shares_loop(workflow, &step[0], &step[1]));
+        must(declared, "every cycle is declared", || format!("{way:?}"))?;
+        let times = way.iter().filter(|party| *party == last).count();
+        let allowed = self.rounds(workflow, last);
+        must(times <= allowed as usize, ROUNDS, || {
+            format!("{last} has had it {times} times of {allowed}: {way:?}")
+        })
+    }
+
+    /// How often a party may see a request, in all the loops that it is in.
+    fn rounds(&self, workflow: &Workflow, party: &Party) -> u32 {
+        let loops = workflow.loops.iter().filter(|l| is_in(l, party));
+        let rounds: u32 = loops.map(|l| l.max_rounds).sum();
+        rounds.max(1) * (1 + self.laps)
+    }
+}
+
+/// Work moves between agents by a route, by a need, or by a recovery.
+fn follows_a_route(workflow: &Workflow, e: &HandoffAdmitted) -> Verdict {
+    let (from, to) = (&e.offer.from, &e.offer.to);
+    let agent = workflow.agent(from).map(|(_, agent)| agent);
+    let mut needs = agent.into_iter().flat_map(|agent| &agent.needs);
+    let declared = *from == Party::Orchestrator
+        || !e.offer.prior_attempts.is_empty()
+        || needs.any(|need| workflow.provider(&need.source) == *to);
+    let denied = workflow.deny.iter().any(|denied| denied.from == *from && denied.to == *to);
+    let routed = workflow.route(from, to).is_some() && !denied;
+    must(declared || routed, "work moves by routes", || format!("{}: {from} → {to}", e.id))
+}
+
+fn shares_loop(workflow: &Workflow, from: &Party, to: &Party) -> bool {
+    workflow.loops.iter().any(|l| is_in(l, from) && is_in(l, to))
+}
+
+fn is_in(declared: &Loop, party: &Party) -> bool {
+    declared.between.iter().any(|name| name.as_str() == party.as_str())
+}

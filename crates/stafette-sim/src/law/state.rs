@@ -1,0 +1,157 @@
+//! Laws about where a run stands.
+
+use std::collections::BTreeSet;
+
+use stafette_core::run::Stage;
+use stafette_core::{Handoff, HandoffId, Millis, Party, Run, State, Time, Usage};
+
+use super::{History, Verdict, must};
+
+/// No wait is longer.
+const LONGEST_WAIT: Millis = Millis::hours(24 * 60);
+
+/// How many closed handoffs a run may remember, a few in passing included.
+const CLOSED_KEPT: usize = 72;
+
+/// How often the state is written and read back to see that it stays the same.
+const WRITTEN_EVERY: u64 = 32;
+
+pub(super) fn holds(run: &Run, history: &History) -> Verdict {
+    purse_is_right(run, history)?;
+    budget_is_kept(run, history)?;
+    outbox_is_recorded(run, history)?;
+    state_is_bounded(run, history)?;
+    if run.status().is_final() {
+        return it_is_over(run);
+    }
+    let deadline = run.deadline();
+    let far = run.updated_at + LONGEST_WAIT;
+    must(deadline.is_some_and(|at| at <= far), "every wait has a deadline", || {
+        format!("{deadline:?}")
+    })?;
+    for handoff in run.open() {
+        has_an_owner(run, handoff)?;
+        waits_for_what_can_happen(run, handoff.id, &mut BTreeSet::new())?;
+    }
+    if run.seq.is_multiple_of(WRITTEN_EVERY) {
+        survives_writing(run)?;
+    }
+    Ok(())
+}
+
+/// A tick at its deadline changes something, or the process would come back at once, for ever.
+pub(crate) fn tick_moves_on(run: &Run, now: Time) -> Verdict {
+    let deadline = run.deadline();
+    must(deadline.is_none_or(|at| at > now), "a tick moves on", || {
+        let pending: Vec<String> = run.open().map(|h| format!("{} {:?}", h.id, h.state)).collect();
+        format!("at {now:?} the next is due at {deadline:?}: {}", pending.join(", "))
+    })
+}
+
+/// Whether a run that has been handed on may fail for the giver's own words.
+pub(crate) fn keeps_the_baton(run: &Run, passed_on: Option<HandoffId>) -> Verdict {
+    let failed = matches!(&run.stage, Stage::Finished(_));
+    must(!(failed && passed_on.is_some()), "a baton that was passed on is not dropped", || {
+        format!("{passed_on:?} was admitted and called off in one step: {:?}", run.stage)
+    })
+}
+
+fn purse_is_right(run: &Run, history: &History) -> Verdict {
+    must(run.purse.spent == history.spent, "what is spent is what turns used", || {
+        format!("{:?}, but turns used {:?}", run.purse.spent, history.spent)
+    })?;
+    let out = run.open().filter_map(|handoff| handoff.state.turn());
+    let reserved = out.fold(Usage::default(), |sum, turn| sum + turn.reserved);
+    must(run.purse.reserved == reserved, "what is set aside is for turns that are out", || {
+        format!("{:?}, but turns out have {reserved:?}", run.purse.reserved)
+    })
+}
+
+/// A turn may use more than was set aside for it, and so may each of those that run beside it.
+fn budget_is_kept(run: &Run, history: &History) -> Verdict {
+    let used = run.purse.spent + run.purse.reserved;
+    let limit = &run.purse.limit;
+    let mut allowed = Usage { tokens: limit.tokens, money: limit.money };
+    for _ in 0..history.most_at_once {
+        allowed += history.biggest;
+    }
+    let kept = used.tokens <= allowed.tokens && used.money <= allowed.money;
+    must(kept, "a budget is passed by what was out at most", || {
+        let (most, biggest) = (history.most_at_once, history.biggest);
+        format!("{used:?} of {limit:?}, {most} turns at once, the biggest had {biggest:?}")
+    })
+}
+
+fn outbox_is_recorded(run: &Run, history: &History) -> Verdict {
+    let mut keys = BTreeSet::new();
+    for order in run.outbox() {
+        let key = order.key;
+        let out = history.ordered.contains(&key) && !history.ended.contains(&key);
+        must(out && keys.insert(key), "the outbox has what is recorded, once", || key.to_string())?;
+    }
+    Ok(())
+}
+
+fn state_is_bounded(run: &Run, history: &History) -> Verdict {
+    let open = run.open().count();
+    // The end closes everything at once, and nothing grows after it.
+    let bounded = run.handoffs.len() <= open + CLOSED_KEPT || run.status().is_final();
+    must(bounded, "the state is bounded", || {
+        format!("{} handoffs, {open} of them open", run.handoffs.len())
+    })?;
+    let parties = run.workflow.agents.len() + 2;
+    must(run.last_use.len() <= parties * parties, "the state is bounded", || {
+        format!("{} paths between {parties} parties", run.last_use.len())
+    })?;
+    let tally = &run.tally;
+    let right = tally.handoffs == history.paths.counted && tally.per_item == history.paths.per_item;
+    must(right, "counts are right", || format!("{tally:?}, counted {}", history.paths.counted))
+}
+
+fn it_is_over(run: &Run) -> Verdict {
+    let over = run.open().next().is_none() && run.outbox().next().is_none();
+    must(over && run.deadline().is_none(), "a finished run wants nothing", || {
+        format!("open: {:?}", run.open().map(|handoff| handoff.id).collect::<Vec<_>>())
+    })
+}
+
+fn has_an_owner(run: &Run, handoff: &Handoff) -> Verdict {
+    let to = &handoff.offer.to;
+    let asked = matches!(handoff.state, State::Asked { .. });
+    let owned = match to {
+        Party::Human => asked,
+        Party::Orchestrator => !asked,
+        Party::Agent(_) => !asked && run.workflow.agent(to).is_some(),
+    };
+    must(owned, "every open handoff has an owner", || {
+        format!("{} is for {to} and {:?}", handoff.id, handoff.state)
+    })
+}
+
+/// Whoever waits, waits for something that is open and that has a clock at its end.
+fn waits_for_what_can_happen(
+    run: &Run,
+    id: HandoffId,
+    on_the_way: &mut BTreeSet<HandoffId>,
+) -> Verdict {
+    const LAW: &str = "whoever waits, waits for something that is open";
+    must(on_the_way.insert(id), LAW, || format!("{id} waits for itself"))?;
+    let Some(handoff) = run.handoff(id).filter(|handoff| handoff.is_open()) else {
+        return must(false, LAW, || format!("{id} is over, and {on_the_way:?} wait for it"));
+    };
+    if let State::Blocked { on } = &handoff.state {
+        must(!on.is_empty(), LAW, || format!("{id} waits for nothing"))?;
+        for other in on {
+            waits_for_what_can_happen(run, *other, &mut on_the_way.clone())?;
+        }
+    }
+    Ok(())
+}
+
+fn survives_writing(run: &Run) -> Verdict {
+    let read: Option<Run> =
+        serde_json::to_string(run).ok().and_then(|text| serde_json::from_str(&text).ok());
+    must(read.as_ref() == Some(run), "a snapshot reads back as it was written", || {
+        format!("{run:?} became {read:?}")
+    })
+}

@@ -1,0 +1,53 @@
+//! A seeded world with faults: the core, the engine's logic, a store in memory and scripted agents,
+//! in virtual time.
+//!
+//! A seed draws a workflow, scripts, people and misfortune, and decides everything that could go
+//! otherwise: who is slow, which message comes twice, where a process dies. After every step the
+//! [laws](Violation) are checked. The same seed always tells the same story.
+//!
+//! What survives a crash: the store, and the agents' ledger (their files, their commits, what they
+//! were told). Everything else is lost with the process, except agents that outlive it.
+//!
+//! Invariants:
+//! - No clock, no thread, no hash map with an order of its own: nothing but the seed decides.
+//! - The engine is not imitated where it can be used: [`stafette_engine::Driver`] decides, batches
+//!   and commits; only the waiting around it is written anew.
+//! - Every world ends, or breaks the law that says so.
+
+mod agent;
+mod cast;
+mod chance;
+mod disk;
+mod law;
+mod report;
+mod world;
+
+pub use report::{Counts, Report, Violation};
+
+/// How a world differs from the usual one.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Something that is deliberately broken, to see that the laws notice.
+    pub sabotage: Option<Sabotage>,
+}
+
+/// Something that is deliberately broken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sabotage {
+    /// Agents are told that their result is recorded before it is.
+    AcknowledgeEarly,
+    /// The disk loses what has results in it, and says that all is well.
+    ForgetResults,
+    /// The disk keeps results twice.
+    KeepResultsTwice,
+    /// Nobody looks at the clock.
+    NoClock,
+}
+
+/// Lives through a seed.
+///
+/// # Errors
+/// The first law that does not hold, with the end of the trace.
+pub fn run(seed: u64, options: Options) -> Result<Report, Box<Violation>> {
+    world::World::new(seed, options).live()
+}

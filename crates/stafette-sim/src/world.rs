@@ -1,0 +1,408 @@
+//! The world: one queue of what happens when, and the faults in between.
+
+mod node;
+mod person;
+mod session;
+mod tally;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use stafette_core::run::Stage;
+use stafette_core::{Input, Millis, RunId, Time, TurnKey};
+use uuid::Uuid;
+
+use crate::agent::{Ledger, Phase, Session};
+use crate::cast::Cast;
+use crate::chance::Chance;
+use crate::disk::Disk;
+use crate::law::{Breach, Witness, must, rows_tell_what_events_tell};
+use crate::report::Counts;
+use crate::{Options, Report, Violation};
+use node::{Node, Stand};
+
+/// No world takes more steps, or it will never end.
+const MAX_STEPS: u64 = 20_000;
+
+/// Nor does it live longer.
+const MAX_LIFE: Millis = Millis::hours(24 * 90);
+
+/// So much may happen in one moment.
+const MAX_AT_ONCE: u64 = 1000;
+
+/// How often the rows are compared with the events, in appends.
+const ROWS_EVERY: u64 = 5;
+
+/// Something that is going to happen.
+#[derive(Clone, Debug)]
+enum Happening {
+    /// A process starts.
+    Boot { node: usize },
+    /// A process looks at its queue.
+    Work { node: usize, life: u32 },
+    /// A process looks at the clock.
+    Alarm { node: usize, life: u32 },
+    /// A process dies while it has nothing to do.
+    Crash { node: usize, life: u32 },
+    /// A message arrives: at the process it was sent to, or at any.
+    Arrive { to: Option<(usize, u32)>, message: Message, tries: u32 },
+    /// An agent gets its order.
+    Start { session: u64 },
+    /// An agent takes its next step.
+    Act { session: u64 },
+    /// An agent shows that it lives.
+    Beat { session: u64 },
+    /// An agent that outlived its process dies too.
+    Die { session: u64 },
+    /// An agent hears that its result is recorded.
+    Acknowledge { node: usize, life: u32, session: u64, key: TurnKey, name: String },
+    /// A person says something, for so many times already.
+    Say { input: Input, tries: u32 },
+}
+
+/// Something for a process, and who wants to know what became of it.
+#[derive(Clone, Debug)]
+struct Message {
+    input: Input,
+    reply: Reply,
+}
+
+#[derive(Clone, Debug)]
+enum Reply {
+    /// Nobody.
+    Told,
+    /// The agent that gave a result.
+    Kept { session: u64, key: TurnKey, name: String },
+    /// A person, who tries again when it was not stored.
+    Asked { tries: u32 },
+}
+
+/// Why a step ends before its end.
+#[derive(Debug)]
+enum Stop {
+    /// The process died.
+    Crashed,
+    /// A law does not hold.
+    Broken(Breach),
+}
+
+impl From<Breach> for Stop {
+    fn from(breach: Breach) -> Self {
+        Stop::Broken(breach)
+    }
+}
+
+type Passage = Result<(), Stop>;
+
+/// Everything there is.
+#[derive(Debug)]
+pub(crate) struct World {
+    seed: u64,
+    options: Options,
+    chance: Chance,
+    cast: Cast,
+    run: RunId,
+    now: Time,
+    began: Time,
+    queue: BTreeMap<(Time, u64), Happening>,
+    /// Happenings that were ever planned.
+    planned: u64,
+    step: u64,
+    at_once: u64,
+    disk: Disk,
+    ledger: Ledger,
+    witness: Witness,
+    appends: u64,
+    nodes: Vec<Node>,
+    sessions: BTreeMap<u64, Session>,
+    started: u64,
+    crashes: u64,
+    patience: u32,
+    counts: Counts,
+    trace: Vec<String>,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, options: Options) -> Self {
+        let mut chance = Chance::new(seed);
+        let cast = Cast::draw(&mut chance);
+        let began = Time(1_760_000_000_000);
+        let nodes = (0..cast.faults.nodes).map(|number| Node::new(&mut chance, number)).collect();
+        World {
+            run: RunId(Uuid::from_u64_pair(0x0199_0000_0000_7000, 0x8000_0000_0000_0000 | seed)),
+            disk: Disk::new(options.sabotage),
+            patience: cast.people.patience,
+            seed,
+            options,
+            chance,
+            cast,
+            now: began,
+            began,
+            queue: BTreeMap::new(),
+            planned: 0,
+            step: 0,
+            at_once: 0,
+            ledger: Ledger::default(),
+            witness: Witness::default(),
+            appends: 0,
+            nodes,
+            sessions: BTreeMap::new(),
+            started: 0,
+            crashes: 0,
+            counts: Counts::default(),
+            trace: Vec::new(),
+        }
+    }
+
+    pub(crate) fn live(mut self) -> Result<Report, Box<Violation>> {
+        let guard = Guard { seed: self.seed };
+        let lived = self.until_the_end();
+        drop(guard);
+        match lived {
+            Err(Stop::Broken(Breach { law, detail })) => {
+                let World { seed, step, trace, .. } = self;
+                Err(Box::new(Violation { seed, step, law, detail, trace }))
+            }
+            Ok(()) | Err(Stop::Crashed) => Ok(self.report()),
+        }
+    }
+
+    fn until_the_end(&mut self) -> Passage {
+        self.set_up();
+        while !self.is_over() {
+            let Some(((at, _), happening)) = self.queue.pop_first() else {
+                return Err(no_end("nothing happens any more").into());
+            };
+            self.at_once = if at > self.now { 0 } else { self.at_once + 1 };
+            self.now = self.now.max(at);
+            self.step += 1;
+            match self.happen(happening) {
+                Ok(()) | Err(Stop::Crashed) => {}
+                Err(broken) => return Err(broken),
+            }
+            self.goes_on()?;
+        }
+        self.settle()
+    }
+
+    fn set_up(&mut self) {
+        for node in 0..self.nodes.len() {
+            let after = if node == 0 { 0 } else { self.chance.below(120_000) };
+            self.plan(Millis(after), Happening::Boot { node });
+        }
+        for _ in 0..self.cast.people.whims {
+            self.plan_a_whim();
+        }
+        let loops: Vec<String> = self
+            .cast
+            .workflow
+            .loops
+            .iter()
+            .map(|l| format!("{:?} × {}", l.between, l.max_rounds))
+            .collect();
+        let agents: Vec<&str> =
+            self.cast.workflow.agents.keys().map(|name| name.as_str()).collect();
+        self.tell(format_args!("{}; loops {}", agents.join(", "), loops.join(", ")));
+        self.tell(format_args!("{:?}", self.cast.faults.clone()));
+    }
+
+    fn happen(&mut self, happening: Happening) -> Passage {
+        match happening {
+            Happening::Boot { node } => self.boot(node),
+            Happening::Work { node, life } => self.work(node, life),
+            Happening::Alarm { node, life } => self.alarm(node, life),
+            Happening::Crash { node, life } if self.is_up(node, life) => self.crash(node, "idle"),
+            Happening::Crash { .. } => Ok(()),
+            Happening::Arrive { to, message, tries } => {
+                self.arrive(to, message, tries);
+                Ok(())
+            }
+            Happening::Start { session } => self.begin_session(session),
+            Happening::Act { session } => self.act(session),
+            Happening::Beat { session } => self.beat(session),
+            Happening::Die { session } => {
+                if self.sessions.remove(&session).is_some() {
+                    self.tell(format_args!("s{session} dies alone"));
+                }
+                Ok(())
+            }
+            Happening::Acknowledge { node, life, session, key, name } => {
+                self.acknowledge(node, life, session, key, name)
+            }
+            Happening::Say { input, tries } => {
+                self.say(input, tries);
+                Ok(())
+            }
+        }
+    }
+
+    /// Over means: the run is, and every process knows it.
+    fn is_over(&self) -> bool {
+        self.nodes.iter().all(|node| matches!(node.stand, Stand::Done))
+    }
+
+    fn goes_on(&self) -> Passage {
+        let lived = self.now.since(self.began);
+        let fault = if self.step > MAX_STEPS {
+            format!("{MAX_STEPS} steps were not enough")
+        } else if lived > MAX_LIFE {
+            format!("{lived} were not enough")
+        } else if self.at_once > MAX_AT_ONCE {
+            format!("{MAX_AT_ONCE} steps in one moment")
+        } else {
+            return Ok(());
+        };
+        Err(no_end(&fault).into())
+    }
+
+    /// What must be true of the whole story.
+    fn settle(&mut self) -> Passage {
+        self.check()?;
+        self.check_rows()?;
+        for (key, name) in &self.ledger.acknowledged {
+            self.witness.history.has_result(*key, name)?;
+        }
+        let restored = self.disk.restore(self.run);
+        let same = restored.as_ref().map(|driver| driver.run()) == self.witness.run.as_ref();
+        must(same, "live state equals replayed state", || "at the end".to_owned())?;
+        Ok(())
+    }
+
+    /// Reads what is new in the store, by every law.
+    fn check(&mut self) -> Passage {
+        let added = self.disk.entries_after(self.run, self.witness.seq());
+        if added.is_empty() {
+            return Ok(());
+        }
+        for stored in &added {
+            let about = stored.entry.handoff.map(|id| id.to_string()).unwrap_or_default();
+            self.tell(format_args!("  #{} {} {about}", stored.entry.seq, stored.entry.name));
+        }
+        let read = self.witness.read(&added);
+        self.count(&added);
+        read?;
+        for id in std::mem::take(&mut self.witness.history.asked) {
+            self.plan_an_answer(id);
+        }
+        self.appends += 1;
+        if self.appends.is_multiple_of(ROWS_EVERY) {
+            self.check_rows()?;
+        }
+        Ok(())
+    }
+
+    fn check_rows(&self) -> Passage {
+        let Some(run) = &self.witness.run else { return Ok(()) };
+        let (row, handoffs) = (self.disk.row(self.run), self.disk.handoffs(self.run));
+        Ok(rows_tell_what_events_tell(run, row.as_ref(), &handoffs)?)
+    }
+
+    /// A place where a process may die.
+    fn point(&mut self, node: usize, place: &'static str) -> Passage {
+        let faults = &self.cast.faults;
+        if self.crashes < faults.crashes && self.chance.per_mille(faults.crash) {
+            return self.crash(node, place);
+        }
+        Ok(())
+    }
+
+    /// Everything that the process had in memory is gone; some of its agents may live on.
+    fn crash(&mut self, node: usize, place: &'static str) -> Passage {
+        self.crashes += 1;
+        self.counts.note(match place {
+            "decided" => "crash before the store",
+            "stored" => "crash after the store",
+            "committed" => "crash before sessions start",
+            "starting" => "crash between two starts",
+            "answering" => "crash before acknowledging",
+            "acknowledging" => "crash while acknowledging",
+            "adopting" => "crash while adopting",
+            _ => "crash while idle",
+        });
+        self.tell_of(node, format_args!("crashes: {place}"));
+        let life = self.nodes[node].life;
+        self.nodes[node].life += 1;
+        self.nodes[node].stand = Stand::Down;
+        let theirs: Vec<u64> = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| session.home == Some((node, life)))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in theirs {
+            let survives = self.chance.percent(self.cast.faults.orphan);
+            match self.sessions.get_mut(&id) {
+                Some(session) if survives && session.phase != Phase::Waiting => {
+                    session.home = None;
+                    self.counts.note("orphan");
+                    let life = self.chance.between(100, 120_000);
+                    self.plan(Millis(life), Happening::Die { session: id });
+                }
+                _ => drop(self.sessions.remove(&id)),
+            }
+        }
+        let down = match self.chance.below(10) {
+            0..6 => self.chance.between(50, 5000),
+            6..9 => self.chance.between(5000, 120_000),
+            _ => self.chance.between(120_000, 4 * 3_600_000),
+        };
+        self.plan(Millis(down), Happening::Boot { node });
+        Err(Stop::Crashed)
+    }
+
+    fn is_up(&self, node: usize, life: u32) -> bool {
+        self.nodes[node].life == life && matches!(self.nodes[node].stand, Stand::Up(_))
+    }
+
+    fn plan(&mut self, after: Millis, happening: Happening) {
+        self.planned += 1;
+        self.queue.insert((self.now + after, self.planned), happening);
+    }
+
+    fn tell(&mut self, line: fmt::Arguments<'_>) {
+        let at = self.now.since(self.began).0;
+        self.trace.push(format!("{:>9}.{:03} {line}", at / 1000, at % 1000));
+    }
+
+    fn tell_of(&mut self, node: usize, line: fmt::Arguments<'_>) {
+        let name = self.nodes[node].name;
+        self.tell(format_args!("{name} {line}"));
+    }
+
+    fn report(self) -> Report {
+        let run = self.witness.run.as_ref();
+        let ending = run.and_then(|run| match &run.stage {
+            Stage::Finished(ending) => Some(ending.why.clone()),
+            Stage::Active | Stage::Paused => None,
+        });
+        Report {
+            why: ending.unwrap_or_default(),
+            seed: self.seed,
+            steps: self.step,
+            crashes: self.crashes,
+            virtual_ms: self.now.since(self.began).0,
+            events: self.witness.seq(),
+            handoffs: self.witness.history.handoffs(),
+            ended_as: run.map_or_else(String::new, |run| run.status().to_string()),
+            counts: self.counts,
+            trace: self.trace,
+        }
+    }
+}
+
+fn no_end(how: &str) -> Breach {
+    Breach { law: "every run ends", detail: how.to_owned() }
+}
+
+/// Says which seed it was when something panics.
+struct Guard {
+    seed: u64,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("it was seed {}", self.seed);
+        }
+    }
+}

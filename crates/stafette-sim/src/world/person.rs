@@ -1,0 +1,108 @@
+//! People: they answer in time, late, never or with rubbish, and sometimes they meddle.
+
+use serde_json::json;
+use stafette_core::handoff::About;
+use stafette_core::{
+    Fields, HandoffId, Input, Kind, Millis, Offer, Party, Question, Reason, State, Usd,
+};
+
+use super::{Happening, Message, Reply, World};
+
+/// How often a person tries to be heard.
+const TRIES: u32 = 5;
+
+impl World {
+    /// A question was put: whether, when and how it is answered.
+    pub(super) fn plan_an_answer(&mut self, id: HandoffId) {
+        let Some(handoff) = self.witness.run.as_ref().and_then(|run| run.handoff(id)) else {
+            return;
+        };
+        let State::Asked { until } = handoff.state else { return };
+        let question = handoff.offer.question.clone().unwrap_or_default();
+        let missing: Vec<String> = handoff.offer.missing.iter().map(|m| m.key.clone()).collect();
+        let people = &self.cast.people;
+        if self.patience == 0 || self.chance.percent(people.silent) {
+            self.counts.note("question overlooked");
+            return;
+        }
+        self.patience -= 1;
+        let left = until.since(self.now).0;
+        let after = if self.chance.percent(self.cast.people.late) {
+            left * self.chance.between(80, 130) / 100
+        } else {
+            self.chance.between(500, 300_000).min(left / 2)
+        };
+        let input = self.answer_to(id, &question, &missing);
+        if self.chance.percent(10) {
+            let again = Happening::Say { input: input.clone(), tries: 0 };
+            self.plan(Millis(after + 700), again);
+        }
+        self.plan(Millis(after), Happening::Say { input, tries: 0 });
+    }
+
+    fn answer_to(&mut self, id: HandoffId, question: &Question, missing: &[String]) -> Input {
+        let mut values = Fields::new();
+        let mut text = match self.chance.pick(&question.options) {
+            Some(option) => option.clone(),
+            None => "so it is".to_owned(),
+        };
+        // To stop is always among the options, and would end most stories early.
+        if text == "stop" && self.chance.percent(85) {
+            text = match question.about {
+                About::Budget => "raise".to_owned(),
+                About::Recovery(_) => "retry".to_owned(),
+                _ => "try once more".to_owned(),
+            };
+        }
+        if self.chance.percent(self.cast.people.rubbish) {
+            self.counts.note("rubbish answer");
+            text = self.chance.one(["", "¿qué?", "0.25usd", "-1", "allow", "retry"]).to_owned();
+        } else if self.chance.percent(50) {
+            values.extend(missing.iter().map(|key| (key.clone(), json!("from a person"))));
+        }
+        Input::Answer { handoff: id, values, text, by: "ada".to_owned() }
+    }
+
+    /// Something that nobody asked for.
+    pub(super) fn plan_a_whim(&mut self) {
+        let by = || "ada".to_owned();
+        let after = self.chance.between(1000, 600_000);
+        let input = match self.chance.below(12) {
+            0..3 => {
+                if self.chance.percent(80) {
+                    let later = after + self.chance.between(1000, 3_600_000);
+                    let unpause = Happening::Say { input: Input::Unpause { by: by() }, tries: 0 };
+                    self.plan(Millis(later), unpause);
+                }
+                Input::Pause { by: by() }
+            }
+            3..6 => Input::RaiseBudget { money: Usd(100_000), tokens: 1000 },
+            6..10 => {
+                let agents: Vec<Party> =
+                    self.cast.workflow.agents.keys().map(Party::from).collect();
+                let to = self.chance.pick(&agents).cloned().unwrap_or(Party::Orchestrator);
+                let reason = Reason::TaskHandoff;
+                let offer = Offer::new(Party::Human, to, Kind::Transfer, reason);
+                Input::Propose { offer: Box::new(offer) }
+            }
+            10 => Input::Alert { code: "ODD".to_owned(), message: "it smells".to_owned() },
+            _ => Input::Cancel { by: by(), why: String::new() },
+        };
+        self.plan(Millis(after), Happening::Say { input, tries: 0 });
+    }
+
+    /// A person speaks to whichever process is there.
+    pub(super) fn say(&mut self, input: Input, tries: u32) {
+        let up: Vec<usize> = (0..self.nodes.len())
+            .filter(|node| matches!(self.nodes[*node].stand, super::Stand::Up(_)))
+            .collect();
+        match self.chance.pick(&up).copied() {
+            Some(node) => self.push(node, Message { input, reply: Reply::Asked { tries } }),
+            None if tries < TRIES => {
+                let after = Millis(self.chance.between(1000, 120_000));
+                self.plan(after, Happening::Say { input, tries: tries + 1 });
+            }
+            None => self.counts.note("person gave up"),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Agents in the world: they start, work, speak and die.
+
+use stafette_core::handoff::Receipt;
+use stafette_core::run::session::SessionState;
+use stafette_core::{Input, Millis, Question, TurnKey, TurnOrder};
+
+use super::{Happening, Message, Passage, Reply, Stand, World};
+use crate::agent::{Phase, Said, Session};
+
+/// How often a message looks for a process that can take it.
+const TRIES: u32 = 6;
+
+impl World {
+    /// An order becomes a session.
+    pub(super) fn start(&mut self, node: usize, order: TurnOrder) -> u64 {
+        self.started += 1;
+        let id = self.started;
+        let key = order.key;
+        // What is left of an earlier delivery is ended first, where it can be found.
+        let left: Vec<u64> = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| session.home.is_none() && session.key() == key)
+            .map(|(id, _)| *id)
+            .collect();
+        for orphan in left {
+            if self.chance.percent(60) {
+                self.sessions.remove(&orphan);
+            }
+        }
+        if order.deliveries > 1 {
+            self.counts.note("redelivery");
+        }
+        let agent = &order.agent;
+        let in_loop = self.cast.workflow.loops.iter().any(|l| l.between.contains(agent));
+        let bare = self.cast.bare.contains(agent);
+        let home = (node, self.nodes[node].life);
+        self.tell(format_args!(
+            "s{id} is {agent} at {}/{}.{}, delivery {}",
+            key.handoff, key.attempt, key.turn, order.deliveries
+        ));
+        let script = self.cast.scripts.get(agent);
+        let session = Session::new(format!("s{id}"), order, script, home, bare, in_loop);
+        self.sessions.insert(id, session);
+        let after = match self.chance.below(50) {
+            0 => self.cast.workflow.limits.accept_timeout.0 * 2,
+            _ => self.chance.between(1, 500),
+        };
+        self.plan(Millis(after), Happening::Start { session: id });
+        id
+    }
+
+    pub(super) fn begin_session(&mut self, id: u64) -> Passage {
+        let Some(session) = self.sessions.get(&id) else { return Ok(()) };
+        let turn = session.key();
+        for receipt in [Receipt::Delivered, Receipt::Acknowledged] {
+            self.speak(id, Input::Receipt { turn, receipt });
+        }
+        self.plan(Millis(1), Happening::Act { session: id });
+        self.plan(heartbeat(), Happening::Beat { session: id });
+        Ok(())
+    }
+
+    /// One step of the script.
+    pub(super) fn act(&mut self, id: u64) -> Passage {
+        let Some(session) = self.sessions.get_mut(&id) else { return Ok(()) };
+        if session.phase != Phase::Working {
+            return Ok(());
+        }
+        match session.act(&mut self.ledger) {
+            Said::Next(after, word) => {
+                if let Some(word) = word {
+                    self.speak(id, word);
+                }
+                self.plan(after, Happening::Act { session: id });
+            }
+            Said::Silence => {
+                self.counts.note("agent hangs");
+                self.tell(format_args!("s{id} hangs"));
+            }
+            Said::Finished(result) => self.speak(id, result),
+            Said::Failed(failure) => {
+                self.counts.note("agent breaks");
+                self.speak(id, failure);
+                self.sessions.remove(&id);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn beat(&mut self, id: u64) -> Passage {
+        let Some(session) = self.sessions.get(&id) else { return Ok(()) };
+        if session.phase == Phase::Working {
+            let (alive, turn) = (session.heartbeat(), session.key());
+            let agent = session.order.agent.clone();
+            self.speak(id, alive);
+            match self.chance.below(25) {
+                0 => self.speak(id, may_i(turn)),
+                1 => {
+                    let states = [SessionState::Working, SessionState::Waiting];
+                    let (state, note) = (self.chance.one(states), String::new());
+                    self.speak(id, Input::Session { agent, state, note });
+                }
+                _ => {}
+            }
+            self.plan(heartbeat(), Happening::Beat { session: id });
+        }
+        Ok(())
+    }
+
+    /// Sends what an agent says on its way: late, twice or out of order as the seed wants.
+    fn speak(&mut self, id: u64, input: Input) {
+        let Some(session) = self.sessions.get(&id) else { return };
+        let reply = match &input {
+            Input::Finish { .. } => {
+                Reply::Kept { session: id, key: session.key(), name: session.name.clone() }
+            }
+            _ => Reply::Told,
+        };
+        if session.home.is_none() && matches!(input, Input::Finish { .. }) {
+            self.counts.note("result of an orphan");
+        }
+        let to = session.home;
+        let message = Message { input, reply };
+        let delay = self.cast.faults.delay;
+        if self.chance.percent(self.cast.faults.twice) {
+            self.counts.note("message twice");
+            let after = Millis(self.chance.below(delay * 4 + 1));
+            self.plan(after, Happening::Arrive { to, message: message.clone(), tries: 0 });
+        }
+        let after = Millis(self.chance.below(delay + 1));
+        self.plan(after, Happening::Arrive { to, message, tries: 0 });
+    }
+
+    pub(super) fn arrive(&mut self, to: Option<(usize, u32)>, message: Message, tries: u32) {
+        match to {
+            Some((node, life)) if self.is_up(node, life) => return self.push(node, message),
+            // What was on its way to a process that died is lost with it, most of the time.
+            Some(_) if !self.chance.percent(self.cast.faults.orphan / 2) => return,
+            _ => {}
+        }
+        let up: Vec<usize> = (0..self.nodes.len())
+            .filter(|node| matches!(self.nodes[*node].stand, Stand::Up(_)))
+            .collect();
+        match self.chance.pick(&up).copied() {
+            Some(node) => self.push(node, message),
+            None if tries < TRIES => {
+                let after = Millis(self.chance.between(1000, 30_000));
+                self.plan(after, Happening::Arrive { to: None, message, tries: tries + 1 });
+            }
+            None => {}
+        }
+    }
+}
+
+/// A request in the middle of a turn. Whoever asks goes on meanwhile, as the worst of them do.
+fn may_i(turn: TurnKey) -> Input {
+    let question = Question {
+        reason: "permission".into(),
+        details: "May I?".into(),
+        options: vec!["yes".into(), "no".into()],
+        ..Question::default()
+    };
+    Input::Ask { turn, request: "delete".into(), question }
+}
+
+fn heartbeat() -> Millis {
+    let span = stafette_agents::HEARTBEAT.as_millis();
+    Millis(u64::try_from(span).unwrap_or(5000))
+}

@@ -1,0 +1,161 @@
+//! Many seeds hold every law, and broken worlds break them.
+//!
+//! `STAFETTE_SIM_SEEDS=5000` lives through more of them, `STAFETTE_SIM_SEED=123` and the test
+//! `one_seed` with `--nocapture` shows one from its beginning to its end.
+
+use stafette_sim::{Counts, Options, Report, Sabotage, Violation, run};
+
+/// Everything that must have happened somewhere, or the seeds prove less than they seem to.
+const KINDS: [&str; 64] = [
+    "acknowledged",
+    "agent breaks",
+    "agent hangs",
+    "begun afresh",
+    "budget stop",
+    "closed: answered",
+    "closed: cancelled",
+    "closed: expired",
+    "conflict",
+    "crash after the store",
+    "crash before acknowledging",
+    "crash before sessions start",
+    "crash before the store",
+    "crash between two starts",
+    "crash while acknowledging",
+    "crash while adopting",
+    "crash while idle",
+    "default taken",
+    "disk full",
+    "inputs_assessed",
+    "late_result_kept",
+    "lease_renewed",
+    "loop parked",
+    "message twice",
+    "orphan",
+    "person gave up",
+    "question about a failure",
+    "permit_given",
+    "question about a permission",
+    "question about inputs",
+    "question about plain output",
+    "question overlooked",
+    "recovery: a default",
+    "recovery: a person",
+    "recovery: another target",
+    "recovery: proceed with a part",
+    "recovery: skip",
+    "redelivery",
+    "refused: cycle",
+    "refused: denied",
+    "refused: item limit",
+    "refused: loop exhausted",
+    "refused: missing evidence",
+    "refused: no progress",
+    "refused: no route",
+    "refused: repeated",
+    "refused: run limit",
+    "refused: unknown target",
+    "restart",
+    "restart from a snapshot",
+    "result of an orphan",
+    "retry_scheduled",
+    "rubbish answer",
+    "run cancelled",
+    "run failed",
+    "run succeeded",
+    "run_adopted",
+    "run_paused",
+    "run_unpaused",
+    "store locked",
+    "store unsure",
+    "store unreadable",
+    "transfer within a delegation",
+    "turn_failed",
+];
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+fn lived(seed: u64) -> Report {
+    run(seed, Options::default()).unwrap_or_else(|violation| panic!("{violation}"))
+}
+
+/// The first law that a broken world breaks.
+fn caught(sabotage: Sabotage) -> Box<Violation> {
+    let options = Options { sabotage: Some(sabotage) };
+    let broken = (0..50).find_map(|seed| run(seed, options.clone()).err());
+    broken.unwrap_or_else(|| panic!("nobody noticed {sabotage:?}"))
+}
+
+#[test]
+fn b_15_two_hundred_seeds_hold_every_invariant() {
+    let seeds = number("STAFETTE_SIM_SEEDS").unwrap_or(200);
+    let mut counts = Counts::default();
+    let (mut steps, mut crashes, mut days) = (0, 0, 0);
+    let mut broken: Vec<Box<Violation>> = Vec::new();
+    for seed in 0..seeds {
+        let report = match run(seed, Options::default()) {
+            Ok(report) => report,
+            Err(violation) => {
+                eprintln!("seed {seed}: {}: {}", violation.law, violation.detail);
+                broken.push(violation);
+                continue;
+            }
+        };
+        steps += report.steps;
+        crashes += report.crashes;
+        days += report.virtual_ms / 86_400_000;
+        counts.add(&report.counts);
+    }
+    eprintln!("{seeds} seeds, {steps} steps, {crashes} crashes, {days} days\n{counts}");
+    if let Some(first) = broken.first() {
+        panic!("{} of {seeds} seeds broke a law; the first: {first}", broken.len());
+    }
+    for kind in KINDS {
+        assert!(seeds < 200 || counts.of(kind) > 0, "no seed has seen: {kind}\n{counts}");
+    }
+}
+
+#[test]
+fn one_seed() {
+    let seed = number("STAFETTE_SIM_SEED").unwrap_or(1);
+    let report = run(seed, Options::default()).unwrap_or_else(|violation| {
+        eprintln!("{}\n", violation.trace.join("\n"));
+        panic!("{violation}")
+    });
+    let Report { trace, ended_as, why, steps, .. } = report;
+    eprintln!("{}\n{ended_as} after {steps} steps: {why}", trace.join("\n"));
+}
+
+#[test]
+fn the_same_seed_tells_the_same_story() {
+    for seed in [3, 77, 123, 1234] {
+        assert_eq!(lived(seed), lived(seed));
+    }
+    assert_ne!(lived(3).trace, lived(77).trace);
+}
+
+#[test]
+fn b_01_an_acknowledgement_before_the_record_is_caught() {
+    let violation = caught(Sabotage::AcknowledgeEarly);
+    assert_eq!(violation.law, "an acknowledged result is in the store");
+    let told = violation.to_string();
+    assert!(told.contains(&format!("STAFETTE_SIM_SEED={}", violation.seed)), "{told}");
+    assert!(told.lines().count() <= 45, "{told}");
+}
+
+#[test]
+fn b_01_a_disk_that_loses_results_is_caught() {
+    assert_eq!(caught(Sabotage::ForgetResults).law, "nothing is true before it is recorded");
+}
+
+#[test]
+fn b_04_a_result_that_counts_twice_is_caught() {
+    assert_eq!(caught(Sabotage::KeepResultsTwice).law, "a turn has one result");
+}
+
+#[test]
+fn b_02_a_run_that_nobody_looks_after_is_caught() {
+    assert_eq!(caught(Sabotage::NoClock).law, "every run ends");
+}
