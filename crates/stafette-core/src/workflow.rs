@@ -117,6 +117,10 @@ pub enum Runner {
     Exec,
     /// A small script, for tests and demonstrations.
     Scripted,
+    /// A command in a terminal of its own.
+    Pty,
+    /// A command that speaks the Agent Client Protocol.
+    Acp,
 }
 
 /// How a command gets its prompt.

@@ -315,11 +315,11 @@ command = ["cat"]
         8 | [agents.human]
           |         ^^^^^
         ");
-        insta::assert_snapshot!(complaints(&SMALL.replace("\"exec\"", "\"pty\"")), @r#"
-        error[bad-value]: unknown variant `pty`, expected `exec` or `scripted`
+        insta::assert_snapshot!(complaints(&SMALL.replace("\"exec\"", "\"ssh\"")), @r#"
+        error[bad-value]: unknown variant `ssh`, expected one of `exec`, `scripted`, `pty`, `acp`
          --> stafette.toml:6:10
           |
-        6 | runner = "pty"
+        6 | runner = "ssh"
           |          ^^^^^
         "#);
         insta::assert_snapshot!(complaints(&SMALL.replace("[\"cat\"]", "\"cat\"")), @r#"

@@ -18,7 +18,7 @@ pub(super) fn check(report: &mut Report<'_>) {
         let runs = agent.command.first().is_some_and(|program| !program.trim().is_empty());
         let scripted = agent.script.as_ref().is_some_and(|script| !script.trim().is_empty());
         match agent.runner {
-            Runner::Exec if !runs => report.add(
+            Runner::Exec | Runner::Pty | Runner::Acp if !runs => report.add(
                 Diagnostic::error("no-command", &at, format!("`{name}` has no command to run"))
                     .help("say what runs it: command = [\"claude\", \"-p\"]"),
             ),
@@ -26,9 +26,11 @@ pub(super) fn check(report: &mut Report<'_>) {
                 Diagnostic::error("no-script", &at, format!("`{name}` has no script to follow"))
                     .help("say which: script = \"scripts/NAME.toml\""),
             ),
-            Runner::Exec if scripted => unused(report, &format!("{at}/script"), "scripted"),
+            Runner::Exec | Runner::Pty | Runner::Acp if scripted => {
+                unused(report, &format!("{at}/script"), "scripted")
+            }
             Runner::Scripted if runs => unused(report, &format!("{at}/command"), "exec"),
-            Runner::Exec | Runner::Scripted => {}
+            Runner::Exec | Runner::Scripted | Runner::Pty | Runner::Acp => {}
         }
         let budget = &workflow.budget;
         if agent.estimate.tokens > budget.tokens || agent.estimate.money > budget.money {
