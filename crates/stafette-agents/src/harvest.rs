@@ -91,6 +91,12 @@ impl Harvest {
         self.failure.get_or_insert(failure);
     }
 
+    /// The transport tells what the turn has used: no less than that, whatever the agent reported.
+    pub(crate) fn used(&mut self, usage: Usage) {
+        self.usage.tokens = self.usage.tokens.max(usage.tokens);
+        self.usage.money = self.usage.money.max(usage.money);
+    }
+
     /// Takes a frame.
     pub(crate) fn frame(&mut self, frame: &Frame) -> Option<Signal> {
         let number = self.token.as_ref().and_then(|token| seal::verify(frame, token));

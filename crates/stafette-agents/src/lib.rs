@@ -1,7 +1,7 @@
 //! Turns a session into bytes and signals.
 //!
-//! A [`Job`] goes in, [`Signal`]s come out. What an agent is made of — a command, a script, later a
-//! terminal or a protocol — stops in this crate; who it is, is data.
+//! A [`Job`] goes in, [`Signal`]s come out. What an agent is made of — a command, a script, a
+//! protocol, later a terminal — stops in this crate; who it is, is data.
 //!
 //! Invariants:
 //! - [`start`] never blocks and never fails: what goes wrong comes out as a signal.
@@ -14,10 +14,12 @@
 //!
 //! Absent on purpose: the store, clocks that decide anything, retries.
 
+pub mod acp;
 mod exec;
 pub mod frames;
 mod harvest;
 mod output;
+pub mod permission;
 mod process;
 pub mod prompt;
 pub mod screen;
@@ -33,6 +35,8 @@ use stafette_core::{Failure, FailureKind, TurnOrder, TurnResult, Usage};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+pub use permission::{Permission, Permissions};
+
 /// How often a living agent that prints nothing is reported alive.
 pub const HEARTBEAT: Duration = Duration::from_secs(5);
 
@@ -44,6 +48,9 @@ pub const GRACE: Duration = Duration::from_secs(3);
 
 /// Signals that may wait to be read before the agent is held back.
 const SIGNALS: usize = 64;
+
+/// Answers that may wait to be read by a runner.
+const REPLIES: usize = 16;
 
 /// A turn and everything that is needed to carry it out.
 #[derive(Clone, Debug)]
@@ -62,6 +69,8 @@ pub struct Job {
     pub program: PathBuf,
     /// What the agent is given in its environment besides: the way back to us.
     pub given: Vec<(String, String)>,
+    /// What the agent may do without asking, where its transport has it ask.
+    pub permissions: Permissions,
 }
 
 impl Job {
@@ -88,6 +97,29 @@ pub enum Signal {
         code: String,
         /// In a sentence.
         message: String,
+    },
+    /// The agent wants to do something and waits for an answer by [`Session::reply`].
+    Asks {
+        /// Which question this is; no other of the turn has this name, also when it is delivered
+        /// again.
+        id: String,
+        /// What it wants to do, in a line.
+        title: String,
+        /// What is known about it, for whoever decides.
+        detail: String,
+        /// What can be answered; never empty.
+        options: Vec<String>,
+        /// The option that means no, if there is one.
+        default: Option<String>,
+        /// How long it waits before the answer is taken to be no.
+        within: Duration,
+    },
+    /// A question needs no answer any more: it has one, its time is up, or the turn is over.
+    Settled {
+        /// Which.
+        id: String,
+        /// The option that was taken; nothing when the question fell away.
+        choice: Option<String>,
     },
     /// The turn came to its end.
     Finished(Box<TurnResult>),
@@ -121,12 +153,20 @@ enum Wish {
     Acknowledge,
 }
 
+/// An answer to a question of the agent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Reply {
+    id: String,
+    choice: String,
+}
+
 /// A turn that is being carried out. To drop it is to stop it.
 #[derive(Debug)]
 pub struct Session {
     /// What is heard of it. The channel closes when nothing of the agent is left.
     pub signals: mpsc::Receiver<Signal>,
     wish: watch::Sender<Wish>,
+    replies: mpsc::Sender<Reply>,
     task: JoinHandle<()>,
 }
 
@@ -137,11 +177,18 @@ impl Session {
         self.wish.send_replace(Wish::Acknowledge);
     }
 
+    /// Answers a question of the agent ([`Signal::Asks`]) by one of its options. What is not an
+    /// option of it means no; an answer to a question that is settled is ignored. Tells whether
+    /// the agent's side could take the answer: when not, it may be tried again.
+    pub fn reply(&self, id: impl Into<String>, choice: impl Into<String>) -> bool {
+        self.replies.try_send(Reply { id: id.into(), choice: choice.into() }).is_ok()
+    }
+
     /// Ends the agent's whole process group: it is asked first and killed after [`GRACE`]. Returns
     /// when nothing of it is left.
     pub async fn stop(self) {
-        let Session { signals, wish, task } = self;
-        drop((signals, wish));
+        let Session { signals, wish, replies, task } = self;
+        drop((signals, wish, replies));
         // A task that panicked has ended its group on the way out.
         drop(task.await);
     }
@@ -152,12 +199,29 @@ impl Session {
 pub fn start(job: Job) -> Session {
     let (sender, signals) = mpsc::channel(SIGNALS);
     let (wish, wishes) = watch::channel(Wish::Work);
-    let link = Link { sender, wishes };
+    let (replies, answers) = mpsc::channel(REPLIES);
+    let link = Link { sender, wishes, answers };
     let task = match job.agent.runner {
         Runner::Exec => tokio::spawn(exec::run(job, link)),
         Runner::Scripted => tokio::spawn(scripted::run(job, link)),
+        Runner::Acp => tokio::spawn(acp::run(job, link)),
+        Runner::Pty => tokio::spawn(async move {
+            let message = "agents in terminals cannot be run yet: use another runner";
+            link.tell(Signal::fatal(message, Usage::default())).await;
+        }),
     };
-    Session { signals, wish, task }
+    Session { signals, wish, replies, task }
+}
+
+/// What is heard of the owner of a session.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Heard {
+    /// It wants something.
+    Wish(Wish),
+    /// It answers a question.
+    Reply(Reply),
+    /// It wants the end.
+    Gone,
 }
 
 /// The runner's end of a session.
@@ -165,6 +229,7 @@ pub fn start(job: Job) -> Session {
 struct Link {
     sender: mpsc::Sender<Signal>,
     wishes: watch::Receiver<Wish>,
+    answers: mpsc::Receiver<Reply>,
 }
 
 impl Link {
@@ -183,5 +248,17 @@ impl Link {
     async fn wish(&mut self) -> Option<Wish> {
         self.wishes.changed().await.ok()?;
         Some(*self.wishes.borrow_and_update())
+    }
+
+    /// What the owner wants or answers next.
+    async fn word(&mut self) -> Heard {
+        tokio::select! {
+            biased;
+            changed = self.wishes.changed() => match changed {
+                Ok(()) => Heard::Wish(*self.wishes.borrow_and_update()),
+                Err(_) => Heard::Gone,
+            },
+            Some(reply) = self.answers.recv() => Heard::Reply(reply),
+        }
     }
 }

@@ -89,12 +89,18 @@ pub(crate) struct Lines {
     held: Vec<u8>,
     limit: usize,
     skipping: bool,
+    dropped: bool,
 }
 
 impl Lines {
     /// Lines of at most `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
-        Lines { held: Vec::new(), limit, skipping: false }
+        Lines { held: Vec::new(), limit, skipping: false, dropped: false }
+    }
+
+    /// Whether a line was too long.
+    pub(crate) fn dropped(&self) -> bool {
+        self.dropped
     }
 
     /// Takes what was just read and hands every line that is complete to `each`.
@@ -108,6 +114,8 @@ impl Lines {
                     self.held.extend_from_slice(line);
                     each(&self.held);
                 }
+            } else {
+                self.dropped = true;
             }
             self.held.clear();
             self.skipping = false;
@@ -116,6 +124,7 @@ impl Lines {
         if self.skipping || self.held.len() + bytes.len() > self.limit {
             self.held.clear();
             self.skipping = true;
+            self.dropped = true;
         } else {
             self.held.extend_from_slice(bytes);
         }
@@ -157,6 +166,7 @@ mod tests {
                 lines.push(chunk, |line| seen.push(String::from_utf8_lossy(line).into_owned()));
             }
             assert_eq!(seen, ["one", "three"], "in chunks of {size}");
+            assert!(lines.dropped());
         }
     }
 }

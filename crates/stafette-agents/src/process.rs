@@ -4,7 +4,7 @@ mod mark;
 mod table;
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -40,7 +40,8 @@ pub(crate) struct Pipes {
 pub(crate) struct Group {
     id: Pid,
     leader: Child,
-    mark: Mark,
+    /// Where it is noted down; a group beside an agent's own is found by the turn's key alone.
+    mark: Option<Mark>,
     over: bool,
 }
 
@@ -96,12 +97,29 @@ impl Group {
             return Err(failed(Signal::recoverable, "the process was gone at once".into()));
         };
         let mark = Mark::new(place, id);
-        let group = Group { id, leader, mark, over: false };
-        group.mark.write().map_err(|error| {
+        let mut group = Group { id, leader, mark: None, over: false };
+        mark.write().map_err(|error| {
             let message = format!("cannot note the turn in {}: {error}", job.scratch.display());
             failed(Signal::recoverable, message)
         })?;
+        group.mark = Some(mark);
         Ok((group, Pipes { input, output, errors }))
+    }
+
+    /// Starts a command beside an agent's own group: it sees what the agent may see, and `extra`,
+    /// except that nobody can deny whose it is.
+    pub(crate) fn beside(
+        job: &Job,
+        mut command: Command,
+        extra: Vec<(String, String)>,
+    ) -> io::Result<Group> {
+        let extra = extra.into_iter().filter(|(name, _)| !name.starts_with("STAFETTE_"));
+        command.env_clear().envs(environment(job)).envs(extra);
+        command.process_group(0).kill_on_drop(true);
+        let leader = command.spawn()?;
+        let id = leader.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let id = id.ok_or(ErrorKind::NotFound)?;
+        Ok(Group { id, leader, mark: None, over: false })
     }
 
     /// Waits until the leader has ended. The others of its group may live on.
@@ -118,7 +136,13 @@ impl Group {
         let leader = &mut self.leader;
         end(self.id, || drop(leader.try_wait())).await;
         self.over = true;
-        self.mark.remove();
+        self.forget();
+    }
+
+    fn forget(&self) {
+        if let Some(mark) = &self.mark {
+            mark.remove();
+        }
     }
 }
 
@@ -127,7 +151,7 @@ impl Drop for Group {
         if !self.over {
             // Nobody is left to wait for a grace period, and an agent must not outlive its session.
             let _ = kill_process_group(self.id, Posix::KILL);
-            self.mark.remove();
+            self.forget();
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What the crate promises to those who use it.
 
+#[path = "suite/acp.rs"]
+mod acp;
 #[path = "suite/contract.rs"]
 mod contract;
 #[path = "suite/exec.rs"]

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use stafette_agents::{Job, Session, Signal};
+use stafette_agents::{Job, Permissions, Session, Signal};
 use stafette_core::handoff::Receipt;
 use stafette_core::{Failure, FailureKind, Input, Run, TurnKey, TurnOrder, Usage};
 use tokio::sync::{mpsc, oneshot};
@@ -56,6 +56,7 @@ impl Sessions {
                     ("STAFETTE_SOCKET".into(), settings.socket.to_string_lossy().into_owned()),
                     ("STAFETTE_TOKEN".into(), tokens.issue(run.id, &order.agent)),
                 ],
+                permissions: Permissions::default(),
                 order,
             };
             let in_loop = run.workflow.loops.iter().any(|l| l.between.contains(&job.order.agent));
@@ -103,6 +104,12 @@ impl Pump {
                 Some(Signal::Alert { code, message }) => {
                     self.tell(Input::Alert { code, message }).await;
                 }
+                // It waits; nobody's word means no.
+                Some(Signal::Asks { title, .. }) => {
+                    let note = Some(format!("asks whether it may: {title}"));
+                    self.tell(Input::Heartbeat { turn, note }).await;
+                }
+                Some(Signal::Settled { .. }) => {}
                 Some(Signal::Finished(mut result)) => {
                     if self.in_loop && result.fingerprint.is_none() {
                         result.fingerprint = stafette_workspace::fingerprint(&self.folder).await;

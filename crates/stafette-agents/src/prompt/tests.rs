@@ -3,6 +3,7 @@ use stafette_core::workflow::{Agent, PromptVia, Runner};
 use stafette_core::{Kind, Offer, Reason, Time, TurnOrder, Usage};
 
 use super::*;
+use crate::Permissions;
 
 /// A turn of a reviewer.
 pub(crate) fn job() -> Job {
@@ -45,6 +46,7 @@ pub(crate) fn job() -> Job {
         frame_word: "ODEI".into(),
         program: "stafette".into(),
         given: Vec::new(),
+        permissions: Permissions::default(),
     }
 }
 

@@ -21,6 +21,12 @@ macro_rules! contract {
                 super::$case(stafette_core::workflow::Runner::Exec).await;
             })*
         }
+        mod acp {
+            $(#[tokio::test]
+            async fn $case() {
+                super::$case(stafette_core::workflow::Runner::Acp).await;
+            })*
+        }
         mod scripted {
             $(#[tokio::test]
             async fn $case() {
@@ -164,7 +170,9 @@ async fn b_02_an_agent_that_hangs_can_be_stopped(runner: Runner) {
     );
     let mut session = start(job);
     hears(&mut session, "hanging").await;
-    assert_eq!(world.alive().len(), 2, "the agent and its child");
+    // Behind the protocol, the player is a child of its own.
+    let children = if runner == Runner::Acp { 2 } else { 1 };
+    assert_eq!(world.alive().len(), 1 + children, "the agent and its child");
     session.stop().await;
     assert!(world.is_clean());
 }
@@ -249,7 +257,7 @@ async fn b_01_an_acknowledgement_reaches_the_agent(runner: Runner) {
             assert_eq!(world.ledger(), [Event::Started, Event::Finished, Event::Acknowledged]);
         }
         // A command that is over cannot be told anything.
-        Runner::Exec => assert_eq!(world.ledger(), [Event::Started, Event::Finished]),
+        _ => assert_eq!(world.ledger(), [Event::Started, Event::Finished]),
     }
     assert!(world.is_clean());
 }
@@ -294,7 +302,7 @@ async fn b_07_only_plain_output_is_bare(runner: Runner) {
     let result = finished(job).await;
     let targets: Vec<&str> = result.offers.iter().map(|offer| offer.to.as_str()).collect();
     match runner {
-        Runner::Exec => {
+        Runner::Exec | Runner::Pty | Runner::Acp => {
             assert_eq!((targets.as_slice(), result.bare), (&["attacker", "reviewer"][..], true))
         }
         Runner::Scripted => {

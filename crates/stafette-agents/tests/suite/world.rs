@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use stafette_agents::scripted::{Entry, Event, read_ledger};
-use stafette_agents::{Job, Session, Signal, start};
+use stafette_agents::{Job, Permissions, Session, Signal, start};
 use stafette_core::workflow::{Agent, PromptVia, ResultFormat, Runner};
 use stafette_core::{
     Failure, Fields, Kind, Offer, Reason, RunId, Time, TurnKey, TurnOrder, TurnResult, Usage,
@@ -20,6 +20,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The program that plays scripts.
 pub(crate) const PLAYER: &str = env!("CARGO_BIN_EXE_stafette-player");
+
+/// The program that plays them behind the Agent Client Protocol.
+pub(crate) const ACP_PLAYER: &str = env!("CARGO_BIN_EXE_stafette-acp-player");
 
 /// A folder with a repository, a script and a ledger.
 #[derive(Debug)]
@@ -70,7 +73,10 @@ impl World {
         let path = self.home.path().join("builder.toml");
         fs::write(&path, format!("ledger = \"ledger/builder.jsonl\"\n{script}")).unwrap();
         let path = path.to_str().unwrap().to_owned();
-        let command = vec![PLAYER.to_owned(), "play".to_owned(), path.clone()];
+        let command = match runner {
+            Runner::Acp => vec![ACP_PLAYER.to_owned(), path.clone()],
+            _ => vec![PLAYER.to_owned(), "play".to_owned(), path.clone()],
+        };
         let offer =
             Offer::new("planner".into(), "builder".into(), Kind::Transfer, Reason::TaskHandoff);
         Job {
@@ -105,6 +111,7 @@ impl World {
             frame_word: "ODEI".into(),
             program: PLAYER.into(),
             given: Vec::new(),
+            permissions: Permissions::default(),
         }
     }
 
@@ -142,8 +149,10 @@ impl World {
 
     /// Whether nothing is left of the turn: neither a process nor a note.
     pub(crate) fn is_clean(&self) -> bool {
-        let notes = fs::read_dir(self.scratch()).map_or(0, Iterator::count);
-        self.alive().is_empty() && notes == 0
+        // Sessions may be remembered for the next turn of the run.
+        let note = |entry: &fs::DirEntry| entry.file_name() != "sessions";
+        let notes = fs::read_dir(self.scratch()).into_iter().flatten().flatten().filter(note);
+        self.alive().is_empty() && notes.count() == 0
     }
 }
 

@@ -1,0 +1,454 @@
+//! Agents that speak the Agent Client Protocol over their standard input and output.
+//!
+//! The agent is told its task, says what it does as it does it, and asks us for files, commands
+//! and permission. Messages may hold frames, and may quote files with frames in them, so those
+//! only propose. What tools show and what a session of before repeats is never looked at.
+
+mod commands;
+mod files;
+mod hearing;
+mod memory;
+mod questions;
+mod wire;
+
+use std::ffi::OsString;
+use std::pin::{Pin, pin};
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use stafette_core::handoff::Receipt;
+use stafette_core::wire::frame::Word;
+use stafette_core::{Failure, FailureKind, Usage, Usd};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{
+    Instant, Interval, MissedTickBehavior, interval_at, sleep_until, timeout, timeout_at,
+};
+
+pub use memory::forget;
+
+use crate::exec::DRAIN;
+use crate::process::Group;
+use crate::{HEARTBEAT, HEARTBEAT_GAP, Heard, Job, Link, Permission, Signal, prompt};
+use commands::Commands;
+use files::Folder;
+use hearing::Hearing;
+use memory::{Memory, Past};
+use questions::Questions;
+use wire::line::{self, State};
+use wire::{End, Event, Peer, Trouble};
+
+/// File requests that are served at once.
+const WORK: usize = 8;
+
+/// How long an agent has to give up on its turn when it is asked to.
+const CANCEL: Duration = Duration::from_secs(1);
+
+/// How long an agent has to leave by itself when nothing more is asked of it.
+const LEAVE: Duration = Duration::from_secs(1);
+
+/// Why a turn did not come to its end.
+#[derive(Debug)]
+enum Broken {
+    /// Nobody wants it any more.
+    Unwanted,
+    /// The agent is gone, and its exit status says more.
+    Gone,
+    /// The agent said so, or did not say anything in time.
+    Trouble(Trouble),
+}
+
+type Ended = (End, Option<u64>);
+
+/// Carries out a turn by an agent that speaks the protocol.
+pub(crate) async fn run(job: Job, link: Link) {
+    let word = match job.frame_word.parse::<Word>() {
+        Ok(word) => word,
+        Err(error) => {
+            return link.tell(Signal::fatal(error.to_string(), Usage::default())).await;
+        }
+    };
+    let command: Vec<OsString> = job.agent.command.iter().map(OsString::from).collect();
+    let (group, pipes) = match Group::start(&job, &command).await {
+        Ok(started) => started,
+        Err(failed) => return link.tell(*failed).await,
+    };
+    let folder = match Folder::at(&job.folder) {
+        Ok(folder) => folder,
+        Err(error) => {
+            let message = format!("the folder {} cannot be used: {error}", job.folder.display());
+            return link.tell(Signal::recoverable(message, Usage::default())).await;
+        }
+    };
+    let state = State::default();
+    let (line, pump) = line::lay(state.clone());
+    let (sender, events) = mpsc::channel(wire::EVENTS);
+    let mut turn = Turn::new(job, link, word, group, folder, state, events);
+    let ended = {
+        let mut pumping = pin!(pump.run(pipes));
+        let mut talking = pin!(wire::speak(line, sender, async |peer| turn.talk(peer).await));
+        tokio::select! {
+            biased;
+            ended = &mut talking => ended,
+            () = &mut pumping => talking.await,
+        }
+    };
+    turn.close(ended.unwrap_or(Err(Broken::Gone))).await;
+}
+
+/// A turn and all that belongs to it.
+struct Turn {
+    job: Job,
+    link: Link,
+    group: Group,
+    folder: Folder,
+    state: State,
+    events: mpsc::Receiver<Event>,
+    /// How the agent's process ended, and when.
+    ended: Option<(ExitStatus, Instant)>,
+    hearing: Hearing,
+    money: Option<Usd>,
+    /// Whether what is heard belongs to this turn.
+    prompted: bool,
+    delivered: bool,
+    ingested: bool,
+    reported: Option<Instant>,
+    heartbeat: Interval,
+    questions: Questions,
+    commands: Commands,
+    work: JoinSet<()>,
+    memory: Option<Memory>,
+    past: Option<Past>,
+}
+
+impl Turn {
+    fn new(
+        job: Job,
+        link: Link,
+        word: Word,
+        group: Group,
+        folder: Folder,
+        state: State,
+        events: mpsc::Receiver<Event>,
+    ) -> Self {
+        let mut heartbeat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
+        heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Turn {
+            hearing: Hearing::new(&job, word),
+            questions: Questions::new(job.order.deliveries),
+            job,
+            link,
+            group,
+            folder,
+            state,
+            events,
+            ended: None,
+            money: None,
+            prompted: false,
+            delivered: false,
+            ingested: false,
+            reported: None,
+            heartbeat,
+            commands: Commands::default(),
+            work: JoinSet::new(),
+            memory: None,
+            past: None,
+        }
+    }
+
+    /// Says hello, opens a session, gives the task and listens until the turn is over.
+    async fn talk(&mut self, peer: Peer) -> Result<Ended, Broken> {
+        let hello = self.within(wire::HELLO, "say hello", pin!(peer.hello())).await??;
+        self.memory = Memory::hold(&self.job);
+        let folder = self.folder.path().to_owned();
+        if let Some(past) = self.memory.as_mut().and_then(Memory::past) {
+            let session = past.session.clone();
+            let reopening = pin!(peer.reopen(hello, &session, &folder));
+            let reopened = self.within(wire::OPENING, "open its session", reopening).await?;
+            self.past = reopened.then_some(past);
+        }
+        let session = match &self.past {
+            Some(past) => past.session.clone(),
+            None => {
+                let opening = pin!(peer.open(&folder));
+                let session = self.within(wire::OPENING, "open a session", opening).await??;
+                let past = Past::new(session.clone());
+                if let Some(memory) = &mut self.memory {
+                    memory.keep(&past);
+                }
+                self.past = Some(past);
+                session
+            }
+        };
+        self.prompted = true;
+        let mut prompting = pin!(peer.prompt(&session, prompt::text(&self.job)));
+        let ended = self.during(None, prompting.as_mut()).await;
+        if let Err(Broken::Unwanted) = ended {
+            self.questions.fall_away();
+            peer.cancel(&session);
+            let patience = Instant::now() + CANCEL;
+            // What it still asks for is not served any more.
+            while let Ok(Some(_)) = timeout_at(patience, async {
+                tokio::select! {
+                    _ = prompting.as_mut() => None,
+                    event = self.events.recv() => event,
+                }
+            })
+            .await
+            {}
+        }
+        Ok(ended??)
+    }
+
+    async fn within<T>(
+        &mut self,
+        patience: Duration,
+        doing: &str,
+        answer: Pin<&mut impl Future<Output = T>>,
+    ) -> Result<T, Broken> {
+        let until = Some((Instant::now() + patience, doing));
+        self.during(until, answer).await
+    }
+
+    /// Waits for an answer, and meanwhile serves the agent and listens to the owner.
+    async fn during<T>(
+        &mut self,
+        until: Option<(Instant, &str)>,
+        mut answer: Pin<&mut impl Future<Output = T>>,
+    ) -> Result<T, Broken> {
+        loop {
+            let now = Instant::now();
+            let drained = self.ended.map(|(_, at)| at + DRAIN);
+            let expires = self.questions.until();
+            tokio::select! {
+                biased;
+                heard = self.link.word() => match heard {
+                    Heard::Gone => return Err(Broken::Unwanted),
+                    Heard::Wish(_) => {}
+                    Heard::Reply(reply) => {
+                        if let Some(settled) = self.questions.reply(&reply) {
+                            self.link.tell(settled).await;
+                        }
+                    }
+                },
+                () = self.state.delivered.notified(), if !self.delivered => {
+                    self.receipt(Receipt::Delivered).await;
+                }
+                answer = answer.as_mut() => {
+                    // All that was said before the answer is waiting here.
+                    while let Ok(event) = self.events.try_recv() {
+                        self.take(event).await;
+                    }
+                    return Ok(answer);
+                }
+                Some(_) = self.work.join_next() => {}
+                Some(event) = self.events.recv(), if self.work.len() < WORK => {
+                    self.take(event).await;
+                }
+                () = sleep_until(expires.unwrap_or(now)), if expires.is_some() => {
+                    for settled in self.questions.expire() {
+                        self.link.tell(settled).await;
+                    }
+                }
+                status = self.group.leader_ends(), if self.ended.is_none() => {
+                    // Whoever it has left behind would hold the pipes open.
+                    self.group.end().await;
+                    self.ended = Some((status, Instant::now()));
+                }
+                () = sleep_until(drained.unwrap_or(now)), if drained.is_some() => {
+                    return Err(Broken::Gone);
+                }
+                _ = self.heartbeat.tick(), if self.delivered && self.ended.is_none() => {
+                    self.report();
+                }
+                () = sleep_until(until.map_or(now, |(at, _)| at)), if until.is_some() => {
+                    let doing = until.map_or("", |(_, doing)| doing);
+                    let aside = self.state.aside().map_or(String::new(), |said| format!(": {said}"));
+                    let message = format!("it did not {doing} in time{aside}");
+                    let kind = FailureKind::Recoverable;
+                    return Err(Broken::Trouble(Trouble { kind, message, gone: false }));
+                }
+            }
+        }
+    }
+
+    /// Tells how far the turn has been taken in, as far as there are words for it.
+    async fn receipt(&mut self, receipt: Receipt) {
+        match receipt {
+            Receipt::Delivered if !self.delivered => {
+                self.delivered = true;
+                self.link.tell(Signal::Accepted).await;
+            }
+            Receipt::Ingested => self.ingested = true,
+            Receipt::Queued | Receipt::Delivered | Receipt::Acknowledged => {}
+        }
+    }
+
+    /// Takes what the agent tells or asks for.
+    async fn take(&mut self, event: Event) {
+        match event {
+            Event::Text { .. } | Event::Note(_) | Event::Cost(_) if !self.prompted => return,
+            Event::Text { message, text } => {
+                self.hearing.hear(message, &text, &self.link).await;
+            }
+            Event::Note(note) => self.hearing.note(note),
+            Event::Cost(usage) => self.money = Some(usage.money),
+            Event::Ask { title, detail, deed, choices, answer } => {
+                let allowed = match self.job.permissions.of(deed) {
+                    Permission::Allow => questions::yes(&choices),
+                    Permission::Ask => None,
+                    Permission::Refuse => Some(questions::no(&choices)),
+                };
+                match allowed {
+                    Some(verdict) => answer.give(Ok(verdict)),
+                    None => {
+                        let within = self.job.permissions.patience;
+                        let asks = self.questions.ask(title, detail, choices, answer, within);
+                        if let Some(asks) = asks {
+                            self.link.tell(asks).await;
+                        }
+                    }
+                }
+            }
+            event => self.serve(event),
+        }
+        if self.prompted {
+            self.receipt(Receipt::Delivered).await;
+            if !self.ingested {
+                self.receipt(Receipt::Ingested).await;
+            }
+            if self.reported.is_none_or(|last| last.elapsed() >= HEARTBEAT_GAP) {
+                self.report();
+            }
+        }
+    }
+
+    /// Serves a request for a file or a command.
+    fn serve(&mut self, event: Event) {
+        let (job, folder) = (&self.job, self.folder.clone());
+        let refused = |permission| permission == Permission::Refuse;
+        let may_not = |what: &str| format!("this agent may not {what}");
+        match event {
+            Event::Read { answer, .. } if refused(job.permissions.read) => {
+                answer.give(Err(may_not("read files")));
+            }
+            Event::Read { path, line, limit, answer } => {
+                self.work.spawn_blocking(move || answer.give(folder.read(&path, line, limit)));
+            }
+            Event::Write { answer, .. } if refused(job.permissions.edit) => {
+                answer.give(Err(may_not("write files")));
+            }
+            Event::Write { path, text, answer } => {
+                self.work.spawn_blocking(move || answer.give(folder.write(&path, &text)));
+            }
+            Event::Run(_, answer) if refused(job.permissions.execute) => {
+                answer.give(Err(may_not("run commands")));
+            }
+            Event::Run(run, answer) => {
+                let place = match &run.folder {
+                    Some(path) => folder.subfolder(path),
+                    None => Ok(folder.path().to_owned()),
+                };
+                let commands = &mut self.commands;
+                answer.give(place.and_then(|place| commands.start(job, run, &place)));
+            }
+            Event::Show(id, answer) => answer.give(self.commands.show(&id)),
+            Event::Wait(id, answer) => self.commands.wait(&id, answer),
+            Event::Kill(id, answer) => answer.give(self.commands.kill(&id)),
+            Event::Release(id, answer) => answer.give(self.commands.release(&id)),
+            Event::Text { .. } | Event::Note(_) | Event::Cost(_) | Event::Ask { .. } => {}
+        }
+    }
+
+    /// Says that the agent lives.
+    fn report(&mut self) {
+        self.reported = Some(Instant::now());
+        self.link.mention(Signal::Alive { note: self.hearing.doing() });
+    }
+
+    /// The talk is over: ends everything, then says what came of it.
+    async fn close(mut self, ended: Result<Ended, Broken>) {
+        let unwanted = matches!(ended, Err(Broken::Unwanted));
+        for settled in self.questions.fall_away() {
+            self.link.tell(settled).await;
+        }
+        self.work.shutdown().await;
+        let status = self.leave(if unwanted { Duration::ZERO } else { LEAVE }).await;
+        std::mem::take(&mut self.commands).end().await;
+        if unwanted {
+            return;
+        }
+        self.outcome(ended, status).await;
+    }
+
+    /// The agent has nothing more to do: it may leave by itself, and is ended if it does not. Its
+    /// exit status is only known when it did.
+    async fn leave(&mut self, patience: Duration) -> Option<ExitStatus> {
+        if self.ended.is_none() {
+            let status = timeout(patience, self.group.leader_ends()).await.ok();
+            self.ended = status.map(|status| (status, Instant::now()));
+        }
+        self.group.end().await;
+        self.ended.map(|(status, _)| status)
+    }
+
+    /// What came of the turn.
+    async fn outcome(mut self, ended: Result<Ended, Broken>, status: Option<ExitStatus>) {
+        let mut left = ExitStatus::default();
+        let failure = match ended {
+            Ok((end, tokens)) => {
+                self.settle_accounts(tokens);
+                failure_of(end)
+            }
+            Err(Broken::Trouble(trouble)) if !trouble.gone => {
+                self.settle_accounts(None);
+                Some(Failure { kind: trouble.kind, message: trouble.message })
+            }
+            Err(Broken::Trouble(_) | Broken::Gone | Broken::Unwanted) => {
+                self.settle_accounts(None);
+                match (self.state.cut(), status) {
+                    (Some(cut), _) => Some(cut),
+                    (None, Some(status)) if !status.success() => {
+                        left = status;
+                        None
+                    }
+                    (None, _) => {
+                        let aside = self.state.aside().map_or(String::new(), |s| format!(": {s}"));
+                        let message = format!("it left in the middle of its turn{aside}");
+                        Some(Failure { kind: FailureKind::Recoverable, message })
+                    }
+                }
+            }
+        };
+        let signal = self.hearing.end(failure, left, self.state.aside(), &self.link).await;
+        self.link.tell(signal).await;
+    }
+
+    /// Notes what the session has used.
+    fn settle_accounts(&mut self, tokens: Option<u64>) {
+        if let Some(past) = &mut self.past {
+            self.hearing.used(past.turn(tokens, self.money));
+            if let Some(memory) = &mut self.memory {
+                memory.keep(past);
+            }
+        }
+    }
+}
+
+/// Why a turn that the agent has ended is no success.
+fn failure_of(end: End) -> Option<Failure> {
+    let (kind, message) = match end {
+        End::Done => return None,
+        End::OutOfTokens => (FailureKind::Recoverable, "it ran out of tokens"),
+        End::OutOfRequests => (FailureKind::Recoverable, "it ran out of requests to its model"),
+        End::Refused => (FailureKind::Fatal, "it refuses to do this"),
+        End::Cancelled => (FailureKind::Recoverable, "it gave up on its turn"),
+    };
+    Some(Failure { kind, message: message.to_owned() })
+}
+
+impl From<Trouble> for Broken {
+    fn from(trouble: Trouble) -> Self {
+        Broken::Trouble(trouble)
+    }
+}

@@ -1,0 +1,133 @@
+//! What an agent says in its messages.
+
+use std::process::ExitStatus;
+
+use stafette_core::wire::frame::{Found, Frame, Scanner, Word};
+use stafette_core::workflow::ResultFormat;
+use stafette_core::{Failure, Usage};
+
+use crate::harvest::{Harvest, last_document};
+use crate::output::Tail;
+use crate::{Job, Link, Signal};
+
+/// How much of an agent's messages is kept: the largest JSON result.
+const TALK: usize = 1024 * 1024;
+
+/// Lines of messages that stand in for a summary.
+const SUMMARY_LINES: usize = 5;
+
+/// What was heard in a turn.
+pub(super) struct Hearing {
+    format: ResultFormat,
+    word: Word,
+    scanner: Scanner,
+    harvest: Harvest,
+    talk: Tail,
+    /// The message that is being said.
+    message: Option<String>,
+    /// Whether something else came between two pieces of text.
+    interrupted: bool,
+    /// What the agent does that is not talking.
+    doing: Option<String>,
+}
+
+impl Hearing {
+    /// Nothing yet.
+    pub(super) fn new(job: &Job, word: Word) -> Self {
+        let format = job.agent.result;
+        Hearing {
+            format,
+            scanner: Scanner::new(word.clone()),
+            word,
+            harvest: Harvest::new(&job.order.agent, format == ResultFormat::Frames)
+                .with_token(job.token()),
+            talk: Tail::new(TALK),
+            message: None,
+            interrupted: false,
+            doing: None,
+        }
+    }
+
+    /// Takes a piece of a message.
+    pub(super) async fn hear(&mut self, message: Option<String>, text: &str, link: &Link) {
+        // Messages follow each other without a line end, and no frame reaches from one to the next.
+        if self.interrupted || message != self.message {
+            self.message = message;
+            if !self.talk.bytes().is_empty() {
+                self.talk.push(b"\n");
+                self.scanner = Scanner::new(self.word.clone());
+            }
+        }
+        self.interrupted = false;
+        self.doing = None;
+        self.listen(text.as_bytes(), link).await;
+    }
+
+    async fn listen(&mut self, bytes: &[u8], link: &Link) {
+        self.talk.push(bytes);
+        if self.format != ResultFormat::Frames {
+            return;
+        }
+        // What only looks like a frame is talk.
+        let mut frames: Vec<Frame> = Vec::new();
+        self.scanner.scan(bytes, |found| match found {
+            Found::Frame { frame, .. } => frames.push(frame),
+            Found::Malformed { .. } => {}
+        });
+        for frame in frames {
+            match self.harvest.frame(&frame) {
+                Some(alive @ Signal::Alive { .. }) => link.mention(alive),
+                Some(signal) => link.tell(signal).await,
+                None => {}
+            }
+        }
+    }
+
+    /// Takes note of something between messages.
+    pub(super) fn note(&mut self, note: Option<String>) {
+        self.interrupted = true;
+        if note.is_some() {
+            self.doing = note;
+        }
+    }
+
+    /// What the agent does, or said last.
+    pub(super) fn doing(&self) -> Option<String> {
+        self.doing.clone().or_else(|| self.talk.note())
+    }
+
+    /// The protocol tells what the turn has used.
+    pub(super) fn used(&mut self, usage: Usage) {
+        self.harvest.used(usage);
+    }
+
+    /// The turn is over: what came of it. An `aside` stands in where the agent did not say what
+    /// went wrong.
+    pub(super) async fn end(
+        mut self,
+        failure: Option<Failure>,
+        status: ExitStatus,
+        aside: Option<String>,
+        link: &Link,
+    ) -> Signal {
+        let done = failure.is_none() && status.success();
+        if let Some(failure) = failure {
+            self.harvest.fail(failure);
+        }
+        let mut summary = String::new();
+        match self.format {
+            ResultFormat::Frames => summary = self.talk.lines(SUMMARY_LINES).join("\n"),
+            ResultFormat::Json if !done => {}
+            ResultFormat::Json => match last_document(self.talk.bytes()) {
+                Some(value) => {
+                    for signal in self.harvest.document(value) {
+                        link.tell(signal).await;
+                    }
+                }
+                None => self.harvest.mistake("the messages do not end with a JSON document"),
+            },
+        }
+        let complaint = aside.or_else(|| self.talk.note());
+        self.harvest.end(status, summary, complaint)
+    }
+}

@@ -1,0 +1,109 @@
+//! Which session an agent had, for its next turn in the same run and for after a crash.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use stafette_core::{AgentName, RunId, Usage, Usd};
+
+use crate::Job;
+
+/// What is remembered of a session.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Past {
+    /// What the agent calls it.
+    pub(super) session: String,
+    /// What it had used when its last turn ended.
+    #[serde(default)]
+    tokens: u64,
+    #[serde(default)]
+    micros: u64,
+}
+
+impl Past {
+    /// A session that has used nothing yet.
+    pub(super) fn new(session: String) -> Self {
+        Past { session, tokens: 0, micros: 0 }
+    }
+
+    /// What a turn has used, from what the whole session has used after it. Agents that count each
+    /// turn by itself are told by a count that went down.
+    pub(super) fn turn(&mut self, tokens: Option<u64>, money: Option<Usd>) -> Usage {
+        let since = |now: Option<u64>, before: &mut u64| {
+            let Some(now) = now else { return 0 };
+            let used = now.checked_sub(*before).unwrap_or(now);
+            *before = now;
+            used
+        };
+        let tokens = since(tokens, &mut self.tokens);
+        let money = since(money.map(|money| money.0), &mut self.micros);
+        Usage { tokens, money: Usd(money) }
+    }
+}
+
+/// The place where the session of an agent in a run is remembered, held by one turn at a time.
+#[derive(Debug)]
+pub(super) struct Memory {
+    file: File,
+}
+
+impl Memory {
+    /// Takes hold of it; nothing when another turn has it, or when it cannot be used. That turn
+    /// then has a session of its own that nobody remembers.
+    pub(super) fn hold(job: &Job) -> Option<Memory> {
+        let path = place(&job.scratch, job.order.key.run, &job.order.agent);
+        fs::create_dir_all(path.parent()?).ok()?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = options.open(path).ok()?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+        Some(Memory { file })
+    }
+
+    /// What is remembered.
+    pub(super) fn past(&mut self) -> Option<Past> {
+        let mut text = String::new();
+        self.file.rewind().ok()?;
+        self.file.read_to_string(&mut text).ok()?;
+        serde_json::from_str(&text).ok()
+    }
+
+    /// Remembers. What cannot be written down only costs the agent its memory.
+    pub(super) fn keep(&mut self, past: &Past) {
+        let mut keep = || -> std::io::Result<()> {
+            let text = serde_json::to_vec(past)?;
+            self.file.set_len(0)?;
+            self.file.rewind()?;
+            self.file.write_all(&text)
+        };
+        drop(keep());
+    }
+}
+
+fn place(scratch: &Path, run: RunId, agent: &AgentName) -> PathBuf {
+    scratch.join("sessions").join(run.to_string()).join(format!("{agent}.json"))
+}
+
+/// Forgets all sessions of a run that is over.
+pub fn forget(scratch: &Path, run: RunId) {
+    drop(fs::remove_dir_all(scratch.join("sessions").join(run.to_string())));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b_09_a_turn_has_used_what_its_session_has_used_since_the_last() {
+        let mut past = Past::new("s".into());
+        let used = past.turn(Some(100), Some(Usd(30)));
+        assert_eq!(used, Usage { tokens: 100, money: Usd(30) });
+        let used = past.turn(Some(150), None);
+        assert_eq!(used, Usage { tokens: 50, money: Usd(0) });
+        // This one counts each turn by itself.
+        let used = past.turn(Some(70), Some(Usd(20)));
+        assert_eq!(used, Usage { tokens: 70, money: Usd(20) });
+    }
+}

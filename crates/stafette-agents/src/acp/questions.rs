@@ -1,0 +1,142 @@
+//! What an agent waits to be allowed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::wire::{Answer, Choice, Verdict};
+use crate::{Reply, Signal};
+
+/// The most questions that may be open; to further ones the answer is no.
+const OPEN: usize = 16;
+
+#[derive(Debug)]
+struct Question {
+    choices: Vec<Choice>,
+    answer: Answer<Verdict>,
+    until: Instant,
+}
+
+/// The questions of a turn.
+#[derive(Debug)]
+pub(super) struct Questions {
+    delivery: u32,
+    open: BTreeMap<String, Question>,
+    last: u64,
+}
+
+impl Questions {
+    /// None yet. Those of another delivery have other names, so that an answer to one of them is
+    /// not taken for an answer to one of these.
+    pub(super) fn new(delivery: u32) -> Self {
+        Questions { delivery, open: BTreeMap::new(), last: 0 }
+    }
+
+    /// Asks; the signal is for whoever decides. Nothing when nobody needs to be asked, since there
+    /// is only one way to answer.
+    pub(super) fn ask(
+        &mut self,
+        title: String,
+        detail: String,
+        choices: Vec<Choice>,
+        answer: Answer<Verdict>,
+        within: Duration,
+    ) -> Option<Signal> {
+        if self.open.len() >= OPEN || !choices.iter().any(|choice| choice.yes) {
+            answer.give(Ok(no(&choices)));
+            return None;
+        }
+        self.last += 1;
+        let choices = distinct(choices);
+        let options = choices.iter().map(|choice| choice.name.clone()).collect();
+        let default = match no(&choices) {
+            Verdict::Chosen(id) => name(&choices, &id),
+            Verdict::Dropped => None,
+        };
+        let until = Instant::now() + within;
+        let id = format!("{}.{}", self.delivery, self.last);
+        self.open.insert(id.clone(), Question { choices, answer, until });
+        Some(Signal::Asks { id, title, detail, options, default, within })
+    }
+
+    /// Takes an answer. What is not an option means no.
+    pub(super) fn reply(&mut self, reply: &Reply) -> Option<Signal> {
+        let question = self.open.remove(&reply.id)?;
+        let wanted = reply.choice.trim();
+        let meant = question.choices.iter().find(|choice| choice.name == wanted).or_else(|| {
+            question.choices.iter().find(|choice| choice.name.eq_ignore_ascii_case(wanted))
+        });
+        let verdict = match meant {
+            Some(choice) => Verdict::Chosen(choice.id.clone()),
+            None => no(&question.choices),
+        };
+        Some(settle(reply.id.clone(), question, verdict))
+    }
+
+    /// When the first of them has waited long enough.
+    pub(super) fn until(&self) -> Option<Instant> {
+        self.open.values().map(|question| question.until).min()
+    }
+
+    /// Answers no to those that have waited long enough.
+    pub(super) fn expire(&mut self) -> Vec<Signal> {
+        let now = Instant::now();
+        let late = self.open.iter().filter(|(_, question)| question.until <= now);
+        let late: Vec<String> = late.map(|(id, _)| id.clone()).collect();
+        late.into_iter()
+            .filter_map(|id| {
+                let question = self.open.remove(&id)?;
+                let verdict = no(&question.choices);
+                Some(settle(id, question, verdict))
+            })
+            .collect()
+    }
+
+    /// The turn is over: none of them matters any more.
+    pub(super) fn fall_away(&mut self) -> Vec<Signal> {
+        let open = std::mem::take(&mut self.open).into_iter();
+        open.map(|(id, question)| settle(id, question, Verdict::Dropped)).collect()
+    }
+}
+
+fn settle(id: String, question: Question, verdict: Verdict) -> Signal {
+    let choice = match &verdict {
+        Verdict::Chosen(chosen) => name(&question.choices, chosen),
+        Verdict::Dropped => None,
+    };
+    question.answer.give(Ok(verdict));
+    Signal::Settled { id, choice }
+}
+
+/// What people call a choice.
+fn name(choices: &[Choice], id: &str) -> Option<String> {
+    choices.iter().find(|choice| choice.id == id).map(|choice| choice.name.clone())
+}
+
+/// Yes, if there is a way to say so: rather once than for ever.
+pub(super) fn yes(choices: &[Choice]) -> Option<Verdict> {
+    said(choices, true)
+}
+
+/// No: rather once than for ever.
+pub(super) fn no(choices: &[Choice]) -> Verdict {
+    said(choices, false).unwrap_or(Verdict::Dropped)
+}
+
+fn said(choices: &[Choice], yes: bool) -> Option<Verdict> {
+    let mut fitting: Vec<&Choice> = choices.iter().filter(|choice| choice.yes == yes).collect();
+    fitting.sort_by_key(|choice| choice.always);
+    fitting.first().map(|choice| Verdict::Chosen(choice.id.clone()))
+}
+
+/// Choices that can be told apart by their names.
+fn distinct(mut choices: Vec<Choice>) -> Vec<Choice> {
+    for at in 1..choices.len() {
+        let (before, rest) = choices.split_at_mut(at);
+        if before.iter().any(|earlier| earlier.name == rest[0].name) {
+            rest[0].name = format!("{} ({})", rest[0].name, rest[0].id);
+        }
+    }
+    choices
+}

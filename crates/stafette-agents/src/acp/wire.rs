@@ -1,0 +1,370 @@
+//! The protocol itself: the only place that knows the types of the crate that speaks it.
+//!
+//! Version 1 is asked for and nothing else is spoken. The crate queues without a limit, so the
+//! limits are kept by the [`line`] in front of it.
+
+pub(super) mod line;
+mod translate;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use agent_client_protocol::schema::ProtocolVersion;
+use agent_client_protocol::v1::ConnectionTo;
+use agent_client_protocol::v1::schema::{
+    CancelNotification, ClientCapabilities, ContentBlock, CreateTerminalRequest,
+    CreateTerminalResponse, FileSystemCapabilities, Implementation, InitializeRequest,
+    KillTerminalRequest, KillTerminalResponse, LoadSessionRequest, NewSessionRequest,
+    PromptRequest, ReadTextFileRequest, ReadTextFileResponse, ReleaseTerminalRequest,
+    ReleaseTerminalResponse, RequestPermissionOutcome, RequestPermissionRequest,
+    RequestPermissionResponse, ResumeSessionRequest, SelectedPermissionOutcome, SessionId,
+    SessionNotification, StopReason, TerminalExitStatus, TerminalOutputRequest,
+    TerminalOutputResponse, WaitForTerminalExitRequest, WaitForTerminalExitResponse,
+    WriteTextFileRequest, WriteTextFileResponse,
+};
+use agent_client_protocol::{
+    Agent, Client, Error, ErrorCode, Responder, V1, is_connection_terminated,
+    is_incoming_transport_closed, on_receive_notification, on_receive_request,
+};
+use stafette_core::{FailureKind, Usage};
+use tokio::sync::mpsc;
+
+use super::commands::{Exit, Shown};
+use crate::permission::Deed;
+use line::Line;
+
+/// Events that may wait to be read before the agent is held back.
+pub(super) const EVENTS: usize = 64;
+
+/// How long an agent has to say what it is. Some are fetched from a registry first.
+pub(super) const HELLO: Duration = Duration::from_secs(120);
+
+/// How long an agent has to open a session, or to load one with all of its history.
+pub(super) const OPENING: Duration = Duration::from_secs(120);
+
+/// What an agent tells, or asks for.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// A piece of a message.
+    Text { message: Option<String>, text: String },
+    /// Something that is worth a note: a tool, a plan, a notice.
+    Note(Option<String>),
+    /// What the whole session has cost so far.
+    Cost(Usage),
+    /// It wants to know whether it may do something.
+    Ask { title: String, detail: String, deed: Deed, choices: Vec<Choice>, answer: Answer<Verdict> },
+    /// It wants to read a file.
+    Read { path: PathBuf, line: Option<u32>, limit: Option<u32>, answer: Answer<String> },
+    /// It wants to write a file.
+    Write { path: PathBuf, text: String, answer: Answer<()> },
+    /// It wants to run a command.
+    Run(Run, Answer<String>),
+    /// It wants to see what a command has printed.
+    Show(String, Answer<Shown>),
+    /// It wants to know how a command ended.
+    Wait(String, Answer<Exit>),
+    /// It wants a command to end.
+    Kill(String, Answer<()>),
+    /// It does not need a command any more.
+    Release(String, Answer<()>),
+}
+
+/// A command that an agent wants to run.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Run {
+    pub(super) command: String,
+    pub(super) arguments: Vec<String>,
+    pub(super) variables: Vec<(String, String)>,
+    pub(super) folder: Option<PathBuf>,
+    pub(super) limit: Option<u64>,
+}
+
+/// A way to answer a question.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Choice {
+    /// What the agent calls it.
+    pub(super) id: String,
+    /// What people call it.
+    pub(super) name: String,
+    /// Whether it says yes.
+    pub(super) yes: bool,
+    /// Whether it holds for later questions too.
+    pub(super) always: bool,
+}
+
+/// How a question was decided.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Verdict {
+    /// By the choice of this id.
+    Chosen(String),
+    /// Not at all: the turn is over, or there is no way to say no.
+    Dropped,
+}
+
+/// The way back to whoever asked. To drop it is to answer with an error.
+pub(super) struct Answer<T>(Box<dyn FnOnce(Result<T, String>) + Send>);
+
+impl<T> Answer<T> {
+    /// Answers; a refusal says why. Nobody there to hear it is no trouble.
+    pub(super) fn give(self, answer: Result<T, String>) {
+        (self.0)(answer);
+    }
+}
+
+impl<T> std::fmt::Debug for Answer<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Answer")
+    }
+}
+
+fn answer<T, R>(responder: Responder<R, V1>, wrap: fn(T) -> R) -> Answer<T>
+where
+    R: agent_client_protocol::JsonRpcResponse + 'static,
+    T: 'static,
+{
+    Answer(Box::new(move |given| {
+        let sent = match given {
+            Ok(value) => responder.respond(wrap(value)),
+            Err(why) => responder.respond_with_error(Error::invalid_params().data(why)),
+        };
+        drop(sent);
+    }))
+}
+
+/// Why the agent did not do what it was asked by the protocol.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Trouble {
+    pub(super) kind: FailureKind,
+    pub(super) message: String,
+    /// Whether there is nobody at the other end any more.
+    pub(super) gone: bool,
+}
+
+impl Trouble {
+    fn new(doing: &str, error: &Error) -> Self {
+        let data = match &error.data {
+            Some(serde_json::Value::String(text)) => format!(": {text}"),
+            Some(value) => format!(": {value}"),
+            None => String::new(),
+        };
+        let gone = is_incoming_transport_closed(error) || is_connection_terminated(error);
+        if error.code == ErrorCode::AUTH_REQUIRED {
+            let message = format!("it wants a login first ({}{data})", error.message);
+            return Trouble { kind: FailureKind::Fatal, message, gone };
+        }
+        let message = format!("{doing}: {}{data}", error.message);
+        Trouble { kind: FailureKind::Recoverable, message, gone }
+    }
+}
+
+/// No other try finds another version.
+fn other_version(said: String) -> Trouble {
+    let message = format!("it speaks another version of the protocol than 1: {said}");
+    Trouble { kind: FailureKind::Fatal, message, gone: false }
+}
+
+/// What an agent can do with sessions of before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Hello {
+    resumes: bool,
+    loads: bool,
+}
+
+/// How a turn came to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    Done,
+    OutOfTokens,
+    OutOfRequests,
+    Refused,
+    Cancelled,
+}
+
+/// The agent at the other end.
+#[derive(Clone, Debug)]
+pub(super) struct Peer {
+    to: ConnectionTo<Agent>,
+}
+
+impl Peer {
+    /// Asks the agent what it is and what it can do.
+    pub(super) async fn hello(&self) -> Result<Hello, Trouble> {
+        let files = FileSystemCapabilities::new().read_text_file(true).write_text_file(true);
+        let request = InitializeRequest::new(ProtocolVersion::V1)
+            .client_capabilities(ClientCapabilities::new().fs(files).terminal(true))
+            .client_info(Implementation::new("stafette", env!("CARGO_PKG_VERSION")));
+        let told = self.to.send_request(request).block_task().await.map_err(|error| {
+            let trouble = Trouble::new("it does not say hello", &error);
+            if trouble.message.contains("ACP protocol version") {
+                return other_version(trouble.message);
+            }
+            trouble
+        })?;
+        if told.protocol_version != ProtocolVersion::V1 {
+            return Err(other_version(told.protocol_version.to_string()));
+        }
+        let can = told.agent_capabilities;
+        Ok(Hello { resumes: can.session_capabilities.resume.is_some(), loads: can.load_session })
+    }
+
+    /// Opens a session of before; tells whether that worked.
+    pub(super) async fn reopen(&self, hello: Hello, session: &str, folder: &Path) -> bool {
+        let session = SessionId::from(session.to_owned());
+        if hello.resumes {
+            let request = ResumeSessionRequest::new(session, folder);
+            self.to.send_request(request).block_task().await.is_ok()
+        } else if hello.loads {
+            let request = LoadSessionRequest::new(session, folder);
+            self.to.send_request(request).block_task().await.is_ok()
+        } else {
+            false
+        }
+    }
+
+    /// Opens a new session.
+    pub(super) async fn open(&self, folder: &Path) -> Result<String, Trouble> {
+        let opened = self.to.send_request(NewSessionRequest::new(folder)).block_task().await;
+        match opened {
+            Ok(opened) => Ok(opened.session_id.to_string()),
+            Err(error) => Err(Trouble::new("it opens no session", &error)),
+        }
+    }
+
+    /// Gives the agent its task and waits for the end of the turn, with the tokens that the
+    /// session has used until then, if it tells.
+    pub(super) async fn prompt(
+        &self,
+        session: &str,
+        text: String,
+    ) -> Result<(End, Option<u64>), Trouble> {
+        let session = SessionId::from(session.to_owned());
+        let request = PromptRequest::new(session, vec![ContentBlock::from(text)]);
+        let done = self.to.send_request(request).block_task().await;
+        let done = done.map_err(|error| Trouble::new("the turn broke", &error))?;
+        let end = match done.stop_reason {
+            StopReason::EndTurn => End::Done,
+            StopReason::MaxTokens => End::OutOfTokens,
+            StopReason::MaxTurnRequests => End::OutOfRequests,
+            StopReason::Refusal => End::Refused,
+            StopReason::Cancelled => End::Cancelled,
+            // The crate may know more one day; it is pinned.
+            _ => End::Cancelled,
+        };
+        Ok((end, done.usage.map(|usage| usage.total_tokens)))
+    }
+
+    /// Asks the agent to give up on its turn.
+    pub(super) fn cancel(&self, session: &str) {
+        let session = SessionId::from(session.to_owned());
+        drop(self.to.send_notification(CancelNotification::new(session)));
+    }
+}
+
+/// Speaks with an agent over a line for as long as `talk` takes. What the agent tells and asks for
+/// goes to `events`. Nothing when the protocol itself broke; `talk` was dropped then.
+pub(super) async fn speak<R>(
+    line: Line,
+    events: mpsc::Sender<Event>,
+    talk: impl AsyncFnOnce(Peer) -> R,
+) -> Option<R> {
+    let to = || events.clone();
+    let (updates, asks, reads, writes) = (to(), to(), to(), to());
+    let (runs, shows, waits, kills, releases) = (to(), to(), to(), to(), to());
+    let talking = Client
+        .v1()
+        .with_handler(line.marks)
+        .on_receive_notification(
+            async move |told: SessionNotification, _| match translate::update(told.update) {
+                Some(event) => pass(&updates, event).await,
+                None => Ok(()),
+            },
+            on_receive_notification!(),
+        )
+        .on_receive_request(
+            async move |asked: RequestPermissionRequest, responder, _| {
+                let answer = answer(responder, |verdict| {
+                    RequestPermissionResponse::new(match verdict {
+                        Verdict::Chosen(id) => {
+                            RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(id))
+                        }
+                        Verdict::Dropped => RequestPermissionOutcome::Cancelled,
+                    })
+                });
+                pass(&asks, translate::ask(asked, answer)).await
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |asked: ReadTextFileRequest, responder, _| {
+                let answer = answer(responder, ReadTextFileResponse::new);
+                let ReadTextFileRequest { path, line, limit, .. } = asked;
+                pass(&reads, Event::Read { path, line, limit, answer }).await
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |asked: WriteTextFileRequest, responder, _| {
+                let answer = answer(responder, |()| WriteTextFileResponse::new());
+                let event = Event::Write { path: asked.path, text: asked.content, answer };
+                pass(&writes, event).await
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |asked: CreateTerminalRequest, responder, _| {
+                let run = Run {
+                    command: asked.command,
+                    arguments: asked.args,
+                    variables: asked.env.into_iter().map(|v| (v.name, v.value)).collect(),
+                    folder: asked.cwd,
+                    limit: asked.output_byte_limit,
+                };
+                let answer = answer(responder, |id: String| CreateTerminalResponse::new(id));
+                pass(&runs, Event::Run(run, answer)).await
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |asked: TerminalOutputRequest, responder, _| {
+                let answer = answer(responder, |shown: Shown| {
+                    TerminalOutputResponse::new(shown.text, shown.truncated)
+                        .exit_status(shown.exit.map(exit_status))
+                });
+                pass(&shows, Event::Show(asked.terminal_id.to_string(), answer)).await
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |asked: WaitForTerminalExitRequest, responder, _| {
+                let answer =
+                    answer(responder, |exit| WaitForTerminalExitResponse::new(exit_status(exit)));
+                pass(&waits, Event::Wait(asked.terminal_id.to_string(), answer)).await
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |asked: KillTerminalRequest, responder, _| {
+                let answer = answer(responder, |()| KillTerminalResponse::new());
+                pass(&kills, Event::Kill(asked.terminal_id.to_string(), answer)).await
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |asked: ReleaseTerminalRequest, responder, _| {
+                let answer = answer(responder, |()| ReleaseTerminalResponse::new());
+                pass(&releases, Event::Release(asked.terminal_id.to_string(), answer)).await
+            },
+            on_receive_request!(),
+        )
+        .connect_with(line.channel, async |to| Ok(talk(Peer { to }).await));
+    talking.await.ok()
+}
+
+/// Hands an event on; this is what holds an agent back that is faster than its reader.
+async fn pass(events: &mpsc::Sender<Event>, event: Event) -> Result<(), Error> {
+    events.send(event).await.map_err(|_| Error::request_cancelled())
+}
+
+fn exit_status(exit: Exit) -> TerminalExitStatus {
+    TerminalExitStatus::new().exit_code(exit.code).signal(exit.signal.map(|n| n.to_string()))
+}

@@ -1,0 +1,123 @@
+//! What an agent tells, in our words.
+
+use agent_client_protocol::v1::schema::{
+    ContentBlock, Cost, PermissionOption, PermissionOptionKind, Plan, PlanEntryStatus,
+    RequestPermissionRequest, SessionUpdate, ToolCallContent, ToolCallUpdateFields, ToolKind,
+};
+use stafette_core::{Usage, Usd};
+
+use super::{Answer, Choice, Event, Verdict};
+use crate::output::plain;
+use crate::permission::Deed;
+
+/// The longest line that is shown to people, in characters.
+const LINE: usize = 200;
+
+/// The most lines that tell about a question.
+const LINES: usize = 40;
+
+/// An update; nothing when it says nothing to us.
+pub(super) fn update(update: SessionUpdate) -> Option<Event> {
+    match update {
+        SessionUpdate::AgentMessageChunk(chunk) => match chunk.content {
+            ContentBlock::Text(content) => Some(Event::Text {
+                message: chunk.message_id.map(|id| id.0.to_string()),
+                text: content.text,
+            }),
+            _ => Some(Event::Note(None)),
+        },
+        SessionUpdate::ToolCall(call) => Some(Event::Note(plain(&call.title, LINE))),
+        SessionUpdate::ToolCallUpdate(update) => {
+            Some(Event::Note(update.fields.title.and_then(|title| plain(&title, LINE))))
+        }
+        SessionUpdate::Plan(plan) => Some(Event::Note(step(&plan))),
+        SessionUpdate::Notice(notice) => Some(Event::Note(plain(&notice.title, LINE))),
+        SessionUpdate::UsageUpdate(update) => update.cost.and_then(cost).map(Event::Cost),
+        // Whatever else: it lives.
+        SessionUpdate::AgentThoughtChunk(_) => Some(Event::Note(None)),
+        _ => None,
+    }
+}
+
+/// The step of a plan that is being taken.
+fn step(plan: &Plan) -> Option<String> {
+    let done = plan.entries.iter().filter(|entry| entry.status == PlanEntryStatus::Completed);
+    let done = done.count();
+    let at = plan.entries.iter().find(|entry| entry.status == PlanEntryStatus::InProgress);
+    let at = at.or_else(|| plan.entries.iter().find(|e| e.status == PlanEntryStatus::Pending))?;
+    plain(&format!("{}/{}: {}", done + 1, plan.entries.len(), at.content), LINE)
+}
+
+fn cost(cost: Cost) -> Option<Usage> {
+    let dollars = cost.currency.eq_ignore_ascii_case("usd").then_some(cost.amount)?;
+    Some(Usage { tokens: 0, money: Usd::from_dollars(dollars)? })
+}
+
+/// A question.
+pub(super) fn ask(asked: RequestPermissionRequest, answer: Answer<Verdict>) -> Event {
+    let fields = asked.tool_call.fields;
+    let deed = deed(fields.kind);
+    let title = fields.title.as_deref().or(fields.name.as_deref());
+    let title = title.and_then(|title| plain(title, LINE));
+    let choices = asked.options.into_iter().map(choice).collect();
+    Event::Ask {
+        title: title.unwrap_or_else(|| "something that it does not name".to_owned()),
+        detail: detail(&fields),
+        deed,
+        choices,
+        answer,
+    }
+}
+
+fn deed(kind: Option<ToolKind>) -> Deed {
+    match kind {
+        Some(ToolKind::Read | ToolKind::Search | ToolKind::Think) => Deed::Read,
+        Some(ToolKind::Edit | ToolKind::Delete | ToolKind::Move) => Deed::Edit,
+        Some(ToolKind::Execute) => Deed::Execute,
+        Some(ToolKind::Fetch) => Deed::Fetch,
+        Some(_) | None => Deed::Other,
+    }
+}
+
+fn choice(option: PermissionOption) -> Choice {
+    let (yes, always) = match option.kind {
+        PermissionOptionKind::AllowOnce => (true, false),
+        PermissionOptionKind::AllowAlways => (true, true),
+        PermissionOptionKind::RejectAlways => (false, true),
+        _ => (false, false),
+    };
+    let name = plain(&option.name, LINE).unwrap_or_else(|| option.option_id.to_string());
+    Choice { id: option.option_id.to_string(), name, yes, always }
+}
+
+/// What a person wants to know before deciding: the places, the input, the change.
+fn detail(fields: &ToolCallUpdateFields) -> String {
+    let mut text = String::new();
+    for location in fields.locations.iter().flatten() {
+        text += &format!("{}\n", location.path.display());
+    }
+    if let Some(input) = &fields.raw_input {
+        text += &serde_json::to_string_pretty(input).unwrap_or_default();
+        text.push('\n');
+    }
+    for content in fields.content.iter().flatten() {
+        match content {
+            ToolCallContent::Content(content) => {
+                if let ContentBlock::Text(content) = &content.content {
+                    text += &content.text;
+                    text.push('\n');
+                }
+            }
+            ToolCallContent::Diff(diff) => {
+                text += &format!("{}:\n{}\n", diff.path.display(), diff.new_text);
+            }
+            _ => {}
+        }
+    }
+    let mut lines: Vec<String> =
+        text.lines().filter_map(|line| plain(line, LINE)).take(LINES + 1).collect();
+    if lines.len() > LINES {
+        lines[LINES] = "…".to_owned();
+    }
+    lines.join("\n")
+}
