@@ -5,7 +5,10 @@ use std::collections::HashMap;
 
 use stafette_agents::{Job, Permissions, Session, Signal};
 use stafette_core::handoff::Receipt;
-use stafette_core::{Failure, FailureKind, Input, Run, TurnKey, TurnOrder, Usage};
+use stafette_core::run::permission::Permit;
+use stafette_core::{
+    Failure, FailureKind, Input, Millis, Question, Run, TurnKey, TurnOrder, Usage,
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
@@ -17,13 +20,18 @@ use crate::{Plan, crash};
 /// The sessions of one run.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
-    out: HashMap<TurnKey, oneshot::Sender<Stop>>,
+    out: HashMap<TurnKey, mpsc::UnboundedSender<Word>>,
     pumps: JoinSet<()>,
 }
 
-/// The order to end a session.
+/// What a session is told. Unbounded, and yet small: a stop, and one word for each question.
 #[derive(Debug)]
-struct Stop;
+enum Word {
+    /// End.
+    Stop,
+    /// The answer to a question.
+    Permit(Permit),
+}
 
 impl Sessions {
     /// Carries a plan out. Sessions that gave their result leave by themselves.
@@ -36,16 +44,21 @@ impl Sessions {
         queue: &mpsc::WeakSender<Message>,
     ) {
         for key in plan.stop {
-            if let Some(stop) = self.out.remove(&key) {
+            if let Some(words) = self.out.remove(&key) {
                 // Gone already when it gave its result: then there is nothing to stop.
-                let _ = stop.send(Stop);
+                let _ = words.send(Word::Stop);
+            }
+        }
+        for (key, permit) in plan.permits {
+            if let Some(words) = self.out.get(&key) {
+                let _ = words.send(Word::Permit(permit));
             }
         }
         for order in plan.start {
             let Some(agent) = run.workflow.agents.get(&order.agent) else { continue };
             let Some(queue) = queue.upgrade() else { return };
-            let (stop, stopped) = oneshot::channel();
-            self.out.insert(order.key, stop);
+            let (words, heard) = mpsc::unbounded_channel();
+            self.out.insert(order.key, words);
             let job = Job {
                 agent: agent.clone(),
                 folder: settings.project.clone(),
@@ -62,7 +75,7 @@ impl Sessions {
             let in_loop = run.workflow.loops.iter().any(|l| l.between.contains(&job.order.agent));
             let pump =
                 Pump { key: job.order.key, in_loop, folder: settings.project.clone(), queue };
-            self.pumps.spawn(pump.run(stafette_agents::start(job), stopped));
+            self.pumps.spawn(pump.run(stafette_agents::start(job), heard));
         }
         // Takes leave of those that have ended.
         while self.pumps.try_join_next().is_some() {}
@@ -70,8 +83,8 @@ impl Sessions {
 
     /// Ends every session that is still out, and returns when nothing is left of them.
     pub(crate) async fn end(mut self) {
-        for (_, stop) in self.out.drain() {
-            let _ = stop.send(Stop);
+        for (_, words) in self.out.drain() {
+            let _ = words.send(Word::Stop);
         }
         while self.pumps.join_next().await.is_some() {}
     }
@@ -86,13 +99,17 @@ struct Pump {
 }
 
 impl Pump {
-    async fn run(self, mut session: Session, mut stopped: oneshot::Receiver<Stop>) {
+    async fn run(self, mut session: Session, mut words: mpsc::UnboundedReceiver<Word>) {
         loop {
             let signal = tokio::select! {
                 biased;
-                Ok(Stop) = &mut stopped, if !stopped.is_terminated() => {
-                    return session.stop().await;
-                }
+                Some(word) = words.recv() => match word {
+                    Word::Stop => return session.stop().await,
+                    Word::Permit(permit) => {
+                        session.reply(permit.request, permit.choice);
+                        continue;
+                    }
+                },
                 signal = session.signals.recv() => signal,
             };
             let turn = self.key;
@@ -104,11 +121,19 @@ impl Pump {
                 Some(Signal::Alert { code, message }) => {
                     self.tell(Input::Alert { code, message }).await;
                 }
-                // It waits; nobody's word means no.
-                Some(Signal::Asks { title, .. }) => {
-                    let note = Some(format!("asks whether it may: {title}"));
-                    self.tell(Input::Heartbeat { turn, note }).await;
+                Some(Signal::Asks { id, title, detail, options, default, within }) => {
+                    let question = Question {
+                        reason: "permission".into(),
+                        details: title,
+                        options,
+                        context: detail,
+                        default,
+                        within: Some(Millis(u64::try_from(within.as_millis()).unwrap_or(u64::MAX))),
+                        ..Question::default()
+                    };
+                    self.tell(Input::Ask { turn, request: id, question }).await;
                 }
+                // Our own clock and the end of the turn settle it in the run as well.
                 Some(Signal::Settled { .. }) => {}
                 Some(Signal::Finished(mut result)) => {
                     if self.in_loop && result.fingerprint.is_none() {

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use stafette_core::run::create::RunCreated;
+use stafette_core::run::permission::Permit;
 use stafette_core::{Event, Input, Recorded, Run, Time, TurnKey, TurnOrder};
 use stafette_store::{Batch, Loaded};
 use thiserror::Error;
@@ -34,6 +35,8 @@ pub struct Plan {
     pub start: Vec<TurnOrder>,
     /// Turns to stop: nobody wants them any more.
     pub stop: Vec<TurnKey>,
+    /// Answers for turns that are out and asked; to give one twice is harmless.
+    pub permits: Vec<(TurnKey, Permit)>,
 }
 
 /// What the store gave back is not a run.
@@ -138,10 +141,14 @@ impl Driver {
         self.run = step.next;
         let wanted: Vec<TurnOrder> = self.run.outbox().collect();
         let keys: BTreeSet<TurnKey> = wanted.iter().map(|order| order.key).collect();
+        let asked = wanted.iter().filter(|order| self.out.contains(&order.key));
+        let permits = asked
+            .flat_map(|order| order.permits.iter().map(|permit| (order.key, permit.clone())))
+            .collect();
         let start = wanted.into_iter().filter(|order| !self.out.contains(&order.key)).collect();
         let stop = self.out.difference(&keys).copied().collect();
         self.out = keys;
-        Plan { start, stop }
+        Plan { start, stop, permits }
     }
 }
 

@@ -312,7 +312,7 @@ impl World {
     /// Makes a stored step true, then starts and stops what it wants.
     fn carry_out(&mut self, node: usize, step: Step) -> Passage {
         let Some(up) = self.up(node) else { return Ok(()) };
-        let Plan { start, stop } = up.driver.commit(step);
+        let Plan { start, stop, .. } = up.driver.commit(step);
         up.pause = FIRST_PAUSE;
         self.agrees(node)?;
         self.point(node, "committed")?;
