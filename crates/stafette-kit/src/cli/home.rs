@@ -11,7 +11,7 @@ use thiserror::Error;
 const KEY: &str = "scripted-key-for-loopback";
 
 /// The variable that carries the key for Codex.
-const CODEX_KEY: &str = "STAFETTE_KIT_MODEL_KEY";
+const CODEX_KEY: &str = "SCRIPTED_MODEL_KEY";
 
 /// A model that Codex knows: it warns about others, and gives later ones other tools.
 const MODEL: &str = "gpt-5.5";

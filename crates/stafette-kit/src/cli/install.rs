@@ -9,9 +9,6 @@ use thiserror::Error;
 
 use super::Cli;
 
-/// How often npm is asked: a registry can have a bad moment.
-const TRIES: u32 = 2;
-
 /// Why a command line could not be installed.
 #[derive(Debug, Error)]
 pub enum InstallError {
@@ -39,7 +36,7 @@ pub enum InstallError {
         version: &'static str,
         /// Where to.
         folder: PathBuf,
-        /// What npm said last.
+        /// What npm said first.
         message: String,
     },
     /// What was installed is not what was asked for.
@@ -90,7 +87,7 @@ fn install(cli: Cli, cache: &Path) -> Result<PathBuf, InstallError> {
         return Ok(folder.join(inside));
     }
     // Whoever was at it before has left, and nobody else is at it.
-    let making = folder.with_extension("making");
+    let making = cache.join(format!("{}-{}.making", cli.name(), cli.version()));
     if making.exists() {
         fs::remove_dir_all(&making).map_err(unusable(&making))?;
     }
@@ -108,21 +105,20 @@ fn install(cli: Cli, cache: &Path) -> Result<PathBuf, InstallError> {
 
 fn fetch(cli: Cli, folder: &Path) -> Result<(), InstallError> {
     let (name, version) = (cli.name(), cli.version());
-    let mut message = String::new();
-    for _ in 0..TRIES {
-        let mut npm = Command::new("npm");
-        npm.current_dir(folder).stdin(Stdio::null());
-        npm.args(["ci", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"]);
-        npm.args(["--include=optional", "--fetch-timeout=60000", "--fetch-retries=3"]);
-        match npm.output() {
-            Ok(output) if output.status.success() => return Ok(()),
-            Ok(output) => message = last_lines(&output.stderr),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Err(InstallError::NoNode { name, version });
-            }
-            Err(error) => message = error.to_string(),
+    let mut npm = Command::new("npm");
+    npm.current_dir(folder).stdin(Stdio::null());
+    npm.args(["ci", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"]);
+    // A registry may have a bad moment, but whoever has none should hear of it soon.
+    npm.args(["--include=optional", "--fetch-timeout=60000", "--fetch-retries=3"]);
+    npm.args(["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"]);
+    let message = match npm.output() {
+        Ok(output) if output.status.success() => return Ok(()),
+        Ok(output) => first_lines(&output.stderr),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(InstallError::NoNode { name, version });
         }
-    }
+        Err(error) => error.to_string(),
+    };
     Err(InstallError::Npm { name, version, folder: folder.to_owned(), message })
 }
 
@@ -131,7 +127,7 @@ fn check(cli: Cli, program: &Path) -> Result<(), InstallError> {
         Ok(output) if output.status.success() => {
             String::from_utf8_lossy(&output.stdout).trim().to_owned()
         }
-        Ok(output) => last_lines(&output.stderr),
+        Ok(output) => first_lines(&output.stderr),
         Err(error) => error.to_string(),
     };
     if said.split_whitespace().any(|word| word == cli.version()) {
@@ -140,23 +136,19 @@ fn check(cli: Cli, program: &Path) -> Result<(), InstallError> {
     Err(InstallError::Wrong { program: program.to_owned(), said, version: cli.version() })
 }
 
-fn last_lines(bytes: &[u8]) -> String {
+fn first_lines(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    lines[lines.len().saturating_sub(5)..].join(" / ")
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    lines.take(4).collect::<Vec<_>>().join(" / ")
 }
 
 /// Beside what is built, so that it goes when that goes.
 fn cache() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    let folder = root.join(target).join("tools/cli");
     // Agents are shown this path: one without detours is easier to read.
     let root = root.canonicalize().unwrap_or(root);
-    match folder.strip_prefix(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")) {
-        Ok(inside) => root.join(inside),
-        Err(_) => folder,
-    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    root.join(target).join("tools/cli")
 }
 
 #[cfg(test)]
