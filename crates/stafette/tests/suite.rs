@@ -12,6 +12,8 @@ mod frames;
 mod guide;
 #[path = "suite/project.rs"]
 mod project;
+#[path = "suite/real_cli.rs"]
+mod real_cli;
 #[path = "suite/runs.rs"]
 mod runs;
 #[path = "suite/world.rs"]

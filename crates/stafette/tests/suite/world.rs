@@ -68,6 +68,11 @@ impl World {
         self.folder.path().join("project")
     }
 
+    /// The home of the user, outside of the project.
+    pub(crate) fn home(&self) -> &Path {
+        self.folder.path()
+    }
+
     pub(crate) fn write(&self, name: &str, text: &str) {
         let path = self.project().join(name);
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");

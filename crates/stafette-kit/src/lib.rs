@@ -1,0 +1,11 @@
+//! What tests bring along to meet real agents.
+//!
+//! [`model`] is a model server on loopback that says what a script tells it to say; [`cli`] brings
+//! the agents' own command lines, pinned, and points them at it. Nothing of this is ever shipped.
+//!
+//! Invariants: no test talks to anything but loopback once the command lines are installed. A model
+//! says nothing that its script does not say, and everything that it was asked is on record. All of
+//! it is bounded: an agent that runs in circles is stopped by its model.
+
+pub mod cli;
+pub mod model;

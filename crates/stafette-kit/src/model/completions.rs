@@ -1,0 +1,119 @@
+//! OpenAI's chat completions, which many others speak.
+
+use serde_json::{Value, json};
+
+use super::ask::{Ask, Conversation, Dialect, Message, list, texts, word};
+use super::script::{Act, Reply, Usage};
+use super::wire::{Answer, call, pieces};
+
+/// Reads a request. Some agents of this dialect have no tools, so nothing is taken for an aside.
+pub(super) fn ask(body: &Value) -> Ask {
+    let messages = list(&body["messages"]).map(|message| Message {
+        role: word(&message["role"]),
+        texts: texts(&message["content"]),
+        results: usize::from(message["role"] == "tool"),
+    });
+    let Conversation { system, prompt, step } = Conversation::of(messages);
+    let tools = list(&body["tools"]).map(|tool| word(&tool["function"]["name"])).collect();
+    Ask {
+        dialect: Dialect::Completions,
+        model: word(&body["model"]),
+        system,
+        prompt,
+        step,
+        aside: false,
+        streamed: body["stream"] == true,
+        session: None,
+        tools,
+    }
+}
+
+/// Says it. The agents of this dialect name their tools as they like: scripts name them too.
+pub(super) fn answer(ask: &Ask, reply: &Reply, number: usize) -> Answer {
+    let (delta, reason) = match &reply.act {
+        Act::Limited { resets_at } => return limited(*resets_at),
+        Act::Broken { status } => {
+            return failure(*status, "server_error", "The script says that this fails.");
+        }
+        Act::Stall => {
+            let first = chunk(ask, number, &json!({ "role": "assistant", "content": "" }), None);
+            return Answer::Stream { events: vec![first], open: true };
+        }
+        Act::Text(text) => (json!({ "content": text }), "stop"),
+        act => match call(act, ask, |_| None) {
+            Some(call) => {
+                let function = json!({ "name": call.name, "arguments": call.input.to_string() });
+                let id = format!("call_{number:024}");
+                let calls =
+                    json!([{ "index": 0, "id": id, "type": "function", "function": function }]);
+                (json!({ "tool_calls": calls }), "tool_calls")
+            }
+            None => {
+                return failure(400, "invalid_request_error", "Name the tool: use Reply::call.");
+            }
+        },
+    };
+    if !ask.streamed {
+        let mut message = delta;
+        message["role"] = "assistant".into();
+        return Answer::ok(json!({
+            "id": format!("chatcmpl-{number:024}"),
+            "object": "chat.completion",
+            "created": 0,
+            "model": ask.model,
+            "choices": [{ "index": 0, "message": message, "finish_reason": reason }],
+            "usage": counted(reply.usage),
+        }));
+    }
+    let mut events = vec![chunk(ask, number, &json!({ "role": "assistant", "content": "" }), None)];
+    match &reply.act {
+        Act::Text(text) => {
+            let spoken = pieces(text).into_iter().map(|piece| json!({ "content": piece }));
+            events.extend(spoken.map(|delta| chunk(ask, number, &delta, None)));
+        }
+        _ => events.push(chunk(ask, number, &delta, None)),
+    }
+    events.push(chunk(ask, number, &json!({}), Some((reason, reply.usage))));
+    events.push("data: [DONE]\n\n".to_owned());
+    Answer::Stream { events, open: false }
+}
+
+fn chunk(ask: &Ask, number: usize, delta: &Value, end: Option<(&str, Usage)>) -> String {
+    let reason = end.map(|(reason, _)| reason);
+    let data = json!({
+        "id": format!("chatcmpl-{number:024}"),
+        "object": "chat.completion.chunk",
+        "created": 0,
+        "model": ask.model,
+        "choices": [{ "index": 0, "delta": delta, "finish_reason": reason }],
+        "usage": end.map(|(_, usage)| counted(usage)),
+    });
+    format!("data: {data}\n\n")
+}
+
+fn counted(usage: Usage) -> Value {
+    let input = usage.input + usage.cached;
+    json!({
+        "prompt_tokens": input,
+        "prompt_tokens_details": { "cached_tokens": usage.cached },
+        "completion_tokens": usage.output,
+        "total_tokens": input + usage.output,
+    })
+}
+
+/// An error as this dialect says it.
+pub(super) fn failure(status: u16, kind: &str, message: &str) -> Answer {
+    let error = json!({ "type": kind, "message": message, "param": null, "code": null });
+    Answer::error(status, json!({ "error": error }))
+}
+
+fn limited(resets_at: u64) -> Answer {
+    let error = json!({
+        "type": "rate_limit_exceeded",
+        "message": "Rate limit reached.",
+        "param": null,
+        "code": "rate_limit_exceeded",
+    });
+    let headers = vec![("x-ratelimit-reset-requests", resets_at.to_string())];
+    Answer::Whole { status: 429, headers, body: json!({ "error": error }) }
+}

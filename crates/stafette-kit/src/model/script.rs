@@ -1,0 +1,199 @@
+//! What the model says, and when.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::ask::{Ask, Dialect};
+
+/// Rules in order: the first that fits and is not spent answers.
+#[derive(Clone, Debug, Default)]
+pub struct Script {
+    pub(super) rules: Vec<Rule>,
+}
+
+impl Script {
+    /// A model with nothing to say.
+    #[must_use]
+    pub fn new() -> Self {
+        Script::default()
+    }
+
+    /// Adds a rule after the others.
+    #[must_use]
+    pub fn rule(mut self, rule: Rule) -> Self {
+        self.rules.push(rule);
+        self
+    }
+}
+
+/// When the model says what: the replies are the steps of one turn.
+///
+/// The first reply answers the prompt; each further one answers the result of the tool call before
+/// it. Past the last one, the last one is said again.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    prompt: String,
+    system: Option<String>,
+    dialect: Option<Dialect>,
+    pub(super) left: Option<u32>,
+    pub(super) replies: Vec<Reply>,
+}
+
+impl Rule {
+    /// For prompts that contain this text.
+    #[must_use]
+    pub fn when(prompt: impl Into<String>) -> Self {
+        Rule { prompt: prompt.into(), system: None, dialect: None, left: None, replies: Vec::new() }
+    }
+
+    /// Only when the system prompt contains this text.
+    #[must_use]
+    pub fn told(mut self, system: impl Into<String>) -> Self {
+        self.system = Some(system.into());
+        self
+    }
+
+    /// Only for agents that speak this dialect.
+    #[must_use]
+    pub fn speaking(mut self, dialect: Dialect) -> Self {
+        self.dialect = Some(dialect);
+        self
+    }
+
+    /// Only for the first prompt that fits.
+    #[must_use]
+    pub fn once(self) -> Self {
+        self.times(1)
+    }
+
+    /// Only for the first `count` prompts that fit.
+    #[must_use]
+    pub fn times(mut self, count: u32) -> Self {
+        self.left = Some(count);
+        self
+    }
+
+    /// Adds a step.
+    #[must_use]
+    pub fn then(mut self, reply: Reply) -> Self {
+        self.replies.push(reply);
+        self
+    }
+
+    pub(super) fn fits(&self, ask: &Ask) -> bool {
+        ask.prompt.contains(&self.prompt)
+            && self.system.as_ref().is_none_or(|system| ask.system.contains(system))
+            && self.dialect.is_none_or(|dialect| dialect == ask.dialect)
+    }
+
+    pub(super) fn reply(&self, step: usize) -> Option<&Reply> {
+        self.replies.get(step).or(self.replies.last())
+    }
+}
+
+/// One answer of the model.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Reply {
+    pub(super) act: Act,
+    pub(super) usage: Usage,
+    pub(super) pause: Duration,
+}
+
+/// What the model does.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Act {
+    Text(String),
+    Shell(String),
+    Write { path: String, text: String },
+    Call { name: String, input: Value },
+    Mcp { server: String, tool: String, input: Value },
+    Limited { resets_at: u64 },
+    Broken { status: u16 },
+    Stall,
+}
+
+/// The tokens that an answer is said to have used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Usage {
+    /// Tokens of the request that were not cached.
+    pub input: u64,
+    /// Tokens of the request that were cached.
+    pub cached: u64,
+    /// Tokens of the answer.
+    pub output: u64,
+}
+
+impl Default for Usage {
+    fn default() -> Self {
+        Usage { input: 100, cached: 50, output: 20 }
+    }
+}
+
+impl Reply {
+    fn new(act: Act) -> Self {
+        Reply { act, usage: Usage::default(), pause: Duration::ZERO }
+    }
+
+    /// Says something, streamed a few characters at a time. Ends the turn.
+    #[must_use]
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new(Act::Text(text.into()))
+    }
+
+    /// Runs a shell command by the agent's own tool.
+    #[must_use]
+    pub fn shell(command: impl Into<String>) -> Self {
+        Self::new(Act::Shell(command.into()))
+    }
+
+    /// Writes a file by the agent's own tool. The path has to be absolute.
+    #[must_use]
+    pub fn write(path: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::new(Act::Write { path: path.into(), text: text.into() })
+    }
+
+    /// Calls a tool by the name that the agent gave it.
+    #[must_use]
+    pub fn call(name: impl Into<String>, input: Value) -> Self {
+        Self::new(Act::Call { name: name.into(), input })
+    }
+
+    /// Calls a tool of an MCP server that the agent was given.
+    #[must_use]
+    pub fn mcp(server: impl Into<String>, tool: impl Into<String>, input: Value) -> Self {
+        Self::new(Act::Mcp { server: server.into(), tool: tool.into(), input })
+    }
+
+    /// Refuses with 429: the quota is used up until then, in seconds since 1970.
+    #[must_use]
+    pub fn limited(resets_at: u64) -> Self {
+        Self::new(Act::Limited { resets_at })
+    }
+
+    /// Fails with this status, as servers do.
+    #[must_use]
+    pub fn broken(status: u16) -> Self {
+        Self::new(Act::Broken { status })
+    }
+
+    /// Begins to answer and says nothing more, until the agent goes away or the server does.
+    #[must_use]
+    pub fn stall() -> Self {
+        Self::new(Act::Stall)
+    }
+
+    /// The tokens that it is said to have used.
+    #[must_use]
+    pub fn usage(mut self, usage: Usage) -> Self {
+        self.usage = usage;
+        self
+    }
+
+    /// Waits this long between two pieces of a stream.
+    #[must_use]
+    pub fn slow(mut self, pause: Duration) -> Self {
+        self.pause = pause;
+        self
+    }
+}

@@ -1,0 +1,82 @@
+//! What the dialects have in common on the wire.
+
+use serde_json::Value;
+
+use super::ask::Ask;
+use super::script::Act;
+
+/// How many characters a piece of streamed text has: few, so that words and frames are cut.
+const PIECE: usize = 7;
+
+/// An answer in one dialect.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// A document.
+    Whole { status: u16, headers: Vec<(&'static str, String)>, body: Value },
+    /// Events, one after the other; when it is `open`, the end does not come.
+    Stream { events: Vec<String>, open: bool },
+}
+
+impl Answer {
+    pub(super) fn ok(body: Value) -> Self {
+        Answer::Whole { status: 200, headers: Vec::new(), body }
+    }
+
+    pub(super) fn error(status: u16, body: Value) -> Self {
+        Answer::Whole { status, headers: Vec::new(), body }
+    }
+}
+
+/// A tool call, as the dialects need it.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) group: Option<String>,
+    pub(super) name: String,
+    pub(super) input: Value,
+}
+
+/// What an act is in a dialect's tools; nothing when it is no tool call.
+pub(super) fn call(
+    act: &Act,
+    ask: &Ask,
+    own: impl Fn(&Act) -> Option<(&'static str, Value)>,
+) -> Option<Call> {
+    if let Some((name, input)) = own(act) {
+        return Some(Call { group: None, name: name.to_owned(), input });
+    }
+    match act {
+        Act::Call { name, input } => {
+            Some(Call { group: None, name: name.clone(), input: input.clone() })
+        }
+        Act::Mcp { server, tool, input } => Some(mcp(ask, server, tool, input.clone())),
+        _ => None,
+    }
+}
+
+/// The tool as it is on offer: some agents put the tools of a server into a group.
+fn mcp(ask: &Ask, server: &str, tool: &str, input: Value) -> Call {
+    let plain = format!("mcp__{server}__{tool}");
+    let grouped = ask.tools.iter().find_map(|name| {
+        let (group, name) = name.split_once('/')?;
+        (name == tool && group.contains(server)).then(|| (group.to_owned(), name.to_owned()))
+    });
+    match grouped {
+        Some((group, name)) => Call { group: Some(group), name, input },
+        // Tools that wait to be searched for can be called all the same.
+        None if ask.tools.iter().any(|name| name == "tool_search") => {
+            Call { group: Some(format!("mcp__{server}")), name: tool.to_owned(), input }
+        }
+        None => Call { group: None, name: plain, input },
+    }
+}
+
+/// A text in the pieces in which it is streamed.
+pub(super) fn pieces(text: &str) -> Vec<String> {
+    let characters: Vec<char> = text.chars().collect();
+    characters.chunks(PIECE).map(|piece| piece.iter().collect()).collect()
+}
+
+/// A server-sent event.
+pub(super) fn event(name: &str, data: &Value) -> String {
+    format!("event: {name}\ndata: {data}\n\n")
+}
