@@ -233,8 +233,8 @@ impl Worktrees {
         worktree.path.is_dir().then_some(worktree)
     }
 
-    /// Removes a worktree. What is in it and not committed is saved first, or it stays. Its branch
-    /// stays in any case.
+    /// Removes a worktree, whose agent must be at rest. What is in it and not committed is saved
+    /// first, or it stays. Its branch stays in any case.
     pub async fn close(
         &self,
         worktree: &Worktree,
@@ -254,12 +254,12 @@ impl Worktrees {
             self.forget(worktree).await?;
             return Ok(None);
         }
-        let snapshot = self.snapshot(worktree, why).await.map_err(|source| {
-            WorktreeError::NotSaved { path: path.clone(), source: Box::new(source) }
-        })?;
-        let nested = self.nested(worktree).await?;
-        if !nested.is_empty() {
-            return Err(WorktreeError::Nested { path: path.clone(), nested });
+        let not_saved =
+            |source| WorktreeError::NotSaved { path: path.clone(), source: Box::new(source) };
+        let content = self.content(&worktree.place).await.map_err(not_saved)?;
+        let snapshot = self.snapshot_of(worktree, &content, why).await.map_err(not_saved)?;
+        if !content.nested.is_empty() {
+            return Err(WorktreeError::Nested { path: path.clone(), nested: content.nested });
         }
         self.discard(path).await?;
         self.forget(worktree).await?;

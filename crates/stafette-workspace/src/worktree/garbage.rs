@@ -70,7 +70,7 @@ impl Worktrees {
         if let Ok(ground) = Ground::open(&self.root) {
             let _ = ground.remove(std::path::Path::new(TRASH));
         }
-        let mut all = self.candidates();
+        let mut all = self.candidates().await;
         all.sort_by_key(|candidate| std::cmp::Reverse(candidate.used_at));
         collected.used = all.iter().map(|candidate| candidate.bytes).sum();
         all.retain(|candidate| !is_living(candidate.worktree.run));
@@ -94,7 +94,7 @@ impl Worktrees {
     }
 
     /// All worktrees that are written down.
-    fn candidates(&self) -> Vec<Candidate> {
+    async fn candidates(&self) -> Vec<Candidate> {
         let mut found = Vec::new();
         for run in entries(&self.root) {
             let Some(id) = run.file_name().and_then(|name| name.to_str()?.parse::<RunId>().ok())
@@ -106,7 +106,9 @@ impl Worktrees {
                 let used_at = note.metadata().and_then(|metadata| metadata.modified());
                 let (Some(agent), Ok(used_at)) = (name, used_at) else { continue };
                 let Some(worktree) = self.get(id, &agent) else { continue };
-                let bytes = measure(&worktree.path);
+                let path = worktree.path.clone();
+                let bytes = tokio::task::spawn_blocking(move || measure(&path)).await;
+                let bytes = bytes.unwrap_or_default();
                 found.push(Candidate { worktree, used_at, bytes });
             }
         }

@@ -33,7 +33,7 @@ pub(super) struct Content {
     /// What is staged.
     staged: String,
     /// Repositories in it, whose files are their own.
-    nested: Vec<PathBuf>,
+    pub(super) nested: Vec<PathBuf>,
 }
 
 impl Worktrees {
@@ -46,8 +46,17 @@ impl Worktrees {
         worktree: &Worktree,
         why: &str,
     ) -> Result<Option<SnapshotRef>, WorktreeError> {
+        let content = self.content(&worktree.place).await?;
+        self.snapshot_of(worktree, &content, why).await
+    }
+
+    pub(super) async fn snapshot_of(
+        &self,
+        worktree: &Worktree,
+        content: &Content,
+        why: &str,
+    ) -> Result<Option<SnapshotRef>, WorktreeError> {
         let place = &worktree.place;
-        let content = self.content(place).await?;
         let head = self.head(place).await?;
         let checked_out = match &head {
             Some(head) => Some(place.git(["rev-parse", &format!("{head}^{{tree}}")]).text().await?),
@@ -66,8 +75,12 @@ impl Worktrees {
         let mut words = vec!["commit-tree".to_owned(), content.tree.clone()];
         let mut parents = Vec::from_iter(head);
         if is_staged {
-            let mut staging =
-                vec!["commit-tree".to_owned(), content.staged, "-m".into(), "Staged".into()];
+            let mut staging = vec![
+                "commit-tree".to_owned(),
+                content.staged.clone(),
+                "-m".into(),
+                "Staged".into(),
+            ];
             staging.extend(parents.iter().flat_map(|parent| ["-p".to_owned(), parent.clone()]));
             parents.push(place.git(staging).in_our_name().text().await?);
         }
@@ -147,11 +160,6 @@ impl Worktrees {
         let tree = self.shared.git(["rev-parse", "--verify", &tree]).text().await?;
         self.settle(worktree, &head, &tree).await?;
         Ok(kept)
-    }
-
-    /// Repositories in a worktree that a snapshot cannot hold.
-    pub(super) async fn nested(&self, worktree: &Worktree) -> Result<Vec<PathBuf>, WorktreeError> {
-        Ok(self.content(&worktree.place).await?.nested)
     }
 
     /// The files of a work tree, seen through an index of our own.
