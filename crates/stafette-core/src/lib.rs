@@ -17,6 +17,7 @@ pub mod handoff;
 pub mod id;
 pub mod input;
 pub mod order;
+pub mod redact;
 pub mod run;
 pub mod time;
 pub mod wire;

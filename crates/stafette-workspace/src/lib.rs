@@ -1,8 +1,19 @@
-//! The folder that agents work in. So far it can say what the work looks like; worktrees and atomic
-//! changes have their place here.
+//! The folders that agents work in: a worktree for each, and what the work in it looks like. Atomic
+//! changes of the user's own checkout have their place here.
 //!
 //! Invariants:
 //! - Looking changes nothing: not the index, not the files, not the history.
+//! - Nothing is removed or overwritten before it is saved, and nothing outside of the worktrees'
+//!   folder is removed at all.
+//! - Git is told where everything is; nothing that an agent can write leads it elsewhere or has it
+//!   start a program.
+
+mod git;
+mod removal;
+pub mod worktree;
+
+pub use git::GitError;
+pub use worktree::{Base, Worktree, WorktreeError, Worktrees};
 
 use std::path::Path;
 use std::process::Stdio;
@@ -19,12 +30,12 @@ pub async fn fingerprint(folder: &Path) -> Option<String> {
     // An index of our own: the user's keeps what is staged in it.
     let scratch = tempfile::tempdir().ok()?;
     let index = scratch.path().join("index");
-    git(folder, &index, &["read-tree", "--empty"]).await?;
-    git(folder, &index, &["add", "--all", "--", ".", ":(exclude).stafette"]).await?;
-    git(folder, &index, &["write-tree"]).await
+    ask(folder, &index, &["read-tree", "--empty"]).await?;
+    ask(folder, &index, &["add", "--all", "--", ".", ":(exclude).stafette"]).await?;
+    ask(folder, &index, &["write-tree"]).await
 }
 
-async fn git(folder: &Path, index: &Path, arguments: &[&str]) -> Option<String> {
+async fn ask(folder: &Path, index: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new("git")
         .args(arguments)
         .current_dir(folder)

@@ -1,0 +1,265 @@
+//! Secrets are taken out of what is kept, before it is kept.
+//!
+//! What is found: tokens with a known shape, private keys, passwords in addresses, values that are
+//! assigned to a name like `password`, and the exact values of the environment's own secrets. Each
+//! becomes `[redacted:KIND]`. It cannot be complete: a secret that looks like a word stays.
+//!
+//! Every decision is made from what was written so far and from at most [`LOOK`] bytes ahead, so
+//! the outcome does not depend on how a stream is cut into pieces, and the time is linear.
+
+mod shape;
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde_json::Value;
+
+use shape::{Before, Drop, Match, Verdict};
+
+/// How far ahead is looked before it is decided whether a secret begins.
+pub const LOOK: usize = 512;
+
+/// Shorter values of the environment are too likely to be part of something else.
+const SHORTEST: usize = 8;
+
+/// A private key without its end is not swallowed further than this.
+const LONGEST_KEY: usize = 16 * 1024;
+
+/// Ends of the names of variables whose values are secrets.
+const SECRET_NAMES: [&str; 7] =
+    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "CREDENTIALS"];
+
+/// Takes secrets out of text, bytes and JSON.
+#[derive(Clone, Default)]
+pub struct Redactor {
+    /// Values that are secrets wherever they stand; the longer ones first.
+    exact: Vec<Vec<u8>>,
+    begins: Beginnings,
+}
+
+/// Which bytes an exact value begins with.
+#[derive(Clone)]
+struct Beginnings([bool; 256]);
+
+impl Default for Beginnings {
+    fn default() -> Self {
+        Beginnings([false; 256])
+    }
+}
+
+impl fmt::Debug for Redactor {
+    // The values must not get into a log by the very thing that keeps them out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redactor").field("exact", &self.exact.len()).finish()
+    }
+}
+
+impl Redactor {
+    /// Knows the shapes only.
+    #[must_use]
+    pub fn new() -> Redactor {
+        Redactor::default()
+    }
+
+    /// Knows these values besides the shapes.
+    #[must_use]
+    pub fn knowing<V: Into<String>>(values: impl IntoIterator<Item = V>) -> Redactor {
+        let values = values.into_iter().map(|value| value.into().into_bytes());
+        let mut exact: Vec<Vec<u8>> = values.filter(|value| value.len() >= SHORTEST).collect();
+        for value in &mut exact {
+            value.truncate(LOOK);
+        }
+        exact.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        exact.dedup();
+        let mut begins = Beginnings::default();
+        for value in &exact {
+            begins.0[usize::from(value[0])] = true;
+        }
+        Redactor { exact, begins }
+    }
+
+    /// Knows the secrets among these variables, by their names and by how their values look.
+    #[must_use]
+    pub fn of_environment<N, V>(variables: impl IntoIterator<Item = (N, V)>) -> Redactor
+    where
+        N: AsRef<str>,
+        V: Into<String>,
+    {
+        let named = variables.into_iter().filter(|(name, _)| is_secret_variable(name.as_ref()));
+        Redactor::knowing(named.map(|(_, value)| value.into()).filter(|value| is_unusual(value)))
+    }
+
+    /// The text without its secrets.
+    #[must_use]
+    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.bytes(text.as_bytes()) {
+            Cow::Borrowed(_) => Cow::Borrowed(text),
+            // Whole characters only are taken out, so nothing is lost here.
+            Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+        }
+    }
+
+    /// The bytes without their secrets.
+    #[must_use]
+    pub fn bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+        let mut scan = Scan::default();
+        let mut clean = Vec::with_capacity(bytes.len());
+        scan.advance(self, bytes, true, &mut clean);
+        if scan.found == 0 { Cow::Borrowed(bytes) } else { Cow::Owned(clean) }
+    }
+
+    /// Takes the secrets out of every text in a JSON value, names of fields included.
+    pub fn value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Cow::Owned(clean) = self.text(text) {
+                    *text = clean;
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
+            Value::Object(fields) => {
+                for (name, field) in fields.iter_mut() {
+                    match field {
+                        Value::String(text) if shape::is_assigned_secret(name, text) => {
+                            *text = mark("assignment");
+                        }
+                        other => self.value(other),
+                    }
+                }
+                if fields.keys().any(|name| matches!(self.text(name), Cow::Owned(_))) {
+                    let old = std::mem::take(fields);
+                    fields.extend(
+                        old.into_iter().map(|(name, field)| (self.text(&name).into_owned(), field)),
+                    );
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Begins with a stream whose pieces arrive one after the other.
+    #[must_use]
+    pub fn stream(&self) -> Stream {
+        Stream { redactor: self.clone(), held: Vec::new(), scan: Scan::default() }
+    }
+
+    fn exact(&self, window: &[u8]) -> Option<usize> {
+        let first = window.first()?;
+        if !self.begins.0[usize::from(*first)] {
+            return None;
+        }
+        self.exact.iter().find(|value| window.starts_with(value)).map(Vec::len)
+    }
+}
+
+/// A stream on its way through a [`Redactor`]. It holds back at most [`LOOK`] bytes.
+#[derive(Debug)]
+pub struct Stream {
+    redactor: Redactor,
+    held: Vec<u8>,
+    scan: Scan,
+}
+
+impl Stream {
+    /// Takes the next piece and gives what is certain by now.
+    #[must_use]
+    pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
+        self.held.extend_from_slice(piece);
+        self.release(false)
+    }
+
+    /// Gives what was held back; what comes later begins a new stream.
+    #[must_use]
+    pub fn finish(&mut self) -> Vec<u8> {
+        let rest = self.release(true);
+        self.scan = Scan::default();
+        rest
+    }
+
+    fn release(&mut self, is_end: bool) -> Vec<u8> {
+        let mut clean = Vec::new();
+        let used = self.scan.advance(&self.redactor, &self.held, is_end, &mut clean);
+        self.held.drain(..used);
+        clean
+    }
+}
+
+/// Where in a text a scan is.
+#[derive(Debug, Default)]
+struct Scan {
+    before: Before,
+    dropping: Option<Drop>,
+    found: usize,
+}
+
+impl Scan {
+    /// Writes what is certain to `clean` and says how many bytes that took.
+    fn advance(&mut self, by: &Redactor, bytes: &[u8], is_end: bool, clean: &mut Vec<u8>) -> usize {
+        let mut at = 0;
+        while at < bytes.len() {
+            let rest = &bytes[at..];
+            if rest.len() < LOOK && !is_end {
+                break;
+            }
+            let window = &rest[..rest.len().min(LOOK)];
+            if let Some(dropping) = &mut self.dropping {
+                match dropping.step(window) {
+                    0 => self.dropping = None,
+                    dropped => at += dropped,
+                }
+                continue;
+            }
+            let verdict = match by.exact(window) {
+                Some(length) => Verdict::secret("environment", 0, Drop::Exactly(length)),
+                None => shape::look(&self.before, window),
+            };
+            match verdict {
+                Verdict::Plain => {
+                    clean.push(rest[0]);
+                    self.before.passed(rest[0]);
+                    at += 1;
+                }
+                Verdict::Secret(Match { kind, keep, drop }) => {
+                    clean.extend_from_slice(&rest[..keep]);
+                    clean.extend_from_slice(mark(kind).as_bytes());
+                    // What follows is judged as it will stand there, so that a second pass over
+                    // the outcome finds nothing more.
+                    self.before = Before::after_mark();
+                    self.dropping = Some(drop);
+                    self.found += 1;
+                    at += keep;
+                }
+            }
+        }
+        at
+    }
+}
+
+fn mark(kind: &str) -> String {
+    format!("[redacted:{kind}]")
+}
+
+/// Whether a variable of this name holds a secret.
+#[must_use]
+pub fn is_secret_variable(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    SECRET_NAMES.iter().any(|end| name.ends_with(end))
+}
+
+/// Whether a value is unlikely to stand in a text by chance: no path, no word, no number.
+fn is_unusual(value: &str) -> bool {
+    let mut seen = [false; 256];
+    value.bytes().for_each(|byte| seen[usize::from(byte)] = true);
+    let distinct = seen.iter().filter(|seen| **seen).count();
+    let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
+    let has_other = value.bytes().any(|byte| !byte.is_ascii_digit());
+    let is_path = value.starts_with(['/', '~', '.']) || value.contains("://");
+    value.len() >= SHORTEST
+        && distinct >= 6
+        && has_other
+        && !is_path
+        && (has_digit || value.len() >= 16)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,438 @@
+//! What secrets look like.
+
+use super::LONGEST_KEY;
+
+/// Longest end of a name that is looked at.
+const LONGEST_NAME: usize = 32;
+
+/// Which bytes belong to a token.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Class {
+    /// Capitals and digits.
+    Capital,
+    /// Letters and digits.
+    Alphanumeric,
+    /// And `_`.
+    Word,
+    /// And `_` and `-`.
+    Dashed,
+    /// And `_`, `-` and `.`.
+    Dotted,
+    /// What stands for bytes in a header: the above, `~`, `+`, `/` and `=`.
+    Header,
+    /// Everything up to a blank, a quote or a bracket.
+    Bare,
+}
+
+impl Class {
+    fn has(self, byte: u8) -> bool {
+        let more: &[u8] = match self {
+            Class::Capital => return byte.is_ascii_uppercase() || byte.is_ascii_digit(),
+            Class::Alphanumeric => b"",
+            Class::Word => b"_",
+            Class::Dashed => b"_-",
+            Class::Dotted => b"_-.",
+            Class::Header => b"_-.~+/=",
+            Class::Bare => return !is_break(byte),
+        };
+        byte.is_ascii_alphanumeric() || more.contains(&byte)
+    }
+
+    fn count(self, bytes: &[u8]) -> usize {
+        bytes.iter().take_while(|byte| self.has(**byte)).count()
+    }
+}
+
+fn is_break(byte: u8) -> bool {
+    byte <= b' ' || byte == 0x7f || b"\"'`,;()<>[]{}&|\\".contains(&byte)
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// How much of what follows goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Drop {
+    Exactly(usize),
+    /// So many, and then all of a class.
+    Token(usize, Class),
+    While(Class),
+    /// Up to the quote that closes, or the end of the line.
+    Quoted(u8),
+    /// Up to the end of a private key; how much of it is gone already.
+    Key(usize),
+}
+
+impl Drop {
+    /// How many of these bytes go now; none when it is over.
+    pub(super) fn step(&mut self, window: &[u8]) -> usize {
+        match self {
+            Drop::Exactly(left) => {
+                let now = (*left).min(window.len());
+                *left -= now;
+                now
+            }
+            Drop::Token(begins, class) => {
+                let begins = (*begins).min(window.len());
+                *self = Drop::While(*class);
+                begins
+            }
+            Drop::While(class) => usize::from(class.has(window[0])),
+            Drop::Quoted(quote) => match window[0] {
+                b'\\' if window.len() > 1 && !matches!(window[1], b'\n' | b'\r') => 2,
+                byte if byte == *quote || byte == b'\n' || byte == b'\r' => 0,
+                _ => 1,
+            },
+            Drop::Key(dropped) => {
+                let now = match window.strip_prefix(b"-----END ") {
+                    Some(rest) => {
+                        let line = &rest[..rest.len().min(64)];
+                        let end = line.windows(5).position(|five| five == b"-----");
+                        // The end is the last that goes.
+                        *dropped = LONGEST_KEY;
+                        end.map_or(9, |end| 9 + end + 5)
+                    }
+                    None if *dropped >= LONGEST_KEY => 0,
+                    None if is_key_byte(window[0]) => 1,
+                    None => 0,
+                };
+                *dropped = dropped.saturating_add(now);
+                now
+            }
+        }
+    }
+}
+
+fn is_key_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"+/=-:,.\\ \t\r\n".contains(&byte)
+}
+
+/// A secret that begins here: what it is, how much before it stays, and what goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Match {
+    pub(super) kind: &'static str,
+    pub(super) keep: usize,
+    pub(super) drop: Drop,
+}
+
+/// What a place in a text is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Verdict {
+    Plain,
+    Secret(Match),
+}
+
+impl Verdict {
+    pub(super) fn secret(kind: &'static str, keep: usize, drop: Drop) -> Verdict {
+        Verdict::Secret(Match { kind, keep, drop })
+    }
+}
+
+/// What was written just before a place.
+#[derive(Debug, Default)]
+pub(super) struct Before {
+    last: Option<u8>,
+    /// The end of the last name, as written.
+    name: Vec<u8>,
+    /// Whether nothing but a quote and blanks came after the name.
+    is_near: bool,
+    /// How far into a terminal's escape sequence it is.
+    escape: Escape,
+}
+
+/// A terminal's escape sequence, whose last letter belongs to no word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Escape {
+    #[default]
+    None,
+    Begun,
+    Parameters,
+}
+
+impl Before {
+    /// After something was taken out.
+    pub(super) fn after_mark() -> Before {
+        Before { last: Some(b']'), ..Before::default() }
+    }
+
+    pub(super) fn passed(&mut self, byte: u8) {
+        self.escape = match (self.escape, byte) {
+            (_, 0x1b) => Escape::Begun,
+            (Escape::Begun, b'[') => Escape::Parameters,
+            (Escape::Parameters, 0x20..=0x3f) => Escape::Parameters,
+            (Escape::Parameters, 0x40..=0x7e) => {
+                *self = Before { last: Some(0x1b), ..Before::default() };
+                return;
+            }
+            _ => Escape::None,
+        };
+        let goes_on = self.last.is_some_and(|last| is_word(last) || last == b'-');
+        match byte {
+            _ if is_word(byte) || byte == b'-' => {
+                if !goes_on {
+                    self.name.clear();
+                }
+                if self.name.len() == LONGEST_NAME {
+                    self.name.remove(0);
+                }
+                self.name.push(byte);
+                self.is_near = true;
+            }
+            b' ' | b'"' | b'\'' | b'\\' => {}
+            _ => self.is_near = false,
+        }
+        // In a quoted text a line begins after the letter of its escaped end.
+        let is_escaped = self.last == Some(b'\\') && matches!(byte, b'n' | b'r' | b't');
+        self.last = Some(if is_escaped { b'\n' } else { byte });
+    }
+
+    fn name(&self) -> Option<&[u8]> {
+        self.is_near.then_some(self.name.as_slice())
+    }
+}
+
+/// What begins at the start of this window.
+pub(super) fn look(before: &Before, window: &[u8]) -> Verdict {
+    let Some(first) = window.first() else { return Verdict::Plain };
+    let found = match first {
+        b'-' => private_key(window),
+        b':' | b'=' => address(window).or_else(|| assignment(before, window)),
+        byte if is_word(*byte) => {
+            let is_glued = before.last.is_some_and(is_word);
+            let others = || (!is_glued).then(|| jwt(window).or_else(|| bearer(window))).flatten();
+            token(window, is_glued).or_else(others)
+        }
+        _ => None,
+    };
+    found.map_or(Verdict::Plain, Verdict::Secret)
+}
+
+/// A token by how it begins: then at least so many of a class.
+struct Token {
+    begins: &'static [u8],
+    least: usize,
+    class: Class,
+    kind: &'static str,
+}
+
+const fn token_of(begins: &'static [u8], least: usize, class: Class, kind: &'static str) -> Token {
+    Token { begins, least, class, kind }
+}
+
+/// The first that fits counts.
+const TOKENS: [Token; 35] = [
+    token_of(b"sk-ant-", 16, Class::Dashed, "anthropic"),
+    token_of(b"sk-proj-", 20, Class::Dashed, "openai"),
+    token_of(b"sk-svcacct-", 20, Class::Dashed, "openai"),
+    token_of(b"sk-admin-", 20, Class::Dashed, "openai"),
+    token_of(b"sk-or-v1-", 20, Class::Dashed, "openrouter"),
+    token_of(b"sk-", 20, Class::Alphanumeric, "openai"),
+    token_of(b"sk_live_", 16, Class::Alphanumeric, "stripe"),
+    token_of(b"sk_test_", 16, Class::Alphanumeric, "stripe"),
+    token_of(b"rk_live_", 16, Class::Alphanumeric, "stripe"),
+    token_of(b"ghp_", 30, Class::Alphanumeric, "github"),
+    token_of(b"gho_", 30, Class::Alphanumeric, "github"),
+    token_of(b"ghu_", 30, Class::Alphanumeric, "github"),
+    token_of(b"ghs_", 30, Class::Alphanumeric, "github"),
+    token_of(b"ghr_", 30, Class::Alphanumeric, "github"),
+    token_of(b"github_pat_", 22, Class::Word, "github"),
+    token_of(b"glpat-", 20, Class::Dashed, "gitlab"),
+    token_of(b"npm_", 30, Class::Alphanumeric, "npm"),
+    token_of(b"pypi-AgE", 40, Class::Dashed, "pypi"),
+    token_of(b"hf_", 30, Class::Alphanumeric, "huggingface"),
+    token_of(b"gsk_", 40, Class::Alphanumeric, "groq"),
+    token_of(b"xai-", 40, Class::Alphanumeric, "xai"),
+    token_of(b"AIza", 35, Class::Dashed, "google"),
+    token_of(b"ya29.", 20, Class::Dashed, "google"),
+    token_of(b"GOCSPX-", 20, Class::Dashed, "google"),
+    token_of(b"xoxa-", 10, Class::Dashed, "slack"),
+    token_of(b"xoxb-", 10, Class::Dashed, "slack"),
+    token_of(b"xoxe-", 10, Class::Dashed, "slack"),
+    token_of(b"xoxp-", 10, Class::Dashed, "slack"),
+    token_of(b"xoxr-", 10, Class::Dashed, "slack"),
+    token_of(b"xoxs-", 10, Class::Dashed, "slack"),
+    token_of(b"xapp-", 10, Class::Dashed, "slack"),
+    token_of(b"dop_v1_", 40, Class::Alphanumeric, "digitalocean"),
+    token_of(b"AGE-SECRET-KEY-1", 40, Class::Alphanumeric, "age"),
+    token_of(b"AKIA", 16, Class::Capital, "aws"),
+    token_of(b"ASIA", 16, Class::Capital, "aws"),
+];
+
+impl Token {
+    /// Whether it begins so unlike anything else that it counts in the middle of a word too.
+    fn is_distinct(&self) -> bool {
+        self.begins.len() >= 4 && !self.begins.iter().all(u8::is_ascii_alphanumeric)
+    }
+}
+
+fn token(window: &[u8], is_glued: bool) -> Option<Match> {
+    let first = *window.first()?;
+    let candidates = TOKENS.iter().filter(|token| token.begins[0] == first);
+    candidates.filter(|token| !is_glued || token.is_distinct()).find_map(|token| {
+        let rest = window.strip_prefix(token.begins)?;
+        let length = token.class.count(rest);
+        // A name in kebab case or a constant has no digit; a token has one for all practical ends.
+        let is_token = length >= token.least && rest[..length].iter().any(u8::is_ascii_digit);
+        let drop = Drop::Token(token.begins.len(), token.class);
+        is_token.then_some(Match { kind: token.kind, keep: 0, drop })
+    })
+}
+
+/// Two parts of JSON in base64, by how `{"` looks there.
+fn jwt(window: &[u8]) -> Option<Match> {
+    let header = window.strip_prefix(b"eyJ")?;
+    let length = Class::Dashed.count(header);
+    let payload = header[length..].strip_prefix(b".eyJ")?;
+    (length >= 8 && Class::Dashed.count(payload) >= 8).then_some(Match {
+        kind: "jwt",
+        keep: 0,
+        drop: Drop::While(Class::Dotted),
+    })
+}
+
+/// What stands in a header after the name of its scheme.
+fn bearer(window: &[u8]) -> Option<Match> {
+    let scheme = [&b"Bearer "[..], b"bearer ", b"Basic "];
+    let scheme = scheme.into_iter().find(|scheme| window.starts_with(scheme))?;
+    let rest = &window[scheme.len()..];
+    let value = &rest[..Class::Header.count(rest)];
+    let is_token = value.len() >= 16
+        && value.iter().any(u8::is_ascii_digit)
+        && value.iter().any(u8::is_ascii_alphabetic);
+    is_token.then_some(Match {
+        kind: "bearer",
+        keep: scheme.len(),
+        drop: Drop::While(Class::Header),
+    })
+}
+
+fn private_key(window: &[u8]) -> Option<Match> {
+    let rest = window.strip_prefix(b"-----BEGIN ")?;
+    let line = &rest[..rest.len().min(64)];
+    let end = line.windows(5).position(|five| five == b"-----")?;
+    let label = &line[..end];
+    let is_private = label.windows(11).any(|part| part == b"PRIVATE KEY")
+        && label.iter().all(|byte| Class::Capital.has(*byte) || *byte == b' ');
+    is_private.then_some(Match { kind: "private_key", keep: 0, drop: Drop::Key(0) })
+}
+
+/// `://user:password@`.
+fn address(window: &[u8]) -> Option<Match> {
+    let rest = window.strip_prefix(b"://")?;
+    let is_part = |byte: &u8| !is_break(*byte) && !b"/?#@".contains(byte);
+    let user = rest.iter().take_while(|byte| is_part(byte) && **byte != b':').count();
+    let password = rest[user..].strip_prefix(b":")?;
+    let length = password.iter().take_while(|byte| is_part(byte)).count();
+    let password_ends = password.get(length) == Some(&b'@');
+    let is_placeholder = password.first().is_some_and(|byte| b"$*%".contains(byte));
+    (password_ends && length > 0 && !is_placeholder).then_some(Match {
+        kind: "url",
+        // Tokens are given as the user as often as as the password, so both go.
+        keep: 3,
+        drop: Drop::Exactly(user + 1 + length),
+    })
+}
+
+/// Ends of names that secrets are assigned to, in small letters and with `_`.
+const NAMES: [&[u8]; 12] = [
+    b"password",
+    b"passwd",
+    b"passphrase",
+    b"secret",
+    b"token",
+    b"api_key",
+    b"apikey",
+    b"access_key",
+    b"secret_key",
+    b"private_key",
+    b"auth_key",
+    b"credential",
+];
+
+/// Ends of names of environment variables, which alone are written in capitals.
+const CAPITALS: [&[u8]; 4] = [b"KEY", b"TOKEN", b"SECRET", b"PASSWORD"];
+
+fn is_secret_name(name: &[u8]) -> bool {
+    let even = |byte: &u8| if *byte == b'-' { b'_' } else { byte.to_ascii_lowercase() };
+    let even: Vec<u8> = name.iter().map(even).collect();
+    NAMES.iter().any(|end| even.ends_with(end))
+        || ["apiKey", "accessKey", "secretKey", "privateKey", "authKey"]
+            .iter()
+            .any(|end| name.ends_with(end.as_bytes()))
+}
+
+fn is_variable(name: &[u8]) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_';
+    name.iter().all(plain) && CAPITALS.iter().any(|end| name.ends_with(end))
+}
+
+/// A value after a name that says what it is. In source most such values are types, calls and
+/// other names, so a value must look like none of them.
+fn assignment(before: &Before, window: &[u8]) -> Option<Match> {
+    let name = before.name()?;
+    let is_tight = window[0] == b'=' && before.last.is_some_and(is_word);
+    let is_variable = is_tight && is_variable(name);
+    if !is_variable && !is_secret_name(name) {
+        return None;
+    }
+    let mut start = 1;
+    if window.get(1) == window.first() {
+        // A comparison or a path.
+        return None;
+    }
+    start += window[start..].iter().take(4).take_while(|byte| **byte == b' ').count();
+    let escape = usize::from(window.get(start) == Some(&b'\\'));
+    match window.get(start + escape) {
+        Some(&quote @ (b'"' | b'\'')) => {
+            let keep = start + escape + 1;
+            let closes = |byte: &u8| *byte == quote || *byte == b'\n';
+            let length = window[keep..].iter().take_while(|byte| !closes(byte)).count();
+            let value = window[keep..keep + length]
+                .strip_suffix(b"\\")
+                .unwrap_or(&window[keep..keep + length]);
+            let drop = if escape == 1 { Drop::While(Class::Bare) } else { Drop::Quoted(quote) };
+            is_quoted_secret(value).then_some(Match { kind: "assignment", keep, drop })
+        }
+        Some(_) if escape == 0 => {
+            let rest = &window[start..];
+            let length = Class::Bare.count(rest);
+            let is_code = matches!(rest.get(length), Some(b'(' | b'[' | b'<' | b'{' | b'\\'));
+            let value = &rest[..length];
+            let fits =
+                if is_variable && start == 1 { is_plain_value(value) } else { is_mixed(value) };
+            (fits && !is_code).then_some(Match {
+                kind: "assignment",
+                keep: start,
+                drop: Drop::While(Class::Bare),
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Whether a field of this name holds a secret in this text.
+pub(super) fn is_assigned_secret(name: &str, value: &str) -> bool {
+    is_secret_name(name.as_bytes()) && is_quoted_secret(value.as_bytes())
+}
+
+fn is_quoted_secret(value: &[u8]) -> bool {
+    let is_marked = value.windows(10).any(|part| part == b"[redacted:");
+    let has_blank = value.iter().any(|byte| *byte <= b' ');
+    !is_marked && !has_blank && is_mixed(value)
+}
+
+/// Not a word and not a number.
+fn is_mixed(value: &[u8]) -> bool {
+    is_plain_value(value)
+        && value.iter().any(u8::is_ascii_digit)
+        && value.iter().any(u8::is_ascii_alphabetic)
+        && !value.windows(2).any(|two| two == b"::" || two == b"//")
+}
+
+/// Long enough, and not the name of something that is filled in later.
+fn is_plain_value(value: &[u8]) -> bool {
+    value.len() >= 8
+        && value.iter().any(u8::is_ascii_alphanumeric)
+        && !value.first().is_some_and(|byte| b"$<{[*%/.&@".contains(byte))
+}

@@ -1,0 +1,81 @@
+//! Bubblewrap: a program that builds a whole view of the file system for another one.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::Policy;
+use crate::policy::real;
+
+/// Where bubblewrap is installed, if it is and works here.
+#[must_use]
+pub fn find_bubblewrap() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let program = std::env::split_paths(&path)
+        .map(|folder| folder.join("bwrap"))
+        .find(|program| program.is_file())?;
+    // It needs namespaces, which some systems keep from their users.
+    let mut probe = std::process::Command::new(&program);
+    probe.args(["--ro-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "true"]);
+    probe.stdin(std::process::Stdio::null());
+    probe.output().is_ok_and(|output| output.status.success()).then_some(program)
+}
+
+/// What to call it with so that only what the policy grants is there; `also` is what the launcher
+/// itself needs to see. Later arguments lie over earlier ones.
+pub(crate) fn arguments(policy: &Policy, also: &[&Path], folder: Option<&Path>) -> Vec<OsString> {
+    let mut all: Vec<OsString> =
+        ["--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
+            .map(OsString::from)
+            .to_vec();
+    let mut add = |option: &str, paths: &[&Path]| {
+        all.push(option.into());
+        all.extend(paths.iter().map(|path| path.as_os_str().to_owned()));
+    };
+    let is_special = |path: &Path| path.starts_with("/dev") || path.starts_with("/proc");
+    let mut read: Vec<&PathBuf> = policy.read.iter().filter(|path| !is_special(path)).collect();
+    let mut write: Vec<&PathBuf> = policy.write.iter().filter(|path| !is_special(path)).collect();
+    // Shorter ones first: what lies in another must come after it.
+    read.sort();
+    write.sort();
+    for path in read {
+        // A link in the root, such as /bin, stays one.
+        match path.read_link() {
+            Ok(target) if path.parent() == Some(Path::new("/")) => {
+                add("--symlink", &[&target, path]);
+            }
+            _ => add("--ro-bind-try", &[path, path]),
+        }
+    }
+    add("--proc", &[Path::new("/proc")]);
+    add("--dev", &[Path::new("/dev")]);
+    let in_tmp = |path: &&PathBuf| real(path).starts_with("/tmp");
+    if !write.iter().any(in_tmp) && !also.iter().any(|path| real(path).starts_with("/tmp")) {
+        add("--bind", &[&policy.temp, Path::new("/tmp")]);
+    }
+    for path in &write {
+        add("--bind-try", &[path, path]);
+    }
+    for path in policy.sockets.iter().map(PathBuf::as_path).chain(also.iter().copied()) {
+        add("--ro-bind-try", &[path, path]);
+    }
+    for path in &policy.pinned {
+        add("--ro-bind-try", &[path, path]);
+    }
+    for path in &policy.hidden {
+        // What no grant reaches is not there anyway.
+        let is_granted = |grant: &PathBuf| path.starts_with(grant);
+        if !policy.read.iter().chain(&policy.write).any(is_granted) {
+            continue;
+        }
+        match path.metadata() {
+            Ok(metadata) if metadata.is_dir() => add("--tmpfs", &[path]),
+            Ok(_) => add("--ro-bind", &[Path::new("/dev/null"), path]),
+            Err(_) => {}
+        }
+    }
+    if let Some(folder) = folder {
+        add("--chdir", &[folder]);
+    }
+    all.push("--".into());
+    all
+}

@@ -1,0 +1,134 @@
+//! System calls that no agent needs and that lead out of a sandbox (seccomp), and the powers of an
+//! administrator, which look past every other fence.
+
+use std::collections::BTreeMap;
+
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_no_new_privs,
+};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, apply_filter,
+};
+
+/// Denied whatever they are called with.
+const DENIED: [i64; 40] = [
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_kcmp,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_vhangup,
+];
+
+/// Namespaces in which an agent would be its own administrator.
+const NAMESPACES: [i32; 6] = [
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUTS,
+];
+
+/// Ways to type into a terminal that somebody else reads from: TIOCSTI and TIOCLINUX.
+const INJECTIONS: [u64; 2] = [0x5412, 0x541c];
+
+/// Whether the kernel filters system calls.
+pub(crate) fn are_filtered() -> bool {
+    std::fs::read_to_string("/proc/sys/kernel/seccomp/actions_avail")
+        .is_ok_and(|actions| actions.split_whitespace().any(|action| action == "errno"))
+}
+
+/// What an administrator keeps: to work with files whoever they belong to. The others look into
+/// processes outside, change the system, or act as somebody else.
+const KEPT: CapabilitySet = CapabilitySet::CHOWN
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::FSETID);
+
+/// Gives up all other powers, for this thread and all that come of it.
+pub(crate) fn step_down() -> std::io::Result<()> {
+    // Without this a program that belongs to the administrator would have them again.
+    set_no_new_privs(true)?;
+    let has = capabilities(None)?;
+    let left = CapabilitySets {
+        effective: has.effective.intersection(KEPT),
+        permitted: has.permitted.intersection(KEPT),
+        inheritable: CapabilitySet::empty(),
+    };
+    Ok(set_capabilities(None, left)?)
+}
+
+/// Denies them to this thread and all that come of it.
+pub(crate) fn deny() -> Result<(), seccompiler::Error> {
+    let arch = TargetArch::try_from(std::env::consts::ARCH)?;
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
+        DENIED.iter().map(|call| (*call, Vec::new())).collect();
+    let clone = NAMESPACES.map(|flag| {
+        let flag = u64::from(flag.unsigned_abs());
+        argument(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(flag), flag)
+    });
+    rules.insert(libc::SYS_clone, clone.into_iter().collect::<Result<_, _>>()?);
+    let inject =
+        INJECTIONS.map(|request| argument(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request));
+    rules.insert(libc::SYS_ioctl, inject.into_iter().collect::<Result<_, _>>()?);
+    install(rules, libc::EPERM, arch)?;
+    // Its flags are in memory, where a filter does not see them. Whoever is told that it does not
+    // exist takes the older one.
+    install(BTreeMap::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS, arch)
+}
+
+fn argument(
+    index: u8,
+    length: SeccompCmpArgLen,
+    operator: SeccompCmpOp,
+    value: u64,
+) -> Result<SeccompRule, seccompiler::BackendError> {
+    SeccompRule::new(vec![SeccompCondition::new(index, length, operator, value)?])
+}
+
+fn install(
+    rules: BTreeMap<i64, Vec<SeccompRule>>,
+    errno: i32,
+    arch: TargetArch,
+) -> Result<(), seccompiler::Error> {
+    let deny = SeccompAction::Errno(errno.unsigned_abs());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, deny, arch)?;
+    let program: BpfProgram = filter.try_into()?;
+    apply_filter(&program)
+}

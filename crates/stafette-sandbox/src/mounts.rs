@@ -1,0 +1,150 @@
+//! Mounts in a namespace of one's own: read-only places in the midst of writable ones, which an
+//! allow-list by folders cannot express, and sockets out of sight.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{StatVfsMountFlags, statvfs};
+use rustix::io::Errno;
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, mount, mount_bind, mount_change, mount_remount,
+};
+use rustix::thread::UnshareFlags;
+
+use crate::policy::real;
+use crate::{Enforced, Policy};
+
+/// Puts them in place for this process and all that come of it.
+pub(crate) fn put_in_place(policy: &Policy) -> Enforced {
+    if let Err(error) = enter() {
+        return Enforced::Not(format!("no namespace for mounts: {error}"));
+    }
+    let mut missing = Vec::new();
+    for path in &policy.pinned {
+        if let Err(error) = pin(policy, path) {
+            missing.push(format!("{} ({error})", path.display()));
+        }
+    }
+    for path in &policy.hidden {
+        if let Err(error) = hide(policy, path) {
+            missing.push(format!("{} ({error})", path.display()));
+        }
+    }
+    if let Err(error) = replace_tmp(policy) {
+        missing.push(format!("/tmp ({error})"));
+    }
+    match check(policy) {
+        Enforced::Fully if missing.is_empty() => Enforced::Fully,
+        Enforced::Partly(more) => Enforced::Partly([missing, vec![more]].concat().join(", ")),
+        _ => Enforced::Partly(missing.join(", ")),
+    }
+}
+
+/// Looks whether what is pinned is on a read-only mount, whoever has put it there.
+pub(crate) fn check(policy: &Policy) -> Enforced {
+    let is_open = |path: &&PathBuf| {
+        let is_read_only =
+            statvfs(*path).is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::RDONLY));
+        is_within(policy, path)
+            && path.symlink_metadata().is_ok()
+            && (path.is_symlink() || !is_read_only)
+    };
+    let open: Vec<String> =
+        policy.pinned.iter().filter(is_open).map(|path| path.display().to_string()).collect();
+    if open.is_empty() {
+        return Enforced::Fully;
+    }
+    Enforced::Partly(format!("these can be changed: {}", open.join(", ")))
+}
+
+/// Whether something is where something may be changed.
+fn is_within(policy: &Policy, path: &Path) -> bool {
+    let Some(folder) = path.parent() else { return false };
+    policy.write.iter().any(|write| real(folder).starts_with(real(write)))
+}
+
+fn enter() -> io::Result<()> {
+    // Who may mount needs no users of one's own, in whose eyes others' files belong to nobody.
+    match unshare(UnshareFlags::NEWNS) {
+        Err(Errno::PERM) => {
+            let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+            unshare(UnshareFlags::NEWNS | UnshareFlags::NEWUSER)?;
+            fs::write("/proc/self/setgroups", "deny")?;
+            fs::write("/proc/self/uid_map", format!("{user} {user} 1", user = user.as_raw()))?;
+            fs::write("/proc/self/gid_map", format!("{group} {group} 1", group = group.as_raw()))?;
+        }
+        other => other?,
+    }
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    Ok(mount_change("/", private)?)
+}
+
+#[expect(
+    deprecated,
+    reason = "only to unshare the table of files is unsound, and that is not asked for"
+)]
+fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
+    rustix::thread::unshare(flags)
+}
+
+/// Makes a place read-only if it is where something may be changed.
+fn pin(policy: &Policy, path: &Path) -> io::Result<()> {
+    if !is_within(policy, path) {
+        return Ok(());
+    }
+    if path.is_symlink() {
+        return Err(io::Error::other("it is a link"));
+    }
+    if !path.exists() {
+        return Ok(());
+    }
+    mount_bind(path, path)?;
+    read_only(path)
+}
+
+/// What is locked on a mount must stay on it.
+fn read_only(path: &Path) -> io::Result<()> {
+    let has = statvfs(path)?.f_flag;
+    let mut flags = MountFlags::BIND | MountFlags::RDONLY;
+    for (is, flag) in [
+        (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
+        (StatVfsMountFlags::NODEV, MountFlags::NODEV),
+        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+        (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
+        (StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
+        (StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
+    ] {
+        if has.contains(is) {
+            flags |= flag;
+        }
+    }
+    Ok(mount_remount(path, flags, "")?)
+}
+
+/// Puts nothing in the place of something.
+fn hide(policy: &Policy, path: &Path) -> io::Result<()> {
+    let Ok(metadata) = path.metadata() else { return Ok(()) };
+    let path = real(path);
+    let is_needed = |needed: &PathBuf| real(needed).starts_with(&path);
+    if policy.sockets.iter().chain(&policy.write).any(is_needed) {
+        let children = fs::read_dir(&path)?.flatten().map(|child| child.path());
+        let mut children = children.filter(|child| !policy.sockets.contains(child));
+        return children.try_for_each(|child| hide(policy, &child));
+    }
+    if metadata.is_dir() {
+        let flags =
+            MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        return Ok(mount("none", &path, "tmpfs", flags, c"size=4k,mode=000")?);
+    }
+    Ok(mount_bind("/dev/null", &path)?)
+}
+
+/// Has `/tmp` be the temporary folder of this agent, unless something that it needs is in `/tmp`.
+fn replace_tmp(policy: &Policy) -> io::Result<()> {
+    let granted = policy.write.iter().chain(&policy.read).chain(&policy.sockets);
+    if granted.map(|path| real(path)).any(|path| path.starts_with("/tmp")) {
+        return Ok(());
+    }
+    Ok(mount_bind(&policy.temp, "/tmp")?)
+}

@@ -1,0 +1,220 @@
+//! The git program: started clean, awaited with a limit, and quoted when it fails.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use thiserror::Error;
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+
+/// Longest a command may take. A checkout of a large repository on a slow disk takes minutes.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// What would make git look at, or write to, something else than it is told.
+const MISLEADING: [&str; 8] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_COMMON_DIR",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+    "GIT_CONFIG_PARAMETERS",
+];
+
+/// Settings for every command: hooks and watchers are programs, and what runs here runs outside of
+/// an agent's sandbox.
+const SETTINGS: [&str; 8] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.untrackedCache=false",
+    "core.safecrlf=false",
+    "submodule.recurse=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "advice.addEmbeddedRepo=false",
+];
+
+/// A git command that did not do what it was asked for.
+#[derive(Debug, Error)]
+pub enum GitError {
+    /// There is no git, or it may not be run.
+    #[error("`{command}` did not start: {source}")]
+    NotStarted {
+        /// What was to be run.
+        command: String,
+        /// Why it was not.
+        source: std::io::Error,
+    },
+    /// It was ended because it took too long.
+    #[error("`{command}` was ended after {} seconds", after.as_secs())]
+    Slow {
+        /// What was run.
+        command: String,
+        /// How long it was waited for.
+        after: Duration,
+    },
+    /// It failed and said why.
+    #[error("`{command}` failed ({status}): {stderr}")]
+    Failed {
+        /// What was run.
+        command: String,
+        /// How it ended.
+        status: std::process::ExitStatus,
+        /// What it said.
+        stderr: String,
+    },
+}
+
+/// A repository as git is told of it. Nothing is read from the `.git` of a work tree: whoever works
+/// there could have it point to a repository whose settings start programs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    /// The work tree, where there is one.
+    pub(crate) tree: Option<PathBuf>,
+    /// What belongs to the work tree: its HEAD and its index.
+    pub(crate) own: PathBuf,
+    /// What all work trees share.
+    pub(crate) common: PathBuf,
+}
+
+impl Place {
+    /// Begins a command here.
+    pub(crate) fn git<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Git {
+        let mut git = Git::new(self.tree.as_deref().unwrap_or(&self.common), arguments);
+        git.set("GIT_DIR", &self.own);
+        if self.own != self.common {
+            git.set("GIT_COMMON_DIR", &self.common);
+        }
+        if let Some(tree) = &self.tree {
+            git.set("GIT_WORK_TREE", tree);
+        }
+        git
+    }
+}
+
+/// One command.
+#[derive(Debug)]
+pub(crate) struct Git {
+    folder: PathBuf,
+    arguments: Vec<OsString>,
+    variables: Vec<(&'static str, OsString)>,
+    input: Vec<u8>,
+}
+
+impl Git {
+    /// Begins a command in a folder, for the repository that git finds there.
+    pub(crate) fn new<A: AsRef<OsStr>>(
+        folder: &Path,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Git {
+        let arguments = arguments.into_iter().map(|argument| argument.as_ref().to_owned());
+        Git {
+            folder: folder.to_owned(),
+            arguments: arguments.collect(),
+            variables: Vec::new(),
+            input: Vec::new(),
+        }
+    }
+
+    fn set(&mut self, name: &'static str, value: impl AsRef<OsStr>) {
+        self.variables.push((name, value.as_ref().to_owned()));
+    }
+
+    /// With an index of our own: the one that is there keeps what is staged in it.
+    pub(crate) fn index(mut self, index: &Path) -> Git {
+        self.set("GIT_INDEX_FILE", index);
+        self
+    }
+
+    /// In the name of Stafette, for commits that nobody made.
+    pub(crate) fn in_our_name(mut self) -> Git {
+        for name in ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"] {
+            self.set(name, "Stafette");
+        }
+        for name in ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"] {
+            self.set(name, "stafette@localhost");
+        }
+        self
+    }
+
+    /// With this on its standard input.
+    pub(crate) fn input(mut self, input: impl Into<Vec<u8>>) -> Git {
+        self.input = input.into();
+        self
+    }
+
+    /// How it would be typed, for messages.
+    fn line(&self) -> String {
+        let words = self.arguments.iter().map(|word| word.to_string_lossy().into_owned());
+        std::iter::once("git".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+    }
+
+    /// What it printed, or why it failed.
+    pub(crate) async fn bytes(self) -> Result<Vec<u8>, GitError> {
+        let mut command = Command::new("git");
+        for name in MISLEADING {
+            command.env_remove(name);
+        }
+        for setting in SETTINGS {
+            command.args(["-c", setting]);
+        }
+        command.args(&self.arguments).current_dir(&self.folder);
+        command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0");
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.process_group(0).kill_on_drop(true);
+        let mut child = command
+            .spawn()
+            .map_err(|source| GitError::NotStarted { command: self.line(), source })?;
+        let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        if let Some(mut stdin) = child.stdin.take() {
+            // A command that does not read its input says on its own what is wrong with it.
+            let _ = stdin.write_all(&self.input).await;
+        }
+        let Ok(output) = tokio::time::timeout(PATIENCE, child.wait_with_output()).await else {
+            // Its filters are programs of their own and would live on.
+            if let Some(group) = group {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            return Err(GitError::Slow { command: self.line(), after: PATIENCE });
+        };
+        let output =
+            output.map_err(|source| GitError::NotStarted { command: self.line(), source })?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Err(GitError::Failed { command: self.line(), status: output.status, stderr })
+    }
+
+    /// What it printed as one text.
+    pub(crate) async fn text(self) -> Result<String, GitError> {
+        Ok(String::from_utf8_lossy(&self.bytes().await?).trim_end().to_owned())
+    }
+
+    /// What it printed as paths, one a line.
+    pub(crate) async fn paths(self) -> Result<Vec<PathBuf>, GitError> {
+        let bytes = self.bytes().await?;
+        let lines = bytes.strip_suffix(b"\n").unwrap_or(&bytes).split(|byte| *byte == b'\n');
+        Ok(lines.map(|line| PathBuf::from(OsString::from_vec(line.to_vec()))).collect())
+    }
+
+    /// Nothing where it says no.
+    pub(crate) async fn answer(self) -> Result<Option<String>, GitError> {
+        match self.text().await {
+            Ok(text) => Ok(Some(text)),
+            Err(GitError::Failed { status, .. }) if status.code() == Some(1) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Only that it succeeds.
+    pub(crate) async fn run(self) -> Result<(), GitError> {
+        self.bytes().await.map(drop)
+    }
+}

@@ -1,0 +1,151 @@
+//! Folders are removed by their handle, so that no link leads out of where they are.
+
+use std::ffi::{CStr, CString, OsStr};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path};
+
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, fchmod, openat, renameat, statat, unlinkat,
+};
+use rustix::io::Errno;
+
+/// Deeper folders are not entered: each level holds a handle, and nobody works that deep.
+const DEEPEST: usize = 256;
+
+const FOLDER: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// A folder whose contents may be removed, held open.
+#[derive(Debug)]
+pub(crate) struct Ground {
+    handle: OwnedFd,
+}
+
+impl Ground {
+    /// Opens a folder. The way to it may have links in it, the folder itself may not be one.
+    pub(crate) fn open(folder: &Path) -> io::Result<Ground> {
+        Ok(Ground { handle: openat(CWD, folder, FOLDER, Mode::empty())? })
+    }
+
+    /// The folder that `relative` names, and the name of its last part, without following a link.
+    fn parent<'p>(&self, relative: &'p Path) -> io::Result<(OwnedFd, &'p OsStr)> {
+        let refuse = || io::Error::other(format!("{} leads elsewhere", relative.display()));
+        let mut handle = self.handle.try_clone()?;
+        let mut parts = relative.components().peekable();
+        loop {
+            match (parts.next(), parts.peek()) {
+                (Some(Component::Normal(part)), None) => return Ok((handle, part)),
+                (Some(Component::Normal(part)), Some(_)) => {
+                    handle = openat(&handle, part, FOLDER, Mode::empty())?;
+                }
+                _ => return Err(refuse()),
+            }
+        }
+    }
+
+    /// Moves what is at `from` to `to`, both within.
+    pub(crate) fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let (from_folder, from_name) = self.parent(from)?;
+        let (to_folder, to_name) = self.parent(to)?;
+        Ok(renameat(from_folder, from_name, to_folder, to_name)?)
+    }
+
+    /// Removes what is at `relative`, whole. Nothing there is fine; links are removed, not followed.
+    pub(crate) fn remove(&self, relative: &Path) -> io::Result<()> {
+        let parent = self.parent(relative);
+        let (folder, name) = match parent {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => other?,
+        };
+        let name = CString::new(name.as_bytes()).map_err(io::Error::other)?;
+        remove(&folder, &name, DEEPEST)
+    }
+}
+
+fn remove(folder: &OwnedFd, name: &CStr, depth: usize) -> io::Result<()> {
+    let kind = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => return Ok(()),
+        other => FileType::from_raw_mode(other?.st_mode),
+    };
+    if kind != FileType::Directory {
+        return Ok(unlinkat(folder, name, AtFlags::empty())?);
+    }
+    if depth == 0 {
+        return Err(io::Error::other("folders are nested too deep to be removed"));
+    }
+    let inner = openat(folder, name, FOLDER, Mode::empty())?;
+    let mut entries = Vec::new();
+    for entry in Dir::read_from(&inner)? {
+        let entry = entry?;
+        if entry.file_name() != c"." && entry.file_name() != c".." {
+            entries.push(entry.file_name().to_owned());
+        }
+    }
+    let mut is_opened = false;
+    for entry in &entries {
+        match remove(&inner, entry, depth - 1) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !is_opened => {
+                // Some caches take the right to write away from their folders.
+                fchmod(inner.as_fd(), Mode::RWXU)?;
+                is_opened = true;
+                remove(&inner, entry, depth - 1)?;
+            }
+            other => other?,
+        }
+    }
+    Ok(unlinkat(folder, name, AtFlags::REMOVEDIR)?)
+}
+
+/// How many bytes a folder takes up, without following links.
+pub(crate) fn measure(folder: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let mut waiting = vec![folder.to_owned()];
+    let mut total = 0;
+    while let Some(folder) = waiting.pop() {
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        for entry in entries.flatten() {
+            // What vanishes while it is counted does not count.
+            let Ok(metadata) = entry.metadata() else { continue };
+            total += metadata.blocks() * 512;
+            if metadata.is_dir() {
+                waiting.push(entry.path());
+            }
+        }
+    }
+    total
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn b_08_removal_stays_where_it_is_whatever_links_say() {
+        let world = tempfile::tempdir().expect("a folder");
+        let outside = world.path().join("outside");
+        let inside = world.path().join("ground/run/agent");
+        fs::create_dir_all(&outside).expect("a folder");
+        fs::create_dir_all(inside.join("locked")).expect("folders");
+        fs::write(outside.join("precious"), "x").expect("written");
+        fs::write(inside.join("locked/file"), "x").expect("written");
+        symlink(&outside, inside.join("link")).expect("a link");
+        symlink(&outside, world.path().join("ground/elsewhere")).expect("a link");
+        let closed = fs::Permissions::from_mode(0o500);
+        fs::set_permissions(inside.join("locked"), closed).expect("closed");
+
+        let ground = Ground::open(&world.path().join("ground")).expect("there");
+        ground.remove(Path::new("run/agent")).expect("removed");
+        assert!(!inside.exists());
+        ground.remove(Path::new("run/agent")).expect("gone is fine");
+        for way in ["elsewhere/precious", "../outside", "run/../../outside", "/tmp", ""] {
+            assert!(ground.remove(Path::new(way)).is_err(), "{way}");
+        }
+        ground.remove(Path::new("elsewhere")).expect("the link itself goes");
+        assert!(outside.join("precious").exists());
+        assert!(Ground::open(&world.path().join("nowhere")).is_err());
+    }
+}

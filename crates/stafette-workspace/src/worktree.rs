@@ -1,0 +1,545 @@
+//! One git worktree for each agent of a run, so that nobody works in somebody else's files.
+//!
+//! A worktree lies in `worktrees/RUN/AGENT` of the project's state folder, on a branch
+//! `stafette/RUN/AGENT`. Beside the worktrees of a run, in `.notes`, is written what each of them
+//! is: where no agent can change it, and before the worktree is made, so that what a crash left
+//! half-made is known as such.
+//!
+//! Invariants:
+//! - The user's checkout, index and branches are never changed.
+//! - Nothing is removed, reset or overwritten before a snapshot of it is in the repository.
+//! - Nothing outside of the worktrees' folder is removed.
+
+mod baton;
+mod garbage;
+mod snapshot;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+use stafette_core::{AgentName, RunId};
+use thiserror::Error;
+use tokio::sync::Mutex;
+
+use crate::git::{Git, GitError, Place};
+use crate::removal::Ground;
+
+pub use baton::{Landed, Passed};
+pub use garbage::{Collected, Kept, Quota};
+pub use snapshot::SnapshotRef;
+
+/// Where folders wait to be removed.
+const TRASH: &str = ".trash";
+
+/// Why a worktree could not be opened, passed on, saved or removed.
+#[derive(Debug, Error)]
+pub enum WorktreeError {
+    /// Git did not do it.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The project is in no repository.
+    #[error("{} is not in a git repository: run `git init` there", folder.display())]
+    NoRepository {
+        /// The project.
+        folder: PathBuf,
+    },
+    /// The file system did not do it.
+    #[error("cannot {what} {}: {source}", path.display())]
+    Files {
+        /// What was tried.
+        what: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// What is in a worktree could not be saved, so it stays.
+    #[error("{} stays, since its work could not be saved: {source}", path.display())]
+    NotSaved {
+        /// The worktree.
+        path: PathBuf,
+        /// Why it could not be saved.
+        source: Box<WorktreeError>,
+    },
+    /// A repository in the worktree holds what the outer one cannot.
+    #[error(
+        "{} stays, since it has repositories of its own in it: {}; move or remove them",
+        path.display(),
+        list(nested)
+    )]
+    Nested {
+        /// The worktree.
+        path: PathBuf,
+        /// The repositories, seen from it.
+        nested: Vec<PathBuf>,
+    },
+    /// A branch that is to be written is somebody's checkout.
+    #[error("the branch {branch} is checked out in {}: choose another name", path.display())]
+    CheckedOut {
+        /// The branch.
+        branch: String,
+        /// Where.
+        path: PathBuf,
+    },
+    /// A branch that is to be written has commits that would be lost.
+    #[error("the branch {branch} has other work on it: choose another name, or remove it")]
+    Diverged {
+        /// The branch.
+        branch: String,
+    },
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// What a new worktree begins with.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Base {
+    /// What the project has committed.
+    Committed,
+    /// That, and the user's uncommitted changes, which stay uncommitted.
+    AsItIs,
+    /// Where another agent of the run has got to, uncommitted work included.
+    Of(Worktree),
+}
+
+/// A worktree that is there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Worktree {
+    /// Whose run it is.
+    pub run: RunId,
+    /// Who works in it.
+    pub agent: AgentName,
+    /// Where it is.
+    pub path: PathBuf,
+    /// The project's folder in it: where its agent begins to work.
+    pub folder: PathBuf,
+    /// The branch that it is on.
+    pub branch: String,
+    place: Place,
+}
+
+impl Worktree {
+    /// Where git keeps this worktree's HEAD and index.
+    #[must_use]
+    pub fn git_own(&self) -> &Path {
+        &self.place.own
+    }
+
+    /// Where git keeps what all worktrees share: objects, branches, hooks and settings.
+    #[must_use]
+    pub fn git_common(&self) -> &Path {
+        &self.place.common
+    }
+}
+
+/// All worktrees of a project.
+#[derive(Debug)]
+pub struct Worktrees {
+    /// The user's own checkout.
+    project: Place,
+    /// The shared part of the repository, without a work tree.
+    shared: Place,
+    /// The project, seen from the top of its checkout.
+    prefix: PathBuf,
+    /// Where the worktrees are.
+    root: PathBuf,
+    /// Git's own locks are taken or refused, not waited for.
+    turn: Mutex<()>,
+}
+
+/// What a worktree is, as written down beside it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Note {
+    branch: String,
+    /// Its name among the repository's worktrees; nothing while it is being made.
+    name: Option<String>,
+}
+
+impl Worktrees {
+    /// The worktrees of a project that keeps its state in `home`.
+    pub async fn new(project: &Path, home: &Path) -> Result<Worktrees, WorktreeError> {
+        let ask = ["rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir"];
+        let refused = |error| match error {
+            GitError::Failed { .. } => WorktreeError::NoRepository { folder: project.to_owned() },
+            other => WorktreeError::Git(other),
+        };
+        let dirs = Git::new(project, ask).paths().await.map_err(refused)?;
+        let top = Git::new(project, ["rev-parse", "--path-format=absolute", "--show-toplevel"]);
+        let top = top.paths().await.map_err(refused)?;
+        let prefix = Git::new(project, ["rev-parse", "--show-prefix"]).paths().await?;
+        let [own, common] = dirs
+            .try_into()
+            .map_err(|_| WorktreeError::NoRepository { folder: project.to_owned() })?;
+        let root = home.join("worktrees");
+        make_folder(&root)?;
+        // Git writes down where worktrees are without links, so we compare without links.
+        let root = root.canonicalize().map_err(|source| WorktreeError::Files {
+            what: "find",
+            path: root,
+            source,
+        })?;
+        Ok(Worktrees {
+            project: Place { tree: top.into_iter().next(), own, common: common.clone() },
+            shared: Place { tree: None, own: common.clone(), common },
+            prefix: prefix.into_iter().next().unwrap_or_default(),
+            root,
+            turn: Mutex::new(()),
+        })
+    }
+
+    /// The worktree of an agent in a run. It is made on `base` when it is not there; when it is,
+    /// it is as its agent left it, apart from locks that a killed git has left. Its agent must be
+    /// at rest.
+    pub async fn open(
+        &self,
+        run: RunId,
+        agent: &AgentName,
+        base: &Base,
+    ) -> Result<Worktree, WorktreeError> {
+        let _turn = self.turn.lock().await;
+        let path = self.path(run, agent);
+        let note = self.note(run, agent);
+        match note {
+            Some(Note { branch, name: Some(name) }) => {
+                let worktree = self.worktree(run, agent, branch, &name);
+                let is_known = worktree.place.own.join("HEAD").exists();
+                match (path.is_dir(), is_known) {
+                    (true, true) => self.mend(&worktree)?,
+                    (true, false) => return self.adopt(run, agent, base).await,
+                    (false, _) => return self.make(run, agent, base).await,
+                }
+                self.write_note(&worktree, Some(name))?;
+                Ok(worktree)
+            }
+            // It was never given to an agent, so what is there is half a checkout at most.
+            Some(Note { name: None, .. }) => {
+                self.discard(&path).await?;
+                self.make(run, agent, base).await
+            }
+            None if path.is_dir() => self.adopt(run, agent, base).await,
+            None => self.make(run, agent, base).await,
+        }
+    }
+
+    /// The worktree of an agent if it is there.
+    #[must_use]
+    pub fn get(&self, run: RunId, agent: &AgentName) -> Option<Worktree> {
+        let Note { branch, name } = self.note(run, agent)?;
+        let worktree = self.worktree(run, agent, branch, &name?);
+        worktree.path.is_dir().then_some(worktree)
+    }
+
+    /// Removes a worktree, whose agent must be at rest. What is in it and not committed is saved
+    /// first, or it stays. Its branch stays in any case.
+    pub async fn close(
+        &self,
+        worktree: &Worktree,
+        why: &str,
+    ) -> Result<Option<SnapshotRef>, WorktreeError> {
+        let _turn = self.turn.lock().await;
+        self.close_held(worktree, why).await
+    }
+
+    async fn close_held(
+        &self,
+        worktree: &Worktree,
+        why: &str,
+    ) -> Result<Option<SnapshotRef>, WorktreeError> {
+        let path = &worktree.path;
+        if !path.is_dir() {
+            self.forget(worktree).await?;
+            return Ok(None);
+        }
+        let not_saved =
+            |source| WorktreeError::NotSaved { path: path.clone(), source: Box::new(source) };
+        let content = self.content(&worktree.place).await.map_err(not_saved)?;
+        let snapshot = self.snapshot_of(worktree, &content, why).await.map_err(not_saved)?;
+        if !content.nested.is_empty() {
+            return Err(WorktreeError::Nested { path: path.clone(), nested: content.nested });
+        }
+        self.discard(path).await?;
+        self.forget(worktree).await?;
+        Ok(snapshot)
+    }
+
+    /// The branch that the outcome of a run is left on.
+    #[must_use]
+    pub fn result_branch(run: RunId) -> String {
+        format!("stafette/result/{}", run.short())
+    }
+
+    fn path(&self, run: RunId, agent: &AgentName) -> PathBuf {
+        self.root.join(run.to_string()).join(plain(agent))
+    }
+
+    fn worktree(&self, run: RunId, agent: &AgentName, branch: String, name: &str) -> Worktree {
+        let path = self.path(run, agent);
+        let common = self.shared.common.clone();
+        let own = common.join("worktrees").join(name);
+        Worktree {
+            run,
+            agent: agent.clone(),
+            folder: path.join(&self.prefix),
+            branch,
+            place: Place { tree: Some(path.clone()), own, common },
+            path,
+        }
+    }
+
+    async fn make(
+        &self,
+        run: RunId,
+        agent: &AgentName,
+        base: &Base,
+    ) -> Result<Worktree, WorktreeError> {
+        let path = self.path(run, agent);
+        make_folder(&path.with_file_name(""))?;
+        let (head, tree) = self.start(base).await?;
+        let branch = self.free_branch(run, agent, &path).await?;
+        self.note_down(run, agent, &Note { branch: branch.clone(), name: None })?;
+        let name = self.add(&path, &branch, &head, &["--quiet"]).await?;
+        let worktree = self.worktree(run, agent, branch, &name);
+        if let Some(tree) = tree {
+            self.settle(&worktree, &head, &tree).await?;
+        }
+        make_folder(&worktree.folder)?;
+        self.write_note(&worktree, Some(name))?;
+        Ok(worktree)
+    }
+
+    /// Gives a folder that git has forgotten, or that nobody wrote down, back to git as it is.
+    async fn adopt(
+        &self,
+        run: RunId,
+        agent: &AgentName,
+        base: &Base,
+    ) -> Result<Worktree, WorktreeError> {
+        let path = self.path(run, agent);
+        let (head, _) = self.start(base).await?;
+        let branch = match self.note(run, agent) {
+            Some(note) => note.branch,
+            None => self.free_branch(run, agent, &path).await?,
+        };
+        let aside = path.with_file_name(format!(".aside-{}", plain(agent)));
+        rename(&path, &aside)?;
+        let name = self.add(&path, &branch, &head, &["--quiet", "--no-checkout"]).await;
+        let linked = name.as_ref().is_ok_and(|_| {
+            rename(&path.join(".git"), &aside.join(".git")).is_ok()
+                && std::fs::remove_dir(&path).is_ok()
+        });
+        if !linked {
+            self.discard(&path).await?;
+        }
+        rename(&aside, &path)?;
+        let worktree = self.worktree(run, agent, branch, &name?);
+        self.mend(&worktree)?;
+        worktree.place.git(["reset", "--quiet"]).run().await?;
+        self.write_note(&worktree, worktree.place.own.file_name().map(text))?;
+        Ok(worktree)
+    }
+
+    /// Where a new worktree begins: a commit, and files that differ from it.
+    async fn start(&self, base: &Base) -> Result<(String, Option<String>), WorktreeError> {
+        let place = match base {
+            Base::Of(giver) => &giver.place,
+            Base::Committed | Base::AsItIs => &self.project,
+        };
+        let head = match self.head(place).await? {
+            Some(head) => head,
+            // Nothing is committed yet. The user's first commit is not ours to make.
+            None => {
+                let empty = self.shared.git(["mktree"]).text().await?;
+                let message = "The run begins with nothing";
+                let commit = self.shared.git(["commit-tree", &empty, "-m", message]);
+                commit.in_our_name().text().await?
+            }
+        };
+        let tree = match base {
+            Base::Committed => None,
+            Base::AsItIs | Base::Of(_) => Some(self.content(place).await?.tree),
+        };
+        Ok((head, tree))
+    }
+
+    async fn head(&self, place: &Place) -> Result<Option<String>, GitError> {
+        place.git(["rev-parse", "--quiet", "--verify", "HEAD^{commit}"]).answer().await
+    }
+
+    /// A branch for an agent that is no checkout of somebody else.
+    async fn free_branch(
+        &self,
+        run: RunId,
+        agent: &AgentName,
+        path: &Path,
+    ) -> Result<String, WorktreeError> {
+        let wanted = format!("stafette/{}/{}", run.short(), plain(agent));
+        let mut branch = wanted.clone();
+        for number in 2.. {
+            match self.checkout_of(&branch).await? {
+                Some(there) if there != path => branch = format!("{wanted}-{number}"),
+                _ => break,
+            }
+        }
+        Ok(branch)
+    }
+
+    /// Where a branch is checked out.
+    async fn checkout_of(&self, branch: &str) -> Result<Option<PathBuf>, GitError> {
+        let full = format!("refs/heads/{branch}");
+        let ask = self.shared.git(["for-each-ref", "--format=%(worktreepath)", &full]);
+        let found = ask.paths().await?.into_iter().next();
+        Ok(found.filter(|path| !path.as_os_str().is_empty()))
+    }
+
+    /// Adds a worktree, on the branch if there is one and else on a new one; gives its name.
+    async fn add(
+        &self,
+        path: &Path,
+        branch: &str,
+        head: &str,
+        options: &[&str],
+    ) -> Result<String, WorktreeError> {
+        let full = format!("refs/heads/{branch}");
+        let exists = self.shared.git(["rev-parse", "--quiet", "--verify", &full]).answer().await?;
+        if exists.is_none() {
+            self.shared.git(["update-ref", &full, head, ""]).run().await?;
+        }
+        // Twice: over a worktree that was there, and one whose making was cut off.
+        let words = ["worktree", "add", "--force", "--force"].iter().chain(options);
+        let words = words.map(|word| Path::new(*word).as_os_str());
+        let words = words.chain([path.as_os_str(), Path::new(branch).as_os_str()]);
+        self.shared.git(words).run().await?;
+        let link = path.join(".git");
+        let said = std::fs::read_to_string(&link).map_err(|source| WorktreeError::Files {
+            what: "read",
+            path: link,
+            source,
+        })?;
+        Ok(Path::new(said.trim_end()).file_name().map(text).unwrap_or_default())
+    }
+
+    /// Takes away what a killed git has left, and ties folder and repository together again.
+    fn mend(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
+        let own = &worktree.place.own;
+        for lock in ["index.lock", "HEAD.lock", "ORIG_HEAD.lock"] {
+            let lock = own.join(lock);
+            if lock.exists() {
+                std::fs::remove_file(&lock).map_err(|source| WorktreeError::Files {
+                    what: "remove",
+                    path: lock,
+                    source,
+                })?;
+            }
+        }
+        let link = worktree.path.join(".git");
+        write(&own.join("gitdir"), format!("{}\n", link.display()))?;
+        if link.symlink_metadata().is_ok_and(|link| link.is_dir()) {
+            // Somebody made a repository of it. Its work is saved and passed on all the same, only
+            // its commits are its own.
+            return Ok(());
+        }
+        write(&link, format!("gitdir: {}\n", own.display()))
+    }
+
+    /// Removes a folder below the worktrees: out of sight at once, then file by file.
+    async fn discard(&self, path: &Path) -> Result<(), WorktreeError> {
+        let failed =
+            |source| WorktreeError::Files { what: "remove", path: path.to_owned(), source };
+        let relative = path
+            .strip_prefix(&self.root)
+            .map_err(|_| failed(io::Error::other("it is not in the folder of the worktrees")))?;
+        let ground = Ground::open(&self.root).map_err(failed)?;
+        make_folder(&self.root.join(TRASH))?;
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let gone = Path::new(TRASH).join(format!("{}-{}", std::process::id(), since.as_nanos()));
+        match ground.rename(relative, &gone) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => other.map_err(failed)?,
+        }
+        // Build output is many files, and other runs go on meanwhile.
+        let removed = tokio::task::spawn_blocking(move || ground.remove(&gone)).await;
+        removed.map_err(io::Error::other).and_then(|removed| removed).map_err(failed)
+    }
+
+    /// Has git forget a worktree whose folder is gone. `git worktree prune` would have it forget
+    /// the user's worktrees on a disk that is not there at the moment, too.
+    async fn forget(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
+        if worktree.place.own.exists() {
+            let words = ["worktree", "remove", "--force", "--force"].map(Path::new);
+            self.shared.git(words.into_iter().chain([worktree.path.as_path()])).run().await?;
+        }
+        let note = self.note_path(worktree.run, &worktree.agent);
+        match std::fs::remove_file(&note) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(WorktreeError::Files { what: "remove", path: note, source })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn note_path(&self, run: RunId, agent: &AgentName) -> PathBuf {
+        let name = format!("{}.json", plain(agent));
+        self.root.join(run.to_string()).join(".notes").join(name)
+    }
+
+    fn note(&self, run: RunId, agent: &AgentName) -> Option<Note> {
+        // A note that cannot be read is as good as none: the folder is then adopted as it is.
+        serde_json::from_slice(&std::fs::read(self.note_path(run, agent)).ok()?).ok()
+    }
+
+    fn write_note(&self, worktree: &Worktree, name: Option<String>) -> Result<(), WorktreeError> {
+        let note = Note { branch: worktree.branch.clone(), name };
+        self.note_down(worktree.run, &worktree.agent, &note)
+    }
+
+    fn note_down(&self, run: RunId, agent: &AgentName, note: &Note) -> Result<(), WorktreeError> {
+        let path = self.note_path(run, agent);
+        make_folder(&path.with_file_name(""))?;
+        let text = serde_json::to_string(note).unwrap_or_default();
+        write(&path, text)
+    }
+}
+
+/// An agent's name as a folder and as a part of a branch, neither of which may have dots anywhere.
+fn plain(agent: &AgentName) -> String {
+    agent.as_str().replace('.', "%2e")
+}
+
+/// The agent that [`plain`] made this of.
+fn named(plain: &str) -> Option<AgentName> {
+    plain.replace("%2e", ".").parse().ok()
+}
+
+fn text(name: &std::ffi::OsStr) -> String {
+    name.to_string_lossy().into_owned()
+}
+
+fn make_folder(path: &Path) -> Result<(), WorktreeError> {
+    std::fs::create_dir_all(path).map_err(|source| WorktreeError::Files {
+        what: "make",
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn rename(from: &Path, to: &Path) -> Result<(), WorktreeError> {
+    std::fs::rename(from, to).map_err(|source| WorktreeError::Files {
+        what: "move",
+        path: from.to_owned(),
+        source,
+    })
+}
+
+/// Writes a small file as a whole.
+fn write(path: &Path, content: String) -> Result<(), WorktreeError> {
+    let failed = |source| WorktreeError::Files { what: "write", path: path.to_owned(), source };
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    io::Write::write_all(&mut file, content.as_bytes()).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist(path).map(drop).map_err(|error| failed(error.error))
+}
