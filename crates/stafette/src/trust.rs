@@ -48,7 +48,9 @@ pub(crate) fn commands(project: &Project, workflow: &Workflow) -> Vec<(String, S
     let mut commands = Vec::new();
     for (name, agent) in &workflow.agents {
         match agent.runner {
-            Runner::Exec => commands.push((name.to_string(), agent.command.join(" "))),
+            Runner::Exec | Runner::Pty | Runner::Acp => {
+                commands.push((name.to_string(), agent.command.join(" ")));
+            }
             Runner::Scripted => {
                 let script = agent.script.clone().unwrap_or_default();
                 commands.push((name.to_string(), format!("stafette play {script}")));
