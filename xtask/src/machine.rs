@@ -15,13 +15,20 @@ struct Tool {
     hint: &'static str,
 }
 
-const TOOLS: [Tool; 2] = [
+const TOOLS: [Tool; 3] = [
     Tool { name: "git", programs: &["git"], debian: &["git"], hint: "install git" },
     Tool {
         name: "a C compiler",
         programs: &["cc", "gcc", "clang"],
         debian: &["gcc", "libc6-dev"],
         hint: "install a C compiler (on macOS: `xcode-select --install`)",
+    },
+    // The tests run real agents, which come as packages for it.
+    Tool {
+        name: "Node.js with npm",
+        programs: &["npm"],
+        debian: &["nodejs", "npm"],
+        hint: "install Node.js and npm (on macOS: `brew install node`)",
     },
 ];
 
@@ -38,7 +45,7 @@ pub(crate) fn prepare(root: &Path) -> Result<(), String> {
         }
     }
     add_components(root)?;
-    eprintln!("git, a C compiler, rustfmt and clippy are there");
+    eprintln!("git, a C compiler, npm, rustfmt and clippy are there");
     Ok(())
 }
 

@@ -195,7 +195,12 @@ impl FromStr for AgentName {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         let reserved = matches!(text, "human" | "orchestrator");
-        if text.is_empty() || text.len() > 64 || reserved || !text.chars().all(plain) {
+        if text.is_empty()
+            || text.len() > 64
+            || text.starts_with('.')
+            || reserved
+            || !text.chars().all(plain)
+        {
             return Err(BadAgentName { text: text.to_owned() });
         }
         Ok(AgentName(text.into()))
@@ -317,6 +322,7 @@ mod tests {
         assert_eq!(Party::from("orchestrator"), Party::Orchestrator);
         assert!("human".parse::<AgentName>().is_err());
         assert!("../x".parse::<AgentName>().is_err());
+        assert!("..".parse::<AgentName>().is_err());
         assert!("Alex".parse::<AgentName>().is_ok());
     }
 }

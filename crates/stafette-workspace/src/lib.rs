@@ -37,6 +37,8 @@ pub async fn fingerprint(folder: &Path) -> Option<String> {
 
 async fn ask(folder: &Path, index: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new("git")
+        // Nothing that an agent may have configured is started by looking.
+        .args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"])
         .args(arguments)
         .current_dir(folder)
         .env("GIT_INDEX_FILE", index)
