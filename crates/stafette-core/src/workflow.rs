@@ -64,6 +64,10 @@ pub struct Header {
     /// Whether a bare frame in an agent's output may move work by itself.
     #[serde(default)]
     pub trust_bare_frames: bool,
+    /// Whether each agent works in a git worktree of its own instead of the project itself. What
+    /// comes of a run is then left on the branch `stafette/result/RUN`.
+    #[serde(default)]
+    pub worktrees: bool,
 }
 
 fn schema_version() -> String {

@@ -3,16 +3,19 @@
 
 use std::collections::HashMap;
 
-use stafette_agents::{Job, Permissions, Session, Signal};
+use stafette_agents::{Job, Permissions, Signal};
 use stafette_core::handoff::Receipt;
+use stafette_core::redact::Redactor;
 use stafette_core::run::permission::Permit;
 use stafette_core::{
     Failure, FailureKind, Input, Millis, Question, Run, TurnKey, TurnOrder, Usage,
 };
+use stafette_workspace::WorktreeError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::engine::Settings;
+use crate::place::Places;
 use crate::task::Message;
 use crate::tokens::Tokens;
 use crate::{Plan, crash};
@@ -41,6 +44,7 @@ impl Sessions {
         run: &Run,
         settings: &Settings,
         tokens: &Tokens,
+        places: &Places,
         queue: &mpsc::WeakSender<Message>,
     ) {
         for key in plan.stop {
@@ -73,9 +77,10 @@ impl Sessions {
                 order,
             };
             let in_loop = run.workflow.loops.iter().any(|l| l.between.contains(&job.order.agent));
-            let pump =
-                Pump { key: job.order.key, in_loop, folder: settings.project.clone(), queue };
-            self.pumps.spawn(pump.run(stafette_agents::start(job), heard));
+            let places = run.workflow.workflow.worktrees.then(|| places.clone());
+            let redactor = settings.redactor.clone();
+            let pump = Pump { key: job.order.key, in_loop, places, redactor, queue };
+            self.pumps.spawn(pump.run(job, heard));
         }
         // Takes leave of those that have ended.
         while self.pumps.try_join_next().is_some() {}
@@ -94,12 +99,22 @@ impl Sessions {
 struct Pump {
     key: TurnKey,
     in_loop: bool,
-    folder: std::path::PathBuf,
+    /// Where to get a worktree, when the workflow wants one.
+    places: Option<Places>,
+    redactor: Redactor,
     queue: mpsc::Sender<Message>,
 }
 
 impl Pump {
-    async fn run(self, mut session: Session, mut words: mpsc::UnboundedReceiver<Word>) {
+    async fn run(self, mut job: Job, mut words: mpsc::UnboundedReceiver<Word>) {
+        if let Some(places) = &self.places {
+            match places.prepare(&job.order).await {
+                Ok(folder) => job.folder = folder,
+                Err(error) => return self.has_no_place(&error).await,
+            }
+        }
+        let folder = job.folder.clone();
+        let mut session = stafette_agents::start(job);
         loop {
             let signal = tokio::select! {
                 biased;
@@ -137,7 +152,7 @@ impl Pump {
                 Some(Signal::Settled { .. }) => {}
                 Some(Signal::Finished(mut result)) => {
                     if self.in_loop && result.fingerprint.is_none() {
-                        result.fingerprint = stafette_workspace::fingerprint(&self.folder).await;
+                        result.fingerprint = stafette_workspace::fingerprint(&folder).await;
                     }
                     crash::point();
                     if self.keep(Input::Finish { turn, result }).await {
@@ -162,14 +177,31 @@ impl Pump {
         }
     }
 
+    async fn has_no_place(&self, error: &WorktreeError) {
+        let message = format!("it has no worktree to work in: {error}");
+        let failure = Failure { kind: FailureKind::Recoverable, message };
+        let turn = self.key;
+        self.keep(Input::Fail { turn, failure, usage: Usage::default() }).await;
+    }
+
+    /// The input without the secrets that an agent may have let slip.
+    fn clean(&self, input: Input) -> Input {
+        let mut value = serde_json::to_value(&input).expect("our own types are JSON");
+        self.redactor.value(&mut value);
+        // Redaction changes texts only, so it is still an input.
+        serde_json::from_value(value).unwrap_or(input)
+    }
+
     /// For what may be lost in a crash: it will be said again.
     async fn tell(&self, input: Input) {
+        let input = self.clean(input);
         let _ = self.queue.send(Message::heard(input, None)).await;
     }
 
     /// For what must not be lost: returns once it is stored.
     async fn keep(&self, input: Input) -> bool {
         let (stored, is_stored) = oneshot::channel();
+        let input = self.clean(input);
         let sent = self.queue.send(Message::heard(input, Some(stored))).await;
         sent.is_ok() && is_stored.await.is_ok()
     }

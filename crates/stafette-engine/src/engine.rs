@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use stafette_agents::Signal;
+use stafette_core::redact::Redactor;
 use stafette_core::run::create::RunCreated;
 use stafette_core::run::propose::Refusal;
 use stafette_core::workflow::Budget;
@@ -18,6 +19,7 @@ use uuid::Uuid;
 
 use crate::dispatch::Sessions;
 use crate::driver::RestoreError;
+use crate::place::Places;
 use crate::task::{First, Message, QUEUE, Shown, Task};
 use crate::tokens::Tokens;
 use crate::{Driver, Explanation, Feed, HandoffView, Leg, RunView, clock};
@@ -33,6 +35,8 @@ pub struct Settings {
     pub program: PathBuf,
     /// Where agents can reach us.
     pub socket: PathBuf,
+    /// Takes secrets out of what agents say before it is stored.
+    pub redactor: Redactor,
     /// Who we are, when we take a run over.
     pub node: String,
 }
@@ -124,6 +128,7 @@ pub struct Engine {
     head: watch::Sender<u64>,
     stopping: watch::Sender<bool>,
     tokens: Tokens,
+    places: Places,
     alive: watch::Sender<()>,
 }
 
@@ -146,13 +151,15 @@ impl Engine {
     /// When the store cannot be read. A single run that cannot is left alone, and logged.
     pub async fn open(store: Arc<dyn Store>, settings: Settings) -> Result<Engine, EngineError> {
         let head = store.head().await?;
+        let settings = Arc::new(settings);
         let engine = Engine {
             store,
-            settings: Arc::new(settings),
+            settings: Arc::clone(&settings),
             runs: Arc::default(),
             head: watch::Sender::new(head),
             stopping: watch::Sender::new(false),
             tokens: Tokens::default(),
+            places: Places::new(Arc::clone(&settings)),
             alive: watch::Sender::new(()),
         };
         for run in engine.store.unfinished().await? {
@@ -357,6 +364,8 @@ impl Engine {
         if !caller.is_some_and(kin) {
             return Err(EngineError::NotYours);
         }
+        let mut payload = payload;
+        self.settings.redactor.value(&mut payload);
         let telling = stafette_agents::tell::read(&agent, kind, payload)
             .map_err(|mistakes| EngineError::Mistaken { mistakes })?;
         if let Some(input) = telling.signal.and_then(|signal| heard(turn, signal)) {
@@ -405,6 +414,7 @@ impl Engine {
             store: self.store.clone(),
             settings: self.settings.clone(),
             tokens: self.tokens.clone(),
+            places: self.places.clone(),
             queue: receiver,
             back: queue.downgrade(),
             shown: show,

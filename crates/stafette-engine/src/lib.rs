@@ -18,6 +18,7 @@ mod driver;
 mod engine;
 mod explain;
 mod feed;
+mod place;
 mod record;
 mod task;
 mod tokens;

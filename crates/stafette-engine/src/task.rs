@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::dispatch::{Sessions, name};
 use crate::engine::{EngineError, Settings};
+use crate::place::Places;
 use crate::tokens::Tokens;
 use crate::{Driver, Step, clock, crash};
 
@@ -78,6 +79,7 @@ pub(crate) struct Task {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) tokens: Tokens,
+    pub(crate) places: Places,
     pub(crate) queue: mpsc::Receiver<Message>,
     pub(crate) back: mpsc::WeakSender<Message>,
     pub(crate) shown: watch::Sender<Shown>,
@@ -102,6 +104,9 @@ impl Task {
         }
         self.tokens.forget(self.driver.run().id);
         self.sessions.end().await;
+        if self.driver.run().status().is_final() {
+            self.places.leave(self.driver.run()).await;
+        }
     }
 
     /// Waits for what arrives, or for the deadline. Nothing when it is time to stop.
@@ -181,7 +186,14 @@ impl Task {
             tracing::debug!(turn = %name(order), "starting");
         }
         crash::point();
-        self.sessions.carry_out(plan, self.driver.run(), &self.settings, &self.tokens, &self.back);
+        self.sessions.carry_out(
+            plan,
+            self.driver.run(),
+            &self.settings,
+            &self.tokens,
+            &self.places,
+            &self.back,
+        );
         self.show(None);
     }
 

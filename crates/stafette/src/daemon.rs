@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use serde_json::json;
+use stafette_core::redact::Redactor;
 use stafette_engine::{Engine, EngineError, Settings, crash};
 use stafette_server::{Edge, Problem};
 use stafette_store::{OpenError, Options, SqliteStore};
@@ -193,6 +194,7 @@ async fn open(project: &Project, state: &Path) -> Result<Engine, Failure> {
         scratch: state.join("turns"),
         program: program()?,
         socket: project.socket(),
+        redactor: Redactor::of_environment(std::env::vars()),
         node: format!("pid {}", std::process::id()),
     };
     Engine::open(Arc::new(store), settings).await.map_err(|error: EngineError| {

@@ -19,6 +19,7 @@ fn settings(folder: &Path) -> Settings {
         scratch: folder.to_owned(),
         program: "unused".into(),
         socket: "unused".into(),
+        redactor: stafette_core::redact::Redactor::new(),
         node: "test".into(),
     }
 }

@@ -246,3 +246,45 @@ fn b_07_where_the_socket_cannot_be_reached_a_signed_frame_does() {
     assert_eq!((&view["status"], &view["tally"]["escalated"]), (&json!("succeeded"), &json!(0)));
     assert!(world.read("given.txt").contains('x'), "b has worked");
 }
+
+#[test]
+fn b_08_each_agent_works_in_a_worktree_of_its_own_and_the_checkout_stays_as_it_is() {
+    let first = "cat >/dev/null; echo one > a.txt; git add a.txt; git commit -qm a; \
+                 echo two > loose.txt; echo \"<<<ODEI:HANDOFF:b>>>\"";
+    let text = pair(first, "trust_bare_frames = true\nworktrees = true")
+        .replace("cat > given.txt; echo done", "cat >/dev/null; cat a.txt loose.txt > both.txt");
+    let world = World::workflow(&text);
+    let git = |arguments: &[&str]| {
+        let output = world.command("git").args(arguments).output().expect("git");
+        assert!(output.status.success(), "{arguments:?} {output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    git(&["init", "-q", "-b", "main"]);
+    git(&["config", "user.name", "ada"]);
+    git(&["config", "user.email", "ada@example.org"]);
+    git(&["add", "stafette.toml"]);
+    git(&["commit", "-qm", "first"]);
+    let view = world.run(&["run", "--foreground", "x", "--json"]).ok().json();
+    assert_eq!(view["status"], "succeeded", "{view}");
+    assert_eq!(git(&["status", "--porcelain"]), "", "the user's checkout is as it was");
+    assert_eq!(git(&["log", "--format=%s", "main"]), "first\n");
+    let run = view["run"].as_str().expect("a run");
+    let result = format!("stafette/result/{}", &run[run.len() - 8..]);
+    let both = git(&["show", &format!("{result}:both.txt")]);
+    assert_eq!(both, "one\ntwo\n", "b had all of a's work");
+}
+
+#[test]
+fn b_17_a_secret_that_an_agent_lets_slip_is_not_stored() {
+    let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    let first =
+        format!("cat >/dev/null; echo \"the token is {secret}\"; echo {secret} >&2; exit 1");
+    let text = pair(&first, "") + "[retries]\nmax = 1\n";
+    let world = World::workflow(&text);
+    assert_eq!(world.run(&["run", "--foreground", "x"]).code, 3);
+    let log = world.run(&["log", "--json"]).ok().out;
+    assert!(log.contains("[redacted:"), "{log}");
+    // The workflow itself, which its user wrote, is the only place where it may be.
+    let told: Vec<&str> = log.lines().filter(|line| !line.contains("run_created")).collect();
+    assert!(!told.join("").contains(secret));
+}

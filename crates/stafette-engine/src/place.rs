@@ -1,0 +1,92 @@
+//! Where a turn is worked on: in the project itself, or in a worktree of the agent's own, brought
+//! to the state of whoever handed the work over.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use stafette_core::{AgentName, Party, Run, State, TurnOrder};
+use stafette_workspace::{Base, Worktree, WorktreeError, Worktrees};
+use tokio::sync::OnceCell;
+
+use crate::engine::Settings;
+
+/// The places of one project.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    settings: Arc<Settings>,
+    worktrees: Arc<OnceCell<Worktrees>>,
+}
+
+impl Places {
+    pub(crate) fn new(settings: Arc<Settings>) -> Self {
+        Places { settings, worktrees: Arc::default() }
+    }
+
+    /// The folder for a turn, with the work in it. To ask again after a crash gives the same.
+    pub(crate) async fn prepare(&self, order: &TurnOrder) -> Result<PathBuf, WorktreeError> {
+        let worktrees = self.worktrees().await?;
+        let run = order.key.run;
+        let giver = giver(order).and_then(|agent| worktrees.get(run, &agent));
+        let base = giver.clone().map_or(Base::AsItIs, Base::Of);
+        let own = worktrees.open(run, &order.agent, &base).await?;
+        // Once for each turn: what the agent has done in it since must not be taken back.
+        let done = self.settings.scratch.join(format!(
+            "{run}-{}-{}.{}.placed",
+            order.key.handoff, order.key.attempt, order.key.turn
+        ));
+        if let Some(giver) = giver.filter(|giver| giver.agent != own.agent && !done.exists()) {
+            worktrees.advance(&giver, &own).await?;
+        }
+        // Without the note the work is brought over once more, which is harmless until it is begun.
+        let _ = std::fs::write(&done, "");
+        Ok(own.folder)
+    }
+
+    /// The run is over: what came of it is left on a branch, and the worktrees go, each saved.
+    pub(crate) async fn leave(&self, run: &Run) {
+        if !run.workflow.workflow.worktrees {
+            return;
+        }
+        let Ok(worktrees) = self.worktrees().await else { return };
+        let last = last_at_work(run).and_then(|agent| worktrees.get(run.id, &agent));
+        if let Some(last) = last
+            && let Err(error) = worktrees.land(&last, &Worktrees::result_branch(run.id)).await
+        {
+            tracing::error!(run = %run.id, %error, "the result has no branch; its worktree stays");
+            return;
+        }
+        let all: Vec<Worktree> =
+            run.workflow.agents.keys().filter_map(|agent| worktrees.get(run.id, agent)).collect();
+        for worktree in all {
+            if let Err(error) = worktrees.close(&worktree, "the run is over").await {
+                tracing::warn!(run = %run.id, %error, "a worktree stays");
+            }
+        }
+    }
+
+    async fn worktrees(&self) -> Result<&Worktrees, WorktreeError> {
+        let home = self.settings.project.join(".stafette/worktrees");
+        self.worktrees.get_or_try_init(|| Worktrees::new(&self.settings.project, &home)).await
+    }
+}
+
+/// Whose work a turn goes on with: the giver's at first, and whoever answered last later on.
+fn giver(order: &TurnOrder) -> Option<AgentName> {
+    let answered = order.answers.last().map(|answer| &answer.by);
+    let party = answered.unwrap_or(&order.offer.from);
+    match party {
+        Party::Agent(name) => name.parse().ok(),
+        Party::Orchestrator | Party::Human => None,
+    }
+}
+
+fn last_at_work(run: &Run) -> Option<AgentName> {
+    let closed =
+        run.handoffs.values().filter_map(|handoff| match (&handoff.state, &handoff.offer.to) {
+            (State::Closed(closing), Party::Agent(name)) if handoff.turn > 0 => {
+                Some((closing.at, handoff.id, name))
+            }
+            _ => None,
+        });
+    closed.max_by_key(|(at, id, _)| (*at, *id)).and_then(|(_, _, name)| name.parse().ok())
+}
