@@ -154,7 +154,7 @@ impl Pump {
                 }
                 None => {
                     let message = "the session ended without a word".to_owned();
-                    let failure = Failure { kind: FailureKind::Recoverable, message };
+                    let failure = Failure::new(FailureKind::Recoverable, message);
                     self.keep(Input::Fail { turn, failure, usage: Usage::default() }).await;
                     return;
                 }

@@ -59,6 +59,7 @@ fn agent(chance: &mut Chance) -> Agent {
         role: String::new(),
         prompt: String::new(),
         runner: Runner::Scripted,
+        profile: None,
         command: Vec::new(),
         script: None,
         prompt_via: PromptVia::default(),
