@@ -18,8 +18,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 use crate::harvest::{Harvest, last_document};
 use crate::output::Tail;
 use crate::process::{Group, Pipes};
-use crate::profile::resumed;
-use crate::{HEARTBEAT, HEARTBEAT_GAP, Job, Link, Signal, prompt};
+use crate::{HEARTBEAT, HEARTBEAT_GAP, Job, Link, Signal, profile, prompt};
 use session::{Native, Notebook};
 use voice::Voice;
 
@@ -50,7 +49,7 @@ pub(crate) async fn run(job: Job, mut link: Link) {
             return link.tell(Signal::fatal(error.to_string(), Usage::default())).await;
         }
     };
-    if let Some(message) = unusable(&job) {
+    if let Some(message) = profile::unusable(&job) {
         return link.tell(Signal::fatal(message, Usage::default())).await;
     }
     let native = Notebook::of(&job).and_then(|notebook| notebook.read());
@@ -72,21 +71,6 @@ pub(crate) async fn run(job: Job, mut link: Link) {
     group.end().await;
 }
 
-/// Why the profile that the agent names is of no use here.
-fn unusable(job: &Job) -> Option<String> {
-    let name = job.agent.profile.as_ref()?;
-    let agent = &job.order.agent;
-    match &job.profile {
-        None => Some(format!(
-            "there is no profile `{name}`: correct the profile of {agent}, or write profiles/{name}.toml"
-        )),
-        Some(profile) if profile.exec.is_none() && job.agent.command.is_empty() => Some(format!(
-            "profile `{name}` has no [exec]: give {agent} a command, or another runner"
-        )),
-        Some(_) => None,
-    }
-}
-
 /// How the prompt goes in. Who says a command of their own also says that.
 fn prompt_via(job: &Job) -> PromptVia {
     let exec = job.profile.as_ref().and_then(|profile| profile.exec.as_ref());
@@ -98,15 +82,7 @@ fn prompt_via(job: &Job) -> PromptVia {
 
 /// The command with the session that it goes on with, and its prompt, if that is an argument.
 fn command(job: &Job, prompt: &str, native: Option<&Native>) -> Vec<OsString> {
-    let exec = job.profile.as_ref().and_then(|profile| profile.exec.as_ref());
-    let words = match exec {
-        Some(exec) => {
-            let own = &job.agent.command;
-            let words = if own.is_empty() { &exec.command } else { own };
-            resumed(words, &exec.resume, native.map(|native| native.id.as_str()))
-        }
-        None => job.agent.command.clone(),
-    };
+    let words = profile::words(job, native.map(|native| native.id.as_str()));
     let as_argument = prompt_via(job) == PromptVia::Argument;
     let mut command: Vec<OsString> = Vec::new();
     let mut placed = !as_argument;

@@ -205,8 +205,7 @@ fn environment(job: &Job) -> Vec<(OsString, OsString)> {
     let mut seen: Vec<(OsString, OsString)> =
         std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(allowed)).collect();
     if let Some(profile) = profile {
-        let exec = profile.exec.iter().flat_map(|exec| &exec.env);
-        let set = profile.env.set.iter().chain(exec);
+        let set = profile.variables(job.agent.runner);
         seen.extend(set.map(|(name, value)| (name.into(), value.into())));
     }
     let key = job.order.key;

@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stafette_core::Time;
-use stafette_core::workflow::PromptVia;
 use stafette_core::workflow::file::{self, Diagnostic};
+use stafette_core::workflow::{PromptVia, Runner};
+use stafette_core::{Failure, FailureKind, Time};
 
 pub use library::{Broken, Library, installed, on_path};
 pub use mcp::{McpServer, McpSetup};
@@ -26,6 +26,7 @@ pub use price::{Price, Rate};
 pub(crate) use reset::reset_value;
 pub use reset::{Wall, reset};
 
+use crate::Job;
 use crate::stream::Rule;
 
 /// What is known about a program that can be an agent.
@@ -238,6 +239,28 @@ impl Profile {
         check::check(self, &file::Spans::default())
     }
 
+    /// The command for a way to carry out turns, with its placeholders.
+    #[must_use]
+    pub fn command(&self, runner: Runner) -> Option<&[String]> {
+        match runner {
+            Runner::Exec => self.exec.as_ref().map(|mode| mode.command.as_slice()),
+            Runner::Pty => self.pty.as_ref().map(|mode| mode.command.as_slice()),
+            Runner::Acp => self.acp.as_ref().map(|mode| mode.command.as_slice()),
+            Runner::Scripted => None,
+        }
+    }
+
+    /// The variables that are set for it with a way to carry out turns.
+    pub fn variables(&self, runner: Runner) -> impl Iterator<Item = (&String, &String)> {
+        let mode = match runner {
+            Runner::Exec => self.exec.as_ref().map(|mode| &mode.env),
+            Runner::Pty => self.pty.as_ref().map(|mode| &mode.env),
+            Runner::Acp => self.acp.as_ref().map(|mode| &mode.env),
+            Runner::Scripted => None,
+        };
+        self.env.set.iter().chain(mode.into_iter().flatten())
+    }
+
     /// Where its program is, when it is installed.
     #[must_use]
     pub fn program(&self) -> Option<std::path::PathBuf> {
@@ -268,4 +291,53 @@ pub fn resumed(command: &[String], resume: &[String], session: Option<&str>) -> 
         _ => vec![word.clone()],
     });
     words.collect()
+}
+
+/// Why the profile that an agent names is of no use to its runner.
+pub(crate) fn unusable(job: &Job) -> Option<String> {
+    let name = job.agent.profile.as_ref()?;
+    let agent = &job.order.agent;
+    let mode = match job.agent.runner {
+        Runner::Exec => "exec",
+        Runner::Pty => "pty",
+        Runner::Acp => "acp",
+        Runner::Scripted => return None,
+    };
+    match &job.profile {
+        None => Some(format!(
+            "there is no profile `{name}`: correct the profile of {agent}, or write profiles/{name}.toml"
+        )),
+        Some(profile)
+            if profile.command(job.agent.runner).is_none() && job.agent.command.is_empty() =>
+        {
+            Some(format!(
+                "profile `{name}` has no [{mode}]: give {agent} a command, or another runner"
+            ))
+        }
+        Some(_) => None,
+    }
+}
+
+/// What a complaint of an agent's program means: its profile may know better than its transport.
+pub(crate) fn named(job: &Job, kind: FailureKind, message: String) -> Failure {
+    let Some(profile) = &job.profile else { return Failure::new(kind, message) };
+    match profile.used_up(&message, &Wall::here()) {
+        Some(used_up) => Failure::quota(used_up.until, message),
+        None if profile.is_fatal(&message) => Failure::new(FailureKind::Fatal, message),
+        None => Failure::new(kind, message),
+    }
+}
+
+/// The words that start an agent: its own, or those of its profile, going on with a session.
+pub(crate) fn words(job: &Job, session: Option<&str>) -> Vec<String> {
+    let runner = job.agent.runner;
+    let own = job.agent.command.as_slice();
+    let Some(profile) = &job.profile else { return own.to_vec() };
+    let resume = match runner {
+        Runner::Exec => profile.exec.as_ref().map(|mode| mode.resume.as_slice()),
+        Runner::Pty => profile.pty.as_ref().map(|mode| mode.resume.as_slice()),
+        Runner::Acp | Runner::Scripted => None,
+    };
+    let words = if own.is_empty() { profile.command(runner).unwrap_or_default() } else { own };
+    resumed(words, resume.unwrap_or_default(), session)
 }

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use stafette_agents::profile::Library;
 use stafette_agents::{Job, Permissions, Session, Signal};
 use stafette_core::handoff::Receipt;
 use stafette_core::run::permission::Permit;
@@ -59,7 +60,13 @@ impl Sessions {
             let Some(queue) = queue.upgrade() else { return };
             let (words, heard) = mpsc::unbounded_channel();
             self.out.insert(order.key, words);
+            // Read anew for each turn: a profile is a file that people correct.
+            let profile = agent
+                .profile
+                .as_deref()
+                .and_then(|name| Library::of(Some(&settings.project)).get(name).cloned());
             let job = Job {
+                profile,
                 agent: agent.clone(),
                 folder: settings.project.clone(),
                 scratch: settings.scratch.clone(),

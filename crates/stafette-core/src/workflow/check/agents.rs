@@ -18,10 +18,13 @@ pub(super) fn check(report: &mut Report<'_>) {
         let runs = agent.command.first().is_some_and(|program| !program.trim().is_empty());
         let scripted = agent.script.as_ref().is_some_and(|script| !script.trim().is_empty());
         match agent.runner {
-            Runner::Exec | Runner::Pty | Runner::Acp if !runs && agent.profile.is_none() => report.add(
-                Diagnostic::error("no-command", &at, format!("`{name}` has no command to run"))
-                    .help("say what runs it: profile = \"claude\", or command = [\"PROGRAM\", …]"),
-            ),
+            Runner::Exec | Runner::Pty | Runner::Acp if !runs && agent.profile.is_none() => report
+                .add(
+                    Diagnostic::error("no-command", &at, format!("`{name}` has no command to run"))
+                        .help(
+                            "say what runs it: profile = \"claude\", or command = [\"PROGRAM\", …]",
+                        ),
+                ),
             Runner::Scripted if !scripted => report.add(
                 Diagnostic::error("no-script", &at, format!("`{name}` has no script to follow"))
                     .help("say which: script = \"scripts/NAME.toml\""),
