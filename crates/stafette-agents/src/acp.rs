@@ -29,7 +29,7 @@ pub use memory::forget;
 
 use crate::exec::DRAIN;
 use crate::process::Group;
-use crate::{HEARTBEAT, HEARTBEAT_GAP, Heard, Job, Link, Permission, Signal, prompt};
+use crate::{HEARTBEAT, HEARTBEAT_GAP, Heard, Job, Link, Permission, Signal, profile, prompt};
 use commands::Commands;
 use files::Folder;
 use hearing::Hearing;
@@ -68,7 +68,11 @@ pub(crate) async fn run(job: Job, link: Link) {
             return link.tell(Signal::fatal(error.to_string(), Usage::default())).await;
         }
     };
-    let command: Vec<OsString> = job.agent.command.iter().map(OsString::from).collect();
+    if let Some(message) = profile::unusable(&job) {
+        return link.tell(Signal::fatal(message, Usage::default())).await;
+    }
+    let command: Vec<OsString> =
+        profile::words(&job, None).into_iter().map(OsString::from).collect();
     let (group, pipes) = match Group::start(&job, &command).await {
         Ok(started) => started,
         Err(failed) => return link.tell(*failed).await,
@@ -402,7 +406,7 @@ impl Turn {
             }
             Err(Broken::Trouble(trouble)) if !trouble.gone => {
                 self.settle_accounts(None);
-                Some(Failure { kind: trouble.kind, message: trouble.message })
+                Some(profile::named(&self.job, trouble.kind, trouble.message))
             }
             Err(Broken::Trouble(_) | Broken::Gone | Broken::Unwanted) => {
                 self.settle_accounts(None);
@@ -415,7 +419,7 @@ impl Turn {
                     (None, _) => {
                         let aside = self.state.aside().map_or(String::new(), |s| format!(": {s}"));
                         let message = format!("it left in the middle of its turn{aside}");
-                        Some(Failure { kind: FailureKind::Recoverable, message })
+                        Some(Failure::new(FailureKind::Recoverable, message))
                     }
                 }
             }
@@ -444,7 +448,7 @@ fn failure_of(end: End) -> Option<Failure> {
         End::Refused => (FailureKind::Fatal, "it refuses to do this"),
         End::Cancelled => (FailureKind::Recoverable, "it gave up on its turn"),
     };
-    Some(Failure { kind, message: message.to_owned() })
+    Some(Failure::new(kind, message))
 }
 
 impl From<Trouble> for Broken {

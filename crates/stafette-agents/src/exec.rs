@@ -1,13 +1,16 @@
 //! A command for each turn: the prompt goes in, the result is read off what it prints.
 
+mod session;
+mod voice;
+
 use std::ffi::OsString;
 use std::pin::pin;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use stafette_core::Usage;
 use stafette_core::wire::frame::{Found, Frame, Scanner, Word};
 use stafette_core::workflow::{PromptVia, ResultFormat};
+use stafette_core::{FailureKind, Usage};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::ChildStdin;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
@@ -15,7 +18,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 use crate::harvest::{Harvest, last_document};
 use crate::output::Tail;
 use crate::process::{Group, Pipes};
-use crate::{HEARTBEAT, HEARTBEAT_GAP, Job, Link, Signal, prompt};
+use crate::{HEARTBEAT, HEARTBEAT_GAP, Job, Link, Signal, profile, prompt};
+use session::{Native, Notebook};
+use voice::Voice;
 
 /// How much of standard output is kept: the largest JSON result.
 const OUTPUT: usize = 1024 * 1024;
@@ -33,6 +38,9 @@ pub(crate) const DRAIN: Duration = Duration::from_secs(2);
 /// Lines of plain output that stand in for a summary.
 const SUMMARY_LINES: usize = 5;
 
+/// Lines of output in which a reason is looked for when a command has failed.
+const REASON_LINES: usize = 20;
+
 /// Carries out a turn by its command.
 pub(crate) async fn run(job: Job, mut link: Link) {
     let word = match job.frame_word.parse::<Word>() {
@@ -41,17 +49,21 @@ pub(crate) async fn run(job: Job, mut link: Link) {
             return link.tell(Signal::fatal(error.to_string(), Usage::default())).await;
         }
     };
+    if let Some(message) = profile::unusable(&job) {
+        return link.tell(Signal::fatal(message, Usage::default())).await;
+    }
+    let native = Notebook::of(&job).and_then(|notebook| notebook.read());
     let prompt = prompt::text(&job);
-    let command = command(&job, &prompt);
+    let command = command(&job, &prompt, native.as_ref());
     let (mut group, pipes) = match Group::start(&job, &command).await {
         Ok(started) => started,
         Err(failed) => return link.tell(*failed).await,
     };
-    let prompt = match job.agent.prompt_via {
+    let prompt = match prompt_via(&job) {
         PromptVia::Stdin => prompt,
         PromptVia::Argument => String::new(),
     };
-    let mut hearing = Hearing::new(&job, word);
+    let mut hearing = Hearing::new(&job, word, native);
     if let Some(status) = hearing.listen(&mut group, pipes, &prompt, &mut link).await {
         link.tell(hearing.end(status, &link).await).await;
     }
@@ -59,12 +71,23 @@ pub(crate) async fn run(job: Job, mut link: Link) {
     group.end().await;
 }
 
-/// The command with its prompt, if that is an argument.
-fn command(job: &Job, prompt: &str) -> Vec<OsString> {
+/// How the prompt goes in. Who says a command of their own also says that.
+fn prompt_via(job: &Job) -> PromptVia {
+    let exec = job.profile.as_ref().and_then(|profile| profile.exec.as_ref());
+    match exec {
+        Some(exec) if job.agent.command.is_empty() => exec.prompt_via,
+        _ => job.agent.prompt_via,
+    }
+}
+
+/// The command with the session that it goes on with, and its prompt, if that is an argument.
+fn command(job: &Job, prompt: &str, native: Option<&Native>) -> Vec<OsString> {
+    let words = profile::words(job, native.map(|native| native.id.as_str()));
+    let as_argument = prompt_via(job) == PromptVia::Argument;
     let mut command: Vec<OsString> = Vec::new();
-    let mut placed = job.agent.prompt_via == PromptVia::Stdin;
-    for (at, part) in job.agent.command.iter().enumerate() {
-        if at > 0 && job.agent.prompt_via == PromptVia::Argument && part.contains("{prompt}") {
+    let mut placed = !as_argument;
+    for (at, part) in words.iter().enumerate() {
+        if at > 0 && as_argument && part.contains("{prompt}") {
             command.push(part.replace("{prompt}", prompt).into());
             placed = true;
         } else {
@@ -87,22 +110,28 @@ async fn hand_in(mut input: ChildStdin, prompt: &str) {
 /// What is heard of a command.
 struct Hearing {
     format: ResultFormat,
+    /// How the output is read, when a profile says so; as plain text otherwise.
+    voice: Option<Voice>,
     scanner: Scanner,
     harvest: Harvest,
     output: Tail,
+    /// The output as it came, where a voice makes text of it.
+    raw: Tail,
     errors: Tail,
     reported: Option<Instant>,
 }
 
 impl Hearing {
-    fn new(job: &Job, word: Word) -> Self {
+    fn new(job: &Job, word: Word, native: Option<Native>) -> Self {
         let format = job.agent.result;
         Hearing {
             format,
+            voice: Voice::of(job, native),
             scanner: Scanner::new(word),
             harvest: Harvest::new(&job.order.agent, format == ResultFormat::Frames)
                 .with_token(job.token()),
             output: Tail::new(OUTPUT),
+            raw: Tail::new(OUTPUT),
             errors: Tail::new(ERRORS),
             reported: None,
         }
@@ -164,24 +193,41 @@ impl Hearing {
 
     /// Takes a piece of standard output.
     async fn hear(&mut self, bytes: &[u8], accepted: bool, link: &Link) {
-        self.output.push(bytes);
-        if self.format == ResultFormat::Frames {
-            // What only looks like a frame is talk.
-            let mut frames: Vec<Frame> = Vec::new();
-            self.scanner.scan(bytes, |found| match found {
-                Found::Frame { frame, .. } => frames.push(frame),
-                Found::Malformed { .. } => {}
-            });
-            for frame in frames {
-                match self.harvest.frame(&frame) {
-                    Some(alive @ Signal::Alive { .. }) if accepted => link.mention(alive),
-                    Some(Signal::Alive { .. }) | None => {}
-                    Some(signal) => link.tell(signal).await,
+        match &mut self.voice {
+            None => self.read(bytes, accepted, link).await,
+            Some(voice) => {
+                self.raw.push(bytes);
+                let (text, tools) = voice.hear(bytes);
+                self.read(&text, accepted, link).await;
+                if let Some(note) = tools.last().filter(|_| accepted) {
+                    link.mention(Signal::Alive { note: Some(note.clone()) });
+                    self.reported = Some(Instant::now());
                 }
             }
         }
         if accepted && self.reported.is_none_or(|last| last.elapsed() >= HEARTBEAT_GAP) {
             self.report(link);
+        }
+    }
+
+    /// Takes a piece of text.
+    async fn read(&mut self, text: &[u8], accepted: bool, link: &Link) {
+        self.output.push(text);
+        if self.format == ResultFormat::Json {
+            return;
+        }
+        // What only looks like a frame is talk.
+        let mut frames: Vec<Frame> = Vec::new();
+        self.scanner.scan(text, |found| match found {
+            Found::Frame { frame, .. } => frames.push(frame),
+            Found::Malformed { .. } => {}
+        });
+        for frame in frames {
+            match self.harvest.frame(&frame) {
+                Some(alive @ Signal::Alive { .. }) if accepted => link.mention(alive),
+                Some(Signal::Alive { .. }) | None => {}
+                Some(signal) => link.tell(signal).await,
+            }
         }
     }
 
@@ -193,6 +239,27 @@ impl Hearing {
 
     /// The command has ended: what came of it.
     async fn end(mut self, status: ExitStatus, link: &Link) -> Signal {
+        if let Some(mut voice) = self.voice.take() {
+            let mut rest = voice.end_of_output(self.raw.bytes());
+            if self.output.bytes().is_empty() && rest.is_empty() {
+                rest = voice.last_words().unwrap_or_default().into_bytes();
+            }
+            self.read(&rest, true, link).await;
+            if let Some(usage) = voice.usage() {
+                self.harvest.used(usage);
+            }
+            let mut said = self.errors.lines(REASON_LINES);
+            if voice.is_plain() {
+                said.extend(self.output.lines(REASON_LINES));
+            }
+            if let Some(failure) = voice.failure(status, &said) {
+                // What an agent is missing says more than that it failed.
+                let missing = matches!(status.code(), Some(126 | 127));
+                if !(missing && failure.kind == FailureKind::Recoverable) {
+                    self.harvest.fail(failure);
+                }
+            }
+        }
         let mut summary = String::new();
         match self.format {
             ResultFormat::Frames => summary = self.output.lines(SUMMARY_LINES).join("\n"),

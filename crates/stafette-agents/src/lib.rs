@@ -21,10 +21,12 @@ mod harvest;
 mod output;
 pub mod permission;
 mod process;
+pub mod profile;
 pub mod prompt;
 pub mod screen;
 pub mod scripted;
 pub mod seal;
+pub mod stream;
 pub mod tell;
 
 use std::path::PathBuf;
@@ -36,6 +38,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 pub use permission::{Permission, Permissions};
+use profile::Profile;
 
 /// How often a living agent that prints nothing is reported alive.
 pub const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -59,6 +62,8 @@ pub struct Job {
     pub order: TurnOrder,
     /// Who does it.
     pub agent: Agent,
+    /// What is known about the program that runs it, when it names a profile.
+    pub profile: Option<Profile>,
     /// The folder that the agent works in; a relative script is looked up there too.
     pub folder: PathBuf,
     /// A folder for notes about running turns.
@@ -135,14 +140,12 @@ pub enum Signal {
 impl Signal {
     /// The turn broke; another try may go better.
     fn recoverable(message: impl Into<String>, usage: Usage) -> Self {
-        let failure = Failure { kind: FailureKind::Recoverable, message: message.into() };
-        Signal::Failed { failure, usage }
+        Signal::Failed { failure: Failure::new(FailureKind::Recoverable, message), usage }
     }
 
     /// The turn broke, and so would the next try.
     fn fatal(message: impl Into<String>, usage: Usage) -> Self {
-        let failure = Failure { kind: FailureKind::Fatal, message: message.into() };
-        Signal::Failed { failure, usage }
+        Signal::Failed { failure: Failure::new(FailureKind::Fatal, message), usage }
     }
 }
 

@@ -103,8 +103,10 @@ impl Lines {
         self.dropped
     }
 
-    /// Takes what was just read and hands every line that is complete to `each`.
-    pub(crate) fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(&[u8])) {
+    /// Takes what was just read and hands every line that is complete to `each`; tells how many
+    /// were too long.
+    pub(crate) fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(&[u8])) -> u64 {
+        let mut dropped = 0;
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             let (line, rest) = (&bytes[..end], &bytes[end + 1..]);
             if !self.skipping && self.held.len() + line.len() <= self.limit {
@@ -116,6 +118,7 @@ impl Lines {
                 }
             } else {
                 self.dropped = true;
+                dropped += 1;
             }
             self.held.clear();
             self.skipping = false;
@@ -128,6 +131,7 @@ impl Lines {
         } else {
             self.held.extend_from_slice(bytes);
         }
+        dropped
     }
 }
 

@@ -195,13 +195,19 @@ pub(crate) fn is_kin(caller: i32, leader: i32) -> bool {
 
 /// What an agent sees of the environment.
 fn environment(job: &Job) -> Vec<(OsString, OsString)> {
+    let profile = job.profile.as_ref();
     let allowed = |name: &str| {
         HARMLESS.contains(&name)
             || HARMLESS_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
             || job.agent.env.iter().any(|allowed| allowed == name)
+            || profile.is_some_and(|profile| profile.env.pass.iter().any(|pass| pass == name))
     };
     let mut seen: Vec<(OsString, OsString)> =
         std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(allowed)).collect();
+    if let Some(profile) = profile {
+        let set = profile.variables(job.agent.runner);
+        seen.extend(set.map(|(name, value)| (name.into(), value.into())));
+    }
     let key = job.order.key;
     let own = [
         (KEY, key.to_string()),

@@ -217,7 +217,7 @@ impl Stage {
             },
             Word::Fail { message, fatal } => {
                 let kind = if fatal { FailureKind::Fatal } else { FailureKind::Recoverable };
-                harvest.fail(Failure { kind, message });
+                harvest.fail(Failure::new(kind, message));
             }
             Word::Done {} => {
                 self.act = Act::Waiting;

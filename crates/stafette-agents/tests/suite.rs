@@ -6,6 +6,8 @@ mod acp;
 mod contract;
 #[path = "suite/exec.rs"]
 mod exec;
+#[path = "suite/profiles.rs"]
+mod profiles;
 #[path = "suite/scripts.rs"]
 mod scripts;
 #[path = "suite/terminals.rs"]

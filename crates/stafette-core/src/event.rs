@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Time;
 use crate::run::{
-    adopt, alert, answer, assess, budget, close, create, fail, finish, pause, permission, propose,
-    receipt, recover, renew, resume, session, tell, turn,
+    adopt, alert, answer, assess, budget, close, create, fail, finish, park, pause, permission,
+    propose, receipt, recover, renew, resume, session, tell, turn,
 };
 
 /// Something that became true. One variant a transition; each is defined, decided and applied in
@@ -34,6 +34,7 @@ pub enum Event {
     TurnFinished(Box<finish::TurnFinished>),
     TurnFailed(fail::TurnFailed),
     RetryScheduled(fail::RetryScheduled),
+    HandoffParked(park::HandoffParked),
     LateResultKept(Box<finish::LateResultKept>),
     RecoveryChosen(recover::RecoveryChosen),
     QuestionAnswered(answer::QuestionAnswered),
@@ -67,6 +68,7 @@ impl Event {
             Event::TurnFinished(_) => "turn_finished",
             Event::TurnFailed(_) => "turn_failed",
             Event::RetryScheduled(_) => "retry_scheduled",
+            Event::HandoffParked(_) => "handoff_parked",
             Event::LateResultKept(_) => "late_result_kept",
             Event::RecoveryChosen(_) => "recovery_chosen",
             Event::QuestionAnswered(_) => "question_answered",
@@ -94,6 +96,7 @@ impl Event {
             Event::TurnFinished(e) => Some(e.turn.handoff),
             Event::TurnFailed(e) => Some(e.turn.handoff),
             Event::RetryScheduled(e) => Some(e.handoff),
+            Event::HandoffParked(e) => Some(e.handoff),
             Event::LateResultKept(e) => Some(e.turn.handoff),
             Event::RecoveryChosen(e) => Some(e.handoff),
             Event::QuestionAnswered(e) => Some(e.handoff),

@@ -364,6 +364,11 @@ pub enum State {
         /// Not before this: cooldown or backoff.
         not_before: Time,
     },
+    /// The agent's quota is used up; its next turn is given out when it is not.
+    Parked {
+        /// When that should be.
+        until: Time,
+    },
     /// Its turn is given out, and nobody has taken it yet.
     Ordered(Turn),
     /// The agent has taken it.
@@ -413,6 +418,7 @@ impl State {
     pub fn word(&self) -> &'static str {
         match self {
             State::Pending { .. } | State::Ordered(_) => "pending",
+            State::Parked { .. } => "parked",
             State::Accepted(_) => "accepted",
             State::Running(_) => "running",
             State::Blocked { .. } => "blocked",
@@ -425,6 +431,17 @@ impl State {
                 (Way::Answered, Outcome::Failed) => "failed",
                 (Way::Answered, Outcome::Escalated) => "escalated",
             },
+        }
+    }
+
+    /// When its next turn may be given out, if that is what it waits for.
+    #[must_use]
+    pub fn not_before(&self) -> Option<Time> {
+        match self {
+            State::Pending { not_before: moment } | State::Parked { until: moment } => {
+                Some(*moment)
+            }
+            _ => None,
         }
     }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::handoff::Receipt;
 use crate::run::session::SessionState;
 use crate::run::tell::Told;
-use crate::{AgentName, Fields, HandoffId, Offer, Question, Response, TurnKey, Usage, Usd};
+use crate::{AgentName, Fields, HandoffId, Offer, Question, Response, Time, TurnKey, Usage, Usd};
 
 /// Something that arrived.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -148,6 +148,21 @@ pub struct Failure {
     pub kind: FailureKind,
     /// In a sentence.
     pub message: String,
+    /// When another try makes sense, for [`FailureKind::Quota`] and where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Time>,
+}
+
+impl Failure {
+    /// A failure that says nothing about when to try again.
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Failure { kind, message: message.into(), until: None }
+    }
+
+    /// The agent may do nothing before `until`.
+    pub fn quota(until: Option<Time>, message: impl Into<String>) -> Self {
+        Failure { until, ..Failure::new(FailureKind::Quota, message) }
+    }
 }
 
 /// What kind of failure it was, which decides what follows.
@@ -158,4 +173,6 @@ pub enum FailureKind {
     Recoverable,
     /// Another try would end the same way: a person must look.
     Fatal,
+    /// The agent's quota is used up: it is nobody's fault and passes by itself.
+    Quota,
 }

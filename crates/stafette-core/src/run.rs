@@ -16,6 +16,7 @@ mod escalate;
 mod expire;
 pub mod fail;
 pub mod finish;
+pub mod park;
 pub mod pause;
 pub mod permission;
 pub mod propose;
@@ -150,6 +151,8 @@ pub enum Status {
     WaitingForBudget,
     /// It waits for a moment to pass.
     WaitingForCooldown,
+    /// It waits until an agent may work again.
+    WaitingForQuota,
     /// It was told to pause.
     Paused,
     /// It came to a good end.
@@ -166,9 +169,10 @@ impl Status {
     pub fn word(self) -> &'static str {
         match self {
             Status::Running => "running",
-            Status::WaitingForHuman | Status::WaitingForBudget | Status::WaitingForCooldown => {
-                "waiting"
-            }
+            Status::WaitingForHuman
+            | Status::WaitingForBudget
+            | Status::WaitingForCooldown
+            | Status::WaitingForQuota => "waiting",
             Status::Paused => "paused",
             Status::Succeeded => "succeeded",
             Status::Failed => "failed",
@@ -183,6 +187,7 @@ impl Status {
             Status::WaitingForHuman => Some("human"),
             Status::WaitingForBudget => Some("budget"),
             Status::WaitingForCooldown => Some("cooldown"),
+            Status::WaitingForQuota => Some("quota"),
             _ => None,
         }
     }
@@ -265,6 +270,7 @@ impl Run {
             Event::TurnFinished(e) => e.apply(self),
             Event::TurnFailed(e) => e.apply(self),
             Event::RetryScheduled(e) => e.apply(self),
+            Event::HandoffParked(e) => e.apply(self),
             Event::LateResultKept(_) => self.tally.late += 1,
             Event::BudgetRaised(e) => e.apply(self),
             Event::RecoveryChosen(_)
@@ -304,9 +310,9 @@ impl Run {
         let held = self.stage == Stage::Paused || over_budget;
         self.open()
             .filter_map(|handoff| match &handoff.state {
-                State::Pending { not_before } => {
+                State::Pending { not_before: moment } | State::Parked { until: moment } => {
                     let held = held || budget::waits_for_others(self, handoff);
-                    (!held).then_some(*not_before)
+                    (!held).then_some(*moment)
                 }
                 State::Asked { until } => Some(*until),
                 state => state.turn().map(|turn| turn.due.min(turn.finish_by)),
@@ -332,6 +338,9 @@ impl Run {
         let pending = |handoff: &Handoff| matches!(handoff.state, State::Pending { .. });
         if self.open().any(pending) {
             return Status::WaitingForCooldown;
+        }
+        if self.open().any(|handoff| matches!(handoff.state, State::Parked { .. })) {
+            return Status::WaitingForQuota;
         }
         if self.open().any(|handoff| matches!(handoff.state, State::Asked { .. })) {
             return Status::WaitingForHuman;
@@ -412,7 +421,7 @@ impl Draft {
                 let pending: Vec<HandoffId> = self
                     .run
                     .open()
-                    .filter(|h| matches!(h.state, State::Pending { not_before } if not_before <= self.now))
+                    .filter(|h| h.state.not_before().is_some_and(|moment| moment <= self.now))
                     .map(|h| h.id)
                     .collect();
                 for id in pending {

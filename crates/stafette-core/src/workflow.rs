@@ -90,7 +90,10 @@ pub struct Agent {
     pub prompt: String,
     /// What carries out its turns.
     pub runner: Runner,
-    /// The program and its arguments, for `exec`.
+    /// Which program runs it, by the name of its profile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// The program and its arguments, for `exec`; instead of the profile's when both are there.
     #[serde(default)]
     pub command: Vec<String>,
     /// The script, for `scripted`, relative to the workflow's file.

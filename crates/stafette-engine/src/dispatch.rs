@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use stafette_agents::profile::Library;
 use stafette_agents::{Job, Permissions, Signal};
 use stafette_core::handoff::Receipt;
 use stafette_core::redact::Redactor;
@@ -63,7 +64,13 @@ impl Sessions {
             let Some(queue) = queue.upgrade() else { return };
             let (words, heard) = mpsc::unbounded_channel();
             self.out.insert(order.key, words);
+            // Read anew for each turn: a profile is a file that people correct.
+            let profile = agent
+                .profile
+                .as_deref()
+                .and_then(|name| Library::of(Some(&settings.project)).get(name).cloned());
             let job = Job {
+                profile,
                 agent: agent.clone(),
                 folder: settings.project.clone(),
                 scratch: settings.scratch.clone(),
@@ -169,7 +176,7 @@ impl Pump {
                 }
                 None => {
                     let message = "the session ended without a word".to_owned();
-                    let failure = Failure { kind: FailureKind::Recoverable, message };
+                    let failure = Failure::new(FailureKind::Recoverable, message);
                     self.keep(Input::Fail { turn, failure, usage: Usage::default() }).await;
                     return;
                 }
@@ -179,7 +186,7 @@ impl Pump {
 
     async fn has_no_place(&self, error: &WorktreeError) {
         let message = format!("it has no worktree to work in: {error}");
-        let failure = Failure { kind: FailureKind::Recoverable, message };
+        let failure = Failure::new(FailureKind::Recoverable, message);
         let turn = self.key;
         self.keep(Input::Fail { turn, failure, usage: Usage::default() }).await;
     }

@@ -212,7 +212,7 @@ impl Session {
     }
 
     fn failed(&self, kind: FailureKind, message: &str) -> Said {
-        let failure = Failure { kind, message: message.to_owned() };
+        let failure = Failure::new(kind, message);
         Said::Failed(Input::Fail { turn: self.key(), failure, usage: self.usage })
     }
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
+use stafette_agents::profile::Library;
 use stafette_core::Workflow;
 use stafette_core::workflow::check;
 use stafette_core::workflow::file;
@@ -101,7 +102,8 @@ impl Project {
     pub(crate) fn load(&self) -> Result<Loaded, Failure> {
         let path = self.file();
         let text = read(&path)?;
-        let (source, diagnostics) = check::examine(&text);
+        let library = self.profiles();
+        let (source, diagnostics) = check::examine_with(&text, &library.names());
         let errors: Vec<String> = diagnostics
             .iter()
             .filter(|diagnostic| diagnostic.is_error())
@@ -109,7 +111,7 @@ impl Project {
             .collect();
         match source {
             Some(source) if errors.is_empty() => {
-                let hash = self.hash(&text, &source.workflow);
+                let hash = self.hash(&text, &source.workflow, &library);
                 Ok(Loaded { workflow: source.workflow, hash })
             }
             _ => Err(Failure::usage(format!("{} has mistakes", path.display()))
@@ -118,8 +120,14 @@ impl Project {
         }
     }
 
-    /// Everything that decides what is run: the workflow and the scripts that it names.
-    fn hash(&self, text: &str, workflow: &Workflow) -> String {
+    /// The profiles that agents of this project can name.
+    pub(crate) fn profiles(&self) -> Library {
+        Library::of(Some(&self.root))
+    }
+
+    /// Everything that decides what is run: the workflow, and the scripts and profiles that it
+    /// names. A profile that comes with the program changes only with it.
+    fn hash(&self, text: &str, workflow: &Workflow, library: &Library) -> String {
         let mut hasher = Sha256::new();
         hasher.update(text.as_bytes());
         for script in workflow.agents.values().filter_map(|agent| agent.script.as_ref()) {
@@ -127,6 +135,13 @@ impl Project {
             hasher.update(script.as_bytes());
             hasher.update([0]);
             hasher.update(fs::read(self.root.join(script)).unwrap_or_default());
+        }
+        for profile in workflow.agents.values().filter_map(|agent| agent.profile.as_ref()) {
+            let Some(file) = library.file(profile) else { continue };
+            hasher.update([1]);
+            hasher.update(profile.as_bytes());
+            hasher.update([1]);
+            hasher.update(fs::read(file).unwrap_or_default());
         }
         hex(&hasher.finalize())
     }

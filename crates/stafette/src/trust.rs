@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
+use stafette_agents::profile::resumed;
 use stafette_agents::scripted::{Script, Step};
 use stafette_core::Workflow;
 use stafette_core::workflow::Runner;
@@ -46,10 +47,17 @@ pub(crate) fn refusal(project: &Project) -> Failure {
 /// Every command that the workflow would run, by agent.
 pub(crate) fn commands(project: &Project, workflow: &Workflow) -> Vec<(String, String)> {
     let mut commands = Vec::new();
+    let library = project.profiles();
     for (name, agent) in &workflow.agents {
         match agent.runner {
             Runner::Exec | Runner::Pty | Runner::Acp => {
-                commands.push((name.to_string(), agent.command.join(" ")));
+                let profile = agent.profile.as_deref().and_then(|profile| library.get(profile));
+                let own = profile.and_then(|profile| profile.command(agent.runner));
+                let command = match own {
+                    Some(own) if agent.command.is_empty() => resumed(own, &[], None),
+                    _ => agent.command.clone(),
+                };
+                commands.push((name.to_string(), command.join(" ")));
             }
             Runner::Scripted => {
                 let script = agent.script.clone().unwrap_or_default();

@@ -8,7 +8,7 @@ fn command_of(command: &[&str], prompt_via: PromptVia) -> Vec<OsString> {
     job.agent.command = command.iter().map(|part| (*part).to_owned()).collect();
     job.agent.prompt_via = prompt_via;
     job.folder = PathBuf::from("/");
-    super::command(&job, "do it")
+    super::command(&job, "do it", None)
 }
 
 #[test]

@@ -30,6 +30,7 @@ pub(crate) fn job() -> Job {
         role: String::new(),
         prompt: "You review code.".into(),
         runner: Runner::Exec,
+        profile: None,
         command: vec!["cat".into()],
         script: None,
         prompt_via: PromptVia::Stdin,
@@ -41,6 +42,7 @@ pub(crate) fn job() -> Job {
     Job {
         order,
         agent,
+        profile: None,
         folder: ".".into(),
         scratch: ".".into(),
         frame_word: "ODEI".into(),

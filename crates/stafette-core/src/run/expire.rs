@@ -33,7 +33,7 @@ fn one(draft: &mut Draft, id: HandoffId) {
         },
     };
     let turn = handoff.key(draft.run.id);
-    let failure = Failure { kind: FailureKind::Recoverable, message };
+    let failure = Failure::new(FailureKind::Recoverable, message);
     // What it really used is not known: what was set aside for it counts as spent.
     let usage = handoff.state.turn().map_or(Usage::default(), |turn| turn.reserved);
     fail::broke(draft, turn, failure, usage, trouble);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run, escalate, permission, recover};
+use super::{Draft, Run, escalate, park, permission, recover};
 use crate::handoff::State;
 use crate::workflow::{Retries, Trouble};
 use crate::{Event, Failure, FailureKind, HandoffId, Millis, Response, Time, TurnKey, Usage};
@@ -49,6 +49,9 @@ pub(super) fn broke(
     let id = turn.handoff;
     if failure.kind == FailureKind::Fatal {
         return escalate::about_failure(draft, id, &failure.message);
+    }
+    if failure.kind == FailureKind::Quota {
+        return park::decide(draft, id, failure);
     }
     let retries = &draft.run.workflow.retries;
     if trouble == Trouble::Expired || turn.attempt >= retries.max {

@@ -34,6 +34,27 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId, response: Response, troub
         return;
     };
     let choice = choose(&draft.run, handoff, &response, trouble);
+    take(draft, id, response, choice);
+}
+
+/// Gives the work at once to the next of the route's alternatives, where one is left; tells whether
+/// it did.
+pub(super) fn fail_over(draft: &mut Draft, id: HandoffId, failure: &str) -> bool {
+    let target = draft.run.handoff(id).and_then(|handoff| listed(&draft.run, handoff));
+    let found = target.is_some();
+    if found {
+        let choice = Choice {
+            action: Strategy::RetryDifferentTarget,
+            reason: "the target's quota is used up".to_owned(),
+            target,
+            default: Fields::new(),
+        };
+        take(draft, id, Response::failed(failure), choice);
+    }
+    found
+}
+
+fn take(draft: &mut Draft, id: HandoffId, response: Response, choice: Choice) {
     draft.record(Event::RecoveryChosen(RecoveryChosen {
         handoff: id,
         action: choice.action,
@@ -120,14 +141,26 @@ fn choose(run: &Run, handoff: &Handoff, response: &Response, trouble: Trouble) -
 /// orchestrator is always one more: it asks a person for them.
 fn alternative(run: &Run, handoff: &Handoff) -> Option<Party> {
     let offer = &handoff.offer;
-    let route = run.workflow.route(&offer.from, &offer.to);
-    let listed = route.map(|route| route.alternatives.as_slice()).unwrap_or_default();
     let for_inputs = offer.kind == Kind::Delegate && !offer.missing.is_empty();
-    listed
-        .iter()
-        .cloned()
-        .chain(for_inputs.then_some(Party::Orchestrator))
-        .find(|party| *party != offer.to && !was_tried(handoff, party))
+    let orchestrator = for_inputs.then_some(Party::Orchestrator);
+    listed(run, handoff).or_else(|| orchestrator.filter(|party| is_new(handoff, party)))
+}
+
+/// The next of the route's alternatives that was not tried. A successor keeps the giver, so its
+/// alternatives are those of the route that was first taken.
+fn listed(run: &Run, handoff: &Handoff) -> Option<Party> {
+    let offer = &handoff.offer;
+    let first = offer.prior_attempts.iter().find_map(|prior| target_of(&prior.action));
+    let route = [Some(offer.to.clone()), first]
+        .into_iter()
+        .flatten()
+        .find_map(|to| run.workflow.route(&offer.from, &to));
+    let listed = route.map(|route| route.alternatives.as_slice()).unwrap_or_default();
+    listed.iter().find(|party| is_new(handoff, party)).cloned()
+}
+
+fn is_new(handoff: &Handoff, party: &Party) -> bool {
+    *party != handoff.offer.to && !was_tried(handoff, party)
 }
 
 fn was_tried(handoff: &Handoff, party: &Party) -> bool {
@@ -136,6 +169,10 @@ fn was_tried(handoff: &Handoff, party: &Party) -> bool {
 
 fn tried(party: &Party) -> String {
     format!("handed to {party}")
+}
+
+fn target_of(action: &str) -> Option<Party> {
+    action.strip_prefix("handed to ").map(Party::from)
 }
 
 fn critical_lacking<'a>(

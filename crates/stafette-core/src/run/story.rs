@@ -175,8 +175,11 @@ impl Story {
     }
 
     pub(super) fn breaks(&mut self, id: HandoffId, kind: FailureKind) -> &mut Self {
+        self.breaks_with(id, Failure::new(kind, "it broke"))
+    }
+
+    pub(super) fn breaks_with(&mut self, id: HandoffId, failure: Failure) -> &mut Self {
         let turn = self.key(id);
-        let failure = Failure { kind, message: "it broke".into() };
         self.input(Input::Fail { turn, failure, usage: Usage::default() })
     }
 
@@ -280,6 +283,7 @@ fn line(event: &Event) -> String {
         Event::TurnFinished(e) => format!("{} turn ended", e.turn.handoff),
         Event::TurnFailed(e) => format!("{} turn failed: {}", e.turn.handoff, e.failure.message),
         Event::RetryScheduled(e) => format!("{} attempt {} later", e.handoff, e.attempt),
+        Event::HandoffParked(e) => format!("{} parked until {}: {}", e.handoff, e.until, e.why),
         Event::LateResultKept(e) => {
             format!("{} late result of {}.{} kept", e.turn.handoff, e.turn.attempt, e.turn.turn)
         }

@@ -24,7 +24,7 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId) {
     let Some(handoff) = draft.run.handoff(id) else {
         return;
     };
-    if !matches!(handoff.state, State::Pending { .. }) {
+    if handoff.state.not_before().is_none() {
         return;
     }
     if handoff.offer.to == Party::Orchestrator {

@@ -38,10 +38,33 @@ pub fn examine(text: &str) -> (Option<Source>, Vec<Diagnostic>) {
     }
 }
 
+/// As [`examine`], and every profile that the file names must be one of `profiles`.
+#[must_use]
+pub fn examine_with(text: &str, profiles: &[&str]) -> (Option<Source>, Vec<Diagnostic>) {
+    match file::read(text) {
+        Err(diagnostics) => (None, diagnostics),
+        Ok(source) => {
+            let diagnostics = check_with(&source.workflow, &source.spans, Some(profiles));
+            (Some(source), diagnostics)
+        }
+    }
+}
+
 /// All that is wrong with a workflow, in the order of its file.
 #[must_use]
 pub fn check(workflow: &Workflow, spans: &Spans) -> Vec<Diagnostic> {
-    let mut report = Report { workflow, spans, found: Vec::new() };
+    check_with(workflow, spans, None)
+}
+
+/// As [`check`], and every profile that the workflow names must be one of `profiles`, where the
+/// caller knows them.
+#[must_use]
+pub fn check_with(
+    workflow: &Workflow,
+    spans: &Spans,
+    profiles: Option<&[&str]>,
+) -> Vec<Diagnostic> {
+    let mut report = Report { workflow, spans, profiles, found: Vec::new() };
     header(&mut report);
     agents::check(&mut report);
     routes::check(&mut report);
@@ -64,6 +87,7 @@ pub fn check(workflow: &Workflow, spans: &Spans) -> Vec<Diagnostic> {
 struct Report<'a> {
     workflow: &'a Workflow,
     spans: &'a Spans,
+    profiles: Option<&'a [&'a str]>,
     found: Vec<Diagnostic>,
 }
 

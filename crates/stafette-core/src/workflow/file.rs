@@ -3,7 +3,8 @@
 mod diagnostic;
 mod spans;
 
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use toml::de::{DeTable, DeValue, Deserializer, Error};
 
@@ -42,8 +43,18 @@ pub fn parse(text: &str) -> Result<Workflow, Vec<Diagnostic>> {
 /// # Errors
 /// As [`parse`].
 pub fn read(text: &str) -> Result<Source, Vec<Diagnostic>> {
+    document(text).map(|(workflow, spans)| Source { workflow, spans })
+}
+
+/// Reads any TOML file whose keys are those of a type, and remembers where each value stands.
+///
+/// # Errors
+/// As [`parse`], for that type.
+pub fn document<T: DeserializeOwned + JsonSchema>(
+    text: &str,
+) -> Result<(T, Spans), Vec<Diagnostic>> {
     if text.len() > MAX_BYTES {
-        let message = format!("the file has {} bytes; a workflow may have {MAX_BYTES}", text.len());
+        let message = format!("the file has {} bytes; {MAX_BYTES} are allowed", text.len());
         return Err(vec![Diagnostic::error("too-large", "", message)]);
     }
     let (mut table, errors) = DeTable::parse_recoverable(text);
@@ -54,12 +65,12 @@ pub fn read(text: &str) -> Result<Source, Vec<Diagnostic>> {
     // Unknown keys are taken out one by one, so that all of them are reported and none hides a
     // mistake in a value.
     let mut diagnostics = Vec::new();
-    let schema = schemars::schema_for!(Workflow).to_value();
+    let schema = schemars::schema_for!(T).to_value();
     let keys = Keys { root: &schema };
     keys.prune(table.get_mut(), &schema, "", &mut diagnostics);
 
-    match Workflow::deserialize(Deserializer::from(table)) {
-        Ok(workflow) if diagnostics.is_empty() => return Ok(Source { workflow, spans }),
+    match T::deserialize(Deserializer::from(table)) {
+        Ok(value) if diagnostics.is_empty() => return Ok((value, spans)),
         Ok(_) => {}
         Err(error) => diagnostics.push(value_error(&error, &spans)),
     }
@@ -166,7 +177,9 @@ impl Keys<'_> {
     }
 
     fn resolve<'s>(&'s self, schema: &'s Value) -> &'s Value {
-        let pointer = schema.get("$ref").and_then(Value::as_str);
+        // What may be left out is written as one of itself and nothing.
+        let optional = schema.pointer("/anyOf/0/$ref");
+        let pointer = schema.get("$ref").or(optional).and_then(Value::as_str);
         pointer
             .and_then(|pointer| self.root.pointer(pointer.trim_start_matches('#')))
             .unwrap_or(schema)
@@ -367,7 +380,7 @@ command = ["cat"]
     fn s2_11_a_file_without_end_is_not_read() {
         let text = "#".repeat(MAX_BYTES + 1);
         insta::assert_snapshot!(complaints(&text), @"
-        error[too-large]: the file has 1048577 bytes; a workflow may have 1048576
+        error[too-large]: the file has 1048577 bytes; 1048576 are allowed
          --> stafette.toml
         ");
     }

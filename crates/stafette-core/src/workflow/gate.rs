@@ -277,19 +277,19 @@ mod tests {
         insta::assert_snapshot!(shown(FEATURE, ALL), @"
         pass  Handoff Protocol Overview: 4 of 4 agents do (required: every agent says what it is for) at stafette.toml:17
         pass  Handoff Schema: HandoffRequest, HandoffResponse, HandoffDecision (required: published) at stafette.toml
-        pass  Handoff Routes: 5 routes (required: present) at stafette.toml:72
+        pass  Handoff Routes: 5 routes (required: present) at stafette.toml:68
         pass  Handoff Implementation: 4 of 4 can (required: every agent can be started) at stafette.toml:17
         pass  Handoff Observability: 8 span attributes, 6 metrics (required: present) at stafette.toml
-        pass  Error Recovery: 3 rules (required: present) at stafette.toml:145
+        pass  Error Recovery: 3 rules (required: present) at stafette.toml:141
         pass  schemas: 3 (required: at least 3) at stafette.toml
-        pass  valid routes: 5 (required: at least 4) at stafette.toml:72
-        pass  invalid routes: 3 (required: at least 2) at stafette.toml:103
-        pass  recovery strategies: 3 (required: at least 3) at stafette.toml:145
+        pass  valid routes: 5 (required: at least 4) at stafette.toml:68
+        pass  invalid routes: 3 (required: at least 2) at stafette.toml:99
+        pass  recovery strategies: 3 (required: at least 3) at stafette.toml:141
         pass  agents: 0 unknown (required: every name is an agent) at stafette.toml:17
         pass  schema version: 1.0.0 (required: a semantic version) at stafette.toml:11
-        pass  limits: 2d at worst (required: within 7d) at stafette.toml:124
-        pass  circular detection: 0 undeclared (required: every cycle is declared) at stafette.toml:119
-        pass  human escalation: open to every agent (required: a path) at stafette.toml:124
+        pass  limits: 2d at worst (required: within 7d) at stafette.toml:120
+        pass  circular detection: 0 undeclared (required: every cycle is declared) at stafette.toml:115
+        pass  human escalation: open to every agent (required: a path) at stafette.toml:120
         pass  observability: 8 span attributes, 6 metrics (required: 8 span attributes, 6 metrics) at stafette.toml
         ");
     }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde_json::json;
+use stafette_agents::profile::Library;
 use stafette_core::wire::schema;
 use stafette_core::workflow::{check, file, gate};
 
@@ -22,7 +23,8 @@ pub(crate) fn run(context: &Context, arguments: &cli::Check) -> Result<Exit, Fai
         return document(context, &path, &text, arguments.gate);
     }
     let name = path.display().to_string();
-    let (source, diagnostics) = check::examine(&text);
+    let library = Library::of(path.parent());
+    let (source, diagnostics) = check::examine_with(&text, &library.names());
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
     let items = match (&source, arguments.gate) {
         (Some(source), true) => gate::workflow(&source.workflow, &source.spans, provided()),

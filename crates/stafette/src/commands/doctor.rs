@@ -1,9 +1,9 @@
 //! `doctor`: what works here and what does not, each with its fix.
 
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde_json::json;
+use stafette_agents::profile::{Library, on_path};
 use stafette_store::Store;
 
 use super::Context;
@@ -11,18 +11,8 @@ use crate::client::Client;
 use crate::daemon::open_store;
 use crate::exit::{Exit, Failure};
 use crate::output::Tone;
+use crate::project::WORKFLOW;
 use crate::trust;
-
-/// Agents that can be brought along, with the command line for one turn.
-pub(crate) const AGENTS: &[(&str, &[&str])] = &[
-    ("claude", &["claude", "-p"]),
-    ("codex", &["codex", "exec", "--skip-git-repo-check", "-"]),
-    ("gemini", &["gemini", "-p", "{prompt}"]),
-    ("opencode", &["opencode", "run", "{prompt}"]),
-    ("qwen", &["qwen", "-p", "{prompt}"]),
-    ("goose", &["goose", "run", "--no-session", "-t", "{prompt}"]),
-    ("aider", &["aider", "--yes-always", "--message", "{prompt}"]),
-];
 
 struct Finding {
     name: &'static str,
@@ -34,8 +24,11 @@ struct Finding {
 }
 
 pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
-    let mut findings = vec![git(), agents()];
-    match context.project() {
+    let project = context.project();
+    let library = Library::of(project.as_ref().ok().map(|project| project.root.as_path()));
+    let mut findings = vec![git(), agents(&library)];
+    findings.extend(profiles(&library));
+    match project {
         Err(failure) => findings.push(Finding {
             name: "project",
             good: false,
@@ -91,52 +84,60 @@ fn git() -> Finding {
     }
 }
 
-fn agents() -> Finding {
-    let found = installed();
-    let names: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
+fn agents(library: &Library) -> Finding {
+    let names: Vec<&str> = library.installed().map(|profile| profile.name.as_str()).collect();
+    let known: Vec<&str> = library
+        .all()
+        .filter(|profile| profile.name != "shell")
+        .map(|profile| profile.title.as_str())
+        .collect();
     Finding {
         name: "agents",
-        good: !found.is_empty(),
+        good: !names.is_empty(),
         needed: false,
-        said: match found.is_empty() {
+        said: match names.is_empty() {
             true => "none of the known ones is installed; any command can be one".to_owned(),
             false => names.join(", "),
         },
-        fix:
-            "install Claude Code, Codex, Gemini, opencode, qwen, goose or aider, or name a command \
-              in stafette.toml"
-                .to_owned(),
+        fix: format!("install one of {}, or name a command in {WORKFLOW}", known.join(", ")),
     }
 }
 
-/// The known agents that are on the path.
-pub(crate) fn installed() -> Vec<(&'static str, &'static [&'static str])> {
-    AGENTS.iter().filter(|(name, _)| on_path(name).is_some()).copied().collect()
-}
-
-/// Where a program is.
-pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
+/// A profile that cannot be read is worth a word: its agents will not start.
+fn profiles(library: &Library) -> Option<Finding> {
+    let broken = library.broken().first()?;
+    let what = broken.mistakes.first().map(|mistake| mistake.message.as_str()).unwrap_or_default();
+    Some(Finding {
+        name: "profiles",
+        good: false,
+        needed: true,
+        said: format!("{} is no profile: {what}", broken.path.display()),
+        fix: format!("correct it, or remove it\n{}", broken.render()),
+    })
 }
 
 fn workflow(project: &crate::project::Project) -> Finding {
     let (good, said, fix) = match project.load() {
         Err(failure) => (false, format!("{}: {}", failure.what, failure.why), failure.fix),
         Ok(loaded) => {
+            let library = project.profiles();
             let missing: Vec<String> = loaded
                 .workflow
                 .agents
                 .values()
-                .filter_map(|agent| agent.command.first())
+                .filter_map(|agent| {
+                    let profile = agent.profile.as_deref().and_then(|name| library.get(name));
+                    let own = profile.and_then(|profile| profile.command(agent.runner));
+                    let words = own.filter(|_| agent.command.is_empty());
+                    words.unwrap_or(&agent.command).first().cloned()
+                })
                 .filter(|program| !program.contains('/') && on_path(program).is_none())
-                .cloned()
                 .collect();
             match (missing.first(), trust::is_trusted(project, &loaded)) {
                 (Some(program), _) => (
                     false,
                     format!("the program `{program}` is not on the path"),
-                    "install it, or change `command` in stafette.toml".to_owned(),
+                    "install it, or change `profile` or `command` in stafette.toml".to_owned(),
                 ),
                 (None, false) => {
                     let fix = "look at its commands with `stafette trust`".to_owned();

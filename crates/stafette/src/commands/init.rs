@@ -5,8 +5,9 @@ use std::path::Path;
 
 use serde_json::json;
 use similar::TextDiff;
+use stafette_agents::profile::Library;
 
-use super::{Context, doctor};
+use super::Context;
 use crate::cli::{self, Template};
 use crate::exit::{Exit, Failure};
 use crate::project::{Project, WORKFLOW};
@@ -23,7 +24,7 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
         return Err(Failure::usage(format!("{} is there already", file.display()))
             .fix("change it by hand, or replace it with --force"));
     }
-    let agent = agent(arguments)?;
+    let agent = Choice::of(arguments, &Library::of(Some(&root)))?;
     let new = fill(template(arguments.template), &agent);
     let output = context.output;
     if !output.json {
@@ -46,7 +47,7 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
     let project = Project { root };
     trust::trust(&project, &project.load()?)?;
     match output.json {
-        true => output.data(&json!({ "wrote": file, "agent": agent, "ignored": ignored })),
+        true => output.data(&json!({ "wrote": file, "agent": agent.words(), "profile": agent.profile(), "ignored": ignored })),
         false => output.say("written. Next: `stafette doctor`, then `stafette run \"…\"`"),
     }
     Ok(Exit::Ok)
@@ -61,36 +62,68 @@ fn template(template: Template) -> &'static str {
     }
 }
 
-/// The command line for one turn: what was named, or the first known agent that is here.
-fn agent(arguments: &cli::Init) -> Result<Vec<String>, Failure> {
-    if let Some(named) = &arguments.agent {
-        let words: Vec<String> = named.split_whitespace().map(str::to_owned).collect();
-        return match words.is_empty() {
-            true => Err(Failure::usage("The agent's command is empty")),
-            false => Ok(words),
-        };
-    }
-    let found = doctor::installed();
-    let (_, command) = found.first().copied().unwrap_or(doctor::AGENTS[0]);
-    Ok(command.iter().map(|word| (*word).to_owned()).collect())
+/// What is to run the agents.
+enum Choice {
+    Profile(String),
+    Command(Vec<String>),
 }
 
-fn fill(template: &str, agent: &[String]) -> String {
-    let quoted: Vec<String> = agent.iter().map(|word| format!("{word:?}")).collect();
-    let via = if agent.iter().any(|word| word == "{prompt}") { "argument" } else { "stdin" };
+impl Choice {
+    /// What was named, or the first known agent that is here.
+    fn of(arguments: &cli::Init, library: &Library) -> Result<Self, Failure> {
+        let Some(named) = &arguments.agent else {
+            let first = library.installed().chain(library.all()).next();
+            let name = first.map(|profile| profile.name.clone());
+            return Ok(Choice::Profile(name.unwrap_or_else(|| "claude".to_owned())));
+        };
+        let words: Vec<String> = named.split_whitespace().map(str::to_owned).collect();
+        match words.as_slice() {
+            [] => Err(Failure::usage("The agent's command is empty")),
+            [name] if library.get(name).is_some_and(|profile| profile.exec.is_some()) => {
+                Ok(Choice::Profile(name.clone()))
+            }
+            _ => Ok(Choice::Command(words)),
+        }
+    }
+
+    fn profile(&self) -> Option<&str> {
+        match self {
+            Choice::Profile(name) => Some(name),
+            Choice::Command(_) => None,
+        }
+    }
+
+    fn words(&self) -> Vec<String> {
+        match self {
+            Choice::Profile(name) => vec![name.clone()],
+            Choice::Command(words) => words.clone(),
+        }
+    }
+
+    /// The lines of an agent that say it.
+    fn lines(&self) -> String {
+        match self {
+            Choice::Profile(name) => format!("profile = {name:?}"),
+            Choice::Command(words) => {
+                let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+                let by_argument = words.iter().any(|word| word.contains("{prompt}"));
+                let via = if by_argument { "\nprompt_via = \"argument\"" } else { "" };
+                format!("command = [{}]{via}", quoted.join(", "))
+            }
+        }
+    }
+}
+
+fn fill(template: &str, agent: &Choice) -> String {
     template
         .lines()
-        .filter(|line| !line.starts_with("# `@agent@`") && !line.starts_with("# as [\"claude\""))
-        .map(|line| {
-            line.replace("command = [\"@agent@\"]", &format!("command = [{}]", quoted.join(", ")))
-        })
-        .map(|line| line.replace("prompt_via = \"stdin\"", &format!("prompt_via = \"{via}\"")))
-        .map(|line| line + "\n")
+        .filter(|line| !line.starts_with("# `@agent@`"))
+        .map(|line| line.replace("profile = \"@agent@\"", &agent.lines()) + "\n")
         .collect()
 }
 
 /// What was found here, for the person to see.
-fn found(root: &Path, agent: &[String]) -> Vec<String> {
+fn found(root: &Path, agent: &Choice) -> Vec<String> {
     let tests = [
         ("Cargo.toml", "cargo test"),
         ("package.json", "npm test"),
@@ -101,7 +134,7 @@ fn found(root: &Path, agent: &[String]) -> Vec<String> {
     let tests = tests.iter().find(|(file, _)| root.join(file).is_file());
     let git = root.ancestors().any(|folder| folder.join(".git").exists());
     vec![
-        format!("agent: {}", agent.join(" ")),
+        format!("agent: {}", agent.words().join(" ")),
         format!("tests: {}", tests.map_or("none found", |(_, command)| command)),
         format!("git:   {}", if git { "yes" } else { "no repository; run `git init`" }),
     ]

@@ -16,6 +16,75 @@ fn init_shows_what_it_writes_and_what_it_writes_is_sound() {
 }
 
 #[test]
+fn init_writes_the_profile_of_the_agent() {
+    let world = World::new();
+    world.run(&["init", "--agent", "codex", "--yes"]).ok();
+    let written = world.read("stafette.toml");
+    assert!(written.contains("profile = \"codex\"") && !written.contains("command ="), "{written}");
+    world.run(&["check"]).ok();
+    let commands = world.run(&["trust", "--list", "--json"]).json()["commands"].clone();
+    let line = commands[0]["command"].as_str().expect("a command");
+    assert!(line.starts_with("codex exec") && !line.contains("{resume}"), "{line}");
+    let world = World::new();
+    world.run(&["init", "--agent", "my-agent --ask {prompt}", "--yes"]).ok();
+    let written = world.read("stafette.toml");
+    assert!(written.contains("command = [\"my-agent\", \"--ask\", \"{prompt}\"]"), "{written}");
+    assert!(written.contains("prompt_via = \"argument\""), "{written}");
+}
+
+/// A profile that a user brings along.
+const PARROT: &str = r#"
+name = "parrot"
+title = "A parrot"
+[detect]
+program = "sh"
+[exec]
+command = ["sh", "-c", "echo '{\"said\":\"Pretty\",\"cost\":0.5}'"]
+output = "json-lines"
+[[stream.rules]]
+exists = ["/said"]
+emit = "final"
+text = "/said"
+cost = "/cost"
+"#;
+
+const WITH_PARROT: &str = r#"
+[workflow]
+name = "birds"
+entry = "one"
+[agents.one]
+runner = "exec"
+profile = "parrot"
+"#;
+
+#[test]
+fn a_user_adds_a_profile_by_a_file_and_a_change_of_it_ends_the_trust() {
+    let world = World::new();
+    world.write("stafette.toml", WITH_PARROT);
+    let said = world.run(&["check"]);
+    assert_eq!(said.code, 1);
+    assert!(said.out.contains("there is no profile `parrot`") && said.out.contains(":7:11"));
+    world.write("profiles/parrot.toml", PARROT);
+    world.run(&["check"]).ok();
+    world.run(&["trust", "--yes"]).ok();
+    let run = world.run(&["run", "--foreground", "--json", "Say something"]).ok();
+    assert!(run.out.contains("0.5"), "the cost is known: {run:?}");
+    let doctor = world.run(&["doctor", "--json"]).json();
+    let found = |name: &str| {
+        let findings = doctor["findings"].as_array().expect("findings").clone();
+        findings.into_iter().find(|finding| finding["name"] == name)
+    };
+    assert!(found("agents").expect("agents")["said"].as_str().expect("names").contains("parrot"));
+    assert!(found("profiles").is_none());
+    world.write("profiles/parrot.toml", &PARROT.replace("Pretty", "Polly"));
+    assert_eq!(world.run(&["trust", "--list", "--json"]).json()["trusted"], false);
+    world.write("profiles/parrot.toml", &PARROT.replace("title", "titel"));
+    let said = world.run(&["doctor"]);
+    assert_eq!(said.code, 1);
+    assert!(said.out.contains("parrot.toml:3:1") && said.out.contains("did you mean `title`?"));
+}
+
+#[test]
 fn init_never_overwrites_and_never_writes_without_a_yes() {
     let world = World::new();
     assert_eq!(world.run(&["init"]).code, 2, "nobody is there to say yes");

@@ -262,7 +262,7 @@ impl Pump {
         } else {
             return None;
         };
-        Some(Failure { kind, message })
+        Some(Failure::new(kind, message))
     }
 
     /// A line that is no message: wrappers and loggers write such things.

@@ -1,6 +1,6 @@
 //! Agents: each can be started, and each gets its inputs from someone.
 
-use super::Report;
+use super::{Report, listed};
 use crate::Party;
 use crate::workflow::Runner;
 use crate::workflow::file::{Diagnostic, child, nearest};
@@ -18,10 +18,13 @@ pub(super) fn check(report: &mut Report<'_>) {
         let runs = agent.command.first().is_some_and(|program| !program.trim().is_empty());
         let scripted = agent.script.as_ref().is_some_and(|script| !script.trim().is_empty());
         match agent.runner {
-            Runner::Exec | Runner::Pty | Runner::Acp if !runs => report.add(
-                Diagnostic::error("no-command", &at, format!("`{name}` has no command to run"))
-                    .help("say what runs it: command = [\"claude\", \"-p\"]"),
-            ),
+            Runner::Exec | Runner::Pty | Runner::Acp if !runs && agent.profile.is_none() => report
+                .add(
+                    Diagnostic::error("no-command", &at, format!("`{name}` has no command to run"))
+                        .help(
+                            "say what runs it: profile = \"claude\", or command = [\"PROGRAM\", …]",
+                        ),
+                ),
             Runner::Scripted if !scripted => report.add(
                 Diagnostic::error("no-script", &at, format!("`{name}` has no script to follow"))
                     .help("say which: script = \"scripts/NAME.toml\""),
@@ -30,7 +33,13 @@ pub(super) fn check(report: &mut Report<'_>) {
                 unused(report, &format!("{at}/script"), "scripted")
             }
             Runner::Scripted if runs => unused(report, &format!("{at}/command"), "exec"),
+            Runner::Scripted if agent.profile.is_some() => {
+                unused(report, &format!("{at}/profile"), "exec");
+            }
             Runner::Exec | Runner::Scripted | Runner::Pty | Runner::Acp => {}
+        }
+        if let Some(profile) = &agent.profile {
+            knows_profile(report, profile, &format!("{at}/profile"));
         }
         let budget = &workflow.budget;
         if agent.estimate.tokens > budget.tokens || agent.estimate.money > budget.money {
@@ -63,6 +72,17 @@ pub(super) fn check(report: &mut Report<'_>) {
     for (source, provider) in &workflow.sources {
         report.knows(provider.as_str(), &child("/sources", source));
     }
+}
+
+/// Profiles are no business of the core: whoever knows them says so.
+fn knows_profile(report: &mut Report<'_>, profile: &str, path: &str) {
+    let Some(known) = report.profiles.filter(|known| !known.contains(&profile)) else { return };
+    let help = match nearest(profile, known.iter().copied()) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("there are {}", listed(known.iter().copied())),
+    };
+    let message = format!("there is no profile `{profile}`");
+    report.add(Diagnostic::error("unknown-profile", path, message).help(help));
 }
 
 fn unused(report: &mut Report<'_>, path: &str, runner: &str) {

@@ -122,6 +122,26 @@ fn s2_11_waits_are_counted_with_their_doubling_and_jitter() {
 }
 
 #[test]
+fn s2_11_a_profile_must_be_one_that_is_known() {
+    use crate::workflow::file::render;
+    let text = BASE.replacen("command = [\"cat\"]", "profile = \"cluade\"", 1);
+    let told = |known: &[&str]| -> String {
+        let (_, found) = examine_with(&text, known);
+        found.iter().map(|diagnostic| render(diagnostic, "stafette.toml", &text)).collect()
+    };
+    assert_eq!(told(&["cluade"]), "");
+    insta::assert_snapshot!(told(&["claude", "codex"]), @r#"
+    error[unknown-profile]: there is no profile `cluade`
+     --> stafette.toml:7:11
+      |
+    7 | profile = "cluade"
+      |           ^^^^^^^^
+      = help: did you mean `claude`?
+    "#);
+    assert!(told(&["shell"]).contains("help: there are `shell`"));
+}
+
+#[test]
 fn s2_11_agents_can_be_started_and_paid() {
     insta::assert_snapshot!(changed("command = [\"cat\"]\n", ""), @r#"
     error[no-command]: `writer` has no command to run
@@ -129,8 +149,9 @@ fn s2_11_agents_can_be_started_and_paid() {
       |
     5 | [agents.writer]
       | ^^^^^^^^^^^^^^^
-      = help: say what runs it: command = ["claude", "-p"]
+      = help: say what runs it: profile = "claude", or command = ["PROGRAM", …]
     "#);
+    assert_eq!(changed("command = [\"cat\"]\n", "profile = \"claude\"\n"), "");
     insta::assert_snapshot!(changed("script = \"printer.toml\"\n", ""), @r#"
     error[no-script]: `printer` has no script to follow
       --> stafette.toml:13:1

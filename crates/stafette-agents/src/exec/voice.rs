@@ -1,0 +1,204 @@
+//! What a program says in JSON, turned into plain text and an account.
+
+use std::process::ExitStatus;
+
+use stafette_core::{Failure, FailureKind, Time, Usage};
+
+use super::session::{Native, Notebook};
+use crate::output::plain;
+use crate::profile::{Output, Profile, Wall};
+use crate::stream::{Decoder, Heard, Meter, Totals, decode};
+use crate::{Job, harvest};
+
+/// The longest message that is passed on, in characters.
+const MESSAGE: usize = 2000;
+
+/// What is heard of a program whose profile says how to read it.
+#[derive(Debug)]
+pub(super) struct Voice {
+    profile: Profile,
+    output: Output,
+    decoder: Decoder,
+    meter: Meter,
+    notebook: Option<Notebook>,
+    native: Option<Native>,
+    /// A session was to be gone on with.
+    resumed: bool,
+    /// The program has done something.
+    active: bool,
+    quota: Option<(Option<Time>, String)>,
+    trouble: Option<(String, bool)>,
+    ended_badly: bool,
+    last_words: Option<String>,
+    in_line: bool,
+}
+
+impl Voice {
+    /// For a job whose program has a profile, unless it prints plain text only.
+    pub(super) fn of(job: &Job, native: Option<Native>) -> Option<Self> {
+        let profile = job.profile.clone()?;
+        let output = profile.exec.as_ref().map_or(Output::Text, |exec| exec.output);
+        Some(Voice {
+            decoder: Decoder::new(&profile),
+            profile,
+            output,
+            meter: Meter::default(),
+            notebook: Notebook::of(job),
+            resumed: native.is_some(),
+            native,
+            active: false,
+            quota: None,
+            trouble: None,
+            ended_badly: false,
+            last_words: None,
+            in_line: false,
+        })
+    }
+
+    /// Takes a piece of standard output: what it says to people, and the tools that it used.
+    pub(super) fn hear(&mut self, bytes: &[u8]) -> (Vec<u8>, Vec<String>) {
+        match self.output {
+            Output::Text => {
+                self.active = true;
+                (bytes.to_vec(), Vec::new())
+            }
+            // It is one document only when it has ended.
+            Output::Json => (Vec::new(), Vec::new()),
+            Output::JsonLines => {
+                let mut heard = Vec::new();
+                self.decoder.push(bytes, &Wall::here(), |it| heard.push(it));
+                self.take(heard)
+            }
+        }
+    }
+
+    /// The output has ended; `whole` is all that is left of it.
+    pub(super) fn end_of_output(&mut self, whole: &[u8]) -> Vec<u8> {
+        let wall = Wall::here();
+        let mut heard = Vec::new();
+        match self.output {
+            Output::Text => {}
+            Output::JsonLines => self.decoder.end(&wall, |it| heard.push(it)),
+            Output::Json => {
+                if let Some(document) = harvest::last_document(whole) {
+                    decode(&self.profile, &document, &wall, &mut |it| heard.push(it));
+                }
+            }
+        }
+        self.take(heard).0
+    }
+
+    fn take(&mut self, heard: Vec<Heard>) -> (Vec<u8>, Vec<String>) {
+        let (mut text, mut tools) = (Vec::new(), Vec::new());
+        for it in heard {
+            match it {
+                Heard::Text { text: piece, partial } => {
+                    self.active = true;
+                    if self.in_line && !partial {
+                        text.push(b'\n');
+                    }
+                    text.extend_from_slice(piece.as_bytes());
+                    if !partial {
+                        text.push(b'\n');
+                    }
+                    self.in_line = partial;
+                }
+                Heard::Tool { name } => {
+                    self.active = true;
+                    // What it says after a tool is another sentence.
+                    if std::mem::take(&mut self.in_line) {
+                        text.push(b'\n');
+                    }
+                    tools.extend(plain(&name, 60));
+                }
+                Heard::Usage(count) => self.meter.take(&count),
+                Heard::Session { id } => self.note(id),
+                Heard::Quota { until, message } => {
+                    let (known, said) = self.quota.take().unwrap_or_default();
+                    let said = if said.is_empty() { message } else { said };
+                    self.quota = Some((known.or(until), said));
+                }
+                Heard::Error { message, fatal } if !message.is_empty() => {
+                    let fatal = fatal || self.trouble.as_ref().is_some_and(|(_, fatal)| *fatal);
+                    self.trouble = Some((message, fatal));
+                }
+                Heard::Error { .. } => {}
+                Heard::Final { text: words, is_error } => {
+                    self.ended_badly = is_error;
+                    self.last_words = words.or(self.last_words.take());
+                }
+            }
+        }
+        (text, tools)
+    }
+
+    fn note(&mut self, id: String) {
+        // A program may go on under a new id; what it had used before goes along.
+        let totals = self.native.take().map(|native| native.totals).unwrap_or_default();
+        let native = Native { id, totals };
+        if let Some(notebook) = &self.notebook {
+            notebook.write(&native);
+        }
+        self.native = Some(native);
+    }
+
+    /// Whether complaints and talk come the same way. Otherwise an agent that talks about quotas
+    /// has not run out of one.
+    pub(super) fn is_plain(&self) -> bool {
+        self.output == Output::Text
+    }
+
+    /// Its last words, for when it said nothing else.
+    pub(super) fn last_words(&mut self) -> Option<String> {
+        self.last_words.take()
+    }
+
+    /// What the turn has used, when the program has counted.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        self.meter.usage(&self.profile, self.before())
+    }
+
+    fn before(&self) -> Totals {
+        self.native.as_ref().map(|native| native.totals).unwrap_or_default()
+    }
+
+    /// The program has ended: what went wrong, if something did. What it complained about on the
+    /// way does not matter when it came to a good end. `said` is the end of all that it printed.
+    pub(super) fn failure(&mut self, status: ExitStatus, said: &[String]) -> Option<Failure> {
+        self.settle(status);
+        if status.success() && !self.ended_badly {
+            return None;
+        }
+        let wall = Wall::here();
+        let quota = self.quota.take().or_else(|| {
+            let message = said.iter().find(|line| self.profile.used_up(line, &wall).is_some())?;
+            let until = said.iter().find_map(|line| crate::profile::reset(line, &wall));
+            Some((until, message.clone()))
+        });
+        let short = |message: &str| plain(message, MESSAGE);
+        if let Some((until, message)) = quota {
+            let message = short(&message).unwrap_or_else(|| "its quota is used up".to_owned());
+            return Some(Failure::quota(until, message));
+        }
+        if let Some((message, fatal)) = self.trouble.take() {
+            let kind = if fatal { FailureKind::Fatal } else { FailureKind::Recoverable };
+            return Some(Failure::new(kind, short(&message)?));
+        }
+        if let Some(message) = said.iter().find(|line| self.profile.is_fatal(line)) {
+            return Some(Failure::new(FailureKind::Fatal, short(message)?));
+        }
+        self.ended_badly.then(|| Failure::new(FailureKind::Recoverable, "it says that it failed"))
+    }
+
+    /// Notes what the session has used by now, or forgets a session that could not be gone on with.
+    fn settle(&mut self, status: ExitStatus) {
+        let Some(notebook) = &self.notebook else { return };
+        let failed = !status.success() || self.ended_badly;
+        if self.resumed && failed && !self.active && self.quota.is_none() {
+            notebook.forget();
+        } else if let (Some(native), Some(totals)) = (&self.native, self.meter.totals()) {
+            let totals = totals.max(native.totals);
+            notebook.write(&Native { totals, ..native.clone() });
+        }
+    }
+}

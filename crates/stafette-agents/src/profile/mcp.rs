@@ -1,0 +1,107 @@
+//! Giving a program an MCP server.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::Mcp;
+
+/// An MCP server that is started by a command.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct McpServer {
+    /// The program.
+    pub command: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+}
+
+/// What has to be done so that a program knows an MCP server.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct McpSetup {
+    /// Arguments to add to its command.
+    pub arguments: Vec<String>,
+    /// Variables to set.
+    pub env: Vec<(String, String)>,
+    /// A file to write, and what is in it.
+    pub file: Option<(PathBuf, String)>,
+}
+
+impl Mcp {
+    /// What has to be done for one server. `config_file` is where a file may be put.
+    #[must_use]
+    pub fn setup(&self, server: &McpServer, config_file: &Path) -> McpSetup {
+        let fill = |text: &String| fill(text, server, config_file);
+        McpSetup {
+            arguments: self.arguments.iter().map(fill).collect(),
+            env: self.env.iter().map(|(name, value)| (name.clone(), fill(value))).collect(),
+            file: self.file.as_ref().map(|text| (config_file.to_owned(), fill(text))),
+        }
+    }
+}
+
+/// Puts in what the placeholders stand for, each once: what is put in is never looked at again.
+fn fill(text: &str, server: &McpServer, config_file: &Path) -> String {
+    let line = || {
+        let words = std::iter::once(&server.command).chain(&server.arguments);
+        words.map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+    };
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find('{') {
+        filled.push_str(&rest[..start]);
+        rest = &rest[start..];
+        let end = rest.find('}').map_or(rest.len(), |end| end + 1);
+        let value = match &rest[..end] {
+            "{mcp_command}" => json!(server.command).to_string(),
+            "{mcp_arguments}" => json!(server.arguments).to_string(),
+            "{mcp_words}" => {
+                let words = std::iter::once(&server.command).chain(&server.arguments);
+                json!(words.collect::<Vec<_>>()).to_string()
+            }
+            "{mcp_line}" => line(),
+            "{config_file}" => config_file.to_string_lossy().into_owned(),
+            _ => {
+                filled.push('{');
+                rest = &rest[1..];
+                continue;
+            }
+        };
+        filled.push_str(&value);
+        rest = &rest[end..];
+    }
+    filled + rest
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_takes_the_place_of_its_placeholders() {
+        let mcp = Mcp {
+            arguments: vec!["--with".into(), "{mcp_line}".into(), "-c={config_file}".into()],
+            env: [("SETTINGS".to_owned(), "{config_file}".to_owned())].into(),
+            file: Some(r#"{"a":{"command":{mcp_command},"args":{mcp_arguments}}}"#.into()),
+        };
+        let server = McpServer {
+            command: "/opt/my tools/stafette".into(),
+            arguments: vec!["mcp".into(), "{config_file}".into()],
+        };
+        let setup = mcp.setup(&server, Path::new("/run/x.json"));
+        assert_eq!(setup.arguments[1], "'/opt/my tools/stafette' mcp '{config_file}'");
+        assert_eq!(setup.arguments[2], "-c=/run/x.json");
+        assert_eq!(setup.env, [("SETTINGS".to_owned(), "/run/x.json".to_owned())]);
+        let (_, text) = setup.file.unwrap();
+        let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(read["a"]["args"][1], "{config_file}", "what is put in is left alone");
+    }
+}

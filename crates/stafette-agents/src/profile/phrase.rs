@@ -1,0 +1,44 @@
+//! Words to look for in what a program says.
+
+/// Whether one of the phrases is in the text.
+pub(super) fn any(phrases: &[String], text: &str) -> bool {
+    let text = plain(text);
+    phrases.iter().any(|phrase| holds(&text, &plain(phrase)))
+}
+
+/// Small letters, and the marks that keyboards have: programs like to print others.
+pub(super) fn plain(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\u{2018}' | '\u{2019}' => '\'',
+            '\u{a0}' | '\u{202f}' | '\u{2009}' => ' ',
+            '\u{2013}' | '\u{2212}' => '-',
+            c => c,
+        })
+        .flat_map(char::to_lowercase)
+        .collect()
+}
+
+/// Whether the parts between the stars follow each other on one line.
+fn holds(text: &str, phrase: &str) -> bool {
+    let Some((first, rest)) = phrase.split_once('*') else { return text.contains(phrase) };
+    text.match_indices(first).any(|(start, _)| {
+        let line = text[start + first.len()..].split('\n').next().unwrap_or_default();
+        holds(line, rest)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_found_in_any_case_with_anything_in_between() {
+        let found = |phrase: &str, text: &str| any(&[phrase.to_owned()], text);
+        assert!(found("you've hit your * limit", "You\u{2019}ve hit your weekly limit."));
+        assert!(found("limit*resets", "Session LIMIT\u{a0}· resets 3pm"));
+        assert!(!found("limit*resets", "limit\nresets"));
+        assert!(!found("rate limit", "a ratelimit"));
+        assert!(!any(&[], "rate limit"));
+    }
+}

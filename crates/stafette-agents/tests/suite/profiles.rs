@@ -1,0 +1,215 @@
+//! Commands whose profile says how to start and to read them: recorded streams stand in for the
+//! programs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use stafette_agents::profile::{Library, Profile};
+use stafette_agents::{Job, Signal};
+use stafette_core::workflow::Runner;
+use stafette_core::{Failure, FailureKind, Usage, Usd};
+
+use crate::world::{World, failed, finished, run};
+
+/// A program that notes its arguments and variables, and plays `stream` and ends with `status`.
+fn playing(world: &World, profile: &str, stream: &str, status: i32) -> Job {
+    let recorded =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/streams").join(stream);
+    fs::copy(recorded, world.work().join("stream")).unwrap();
+    let script = format!(
+        "#!/bin/sh\ncat > prompt\necho \"$@\" >> arguments\nenv > variables\ncat stream\nexit {status}\n"
+    );
+    let program = world.work().join(profile);
+    fs::write(&program, script).unwrap();
+    executable(&program);
+    let mut profile = Library::built_in().get(profile).unwrap().clone();
+    let exec = profile.exec.as_mut().unwrap();
+    exec.command[0] = program.to_str().unwrap().to_owned();
+    with(world, profile)
+}
+
+fn with(world: &World, profile: Profile) -> Job {
+    let mut job = world.job(Runner::Exec, "");
+    job.agent.command = Vec::new();
+    job.agent.profile = Some(profile.name.clone());
+    job.profile = Some(profile);
+    job
+}
+
+fn executable(path: &PathBuf) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn read(world: &World, name: &str) -> String {
+    fs::read_to_string(world.work().join(name)).unwrap_or_default()
+}
+
+/// The next turn of the same agent.
+fn next(job: &Job) -> Job {
+    let mut job = job.clone();
+    job.order.key.turn += 1;
+    job
+}
+
+#[tokio::test]
+async fn s5_06_the_streams_of_the_known_programs_become_handoffs_with_their_cost() {
+    for (name, money) in [
+        ("claude", Usd(17_800)),
+        ("codex", Usd(6_600)),
+        ("gemini", Usd(6_600)),
+        ("qwen", Usd(0)),
+        ("opencode", Usd(5_600)),
+    ] {
+        let world = World::new();
+        let job = playing(&world, name, &format!("{name}-tool.jsonl"), 0);
+        let heard = run(job).await;
+        let Some(Signal::Finished(result)) = heard.last() else { panic!("{name}: {heard:?}") };
+        let [offer] = result.offers.as_slice() else { panic!("{name}: {result:?}") };
+        assert_eq!((offer.to.as_str(), offer.summary.as_str()), ("reviewer", "auth is in"));
+        assert!(result.bare, "{name}: a stream can be talked into anything");
+        assert_eq!(result.usage, Usage { tokens: 3160, money }, "{name}");
+        assert!(read(&world, "prompt").contains("Add user auth"), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn b_01_the_next_turn_goes_on_with_the_programs_own_session_and_pays_once() {
+    for (name, first, words, money) in [
+        ("claude", "claude-text.jsonl", "--resume 00000000-0000-4000-8000-000000000001", 8900),
+        ("codex", "codex-tool.jsonl", "resume 00000000-0000-4000-8000-000000000001", 3300),
+    ] {
+        let world = World::new();
+        let job = playing(&world, name, first, 0);
+        finished(job.clone()).await;
+        playing(&world, name, &format!("{name}-resume.jsonl"), 0);
+        let result = finished(next(&job)).await;
+        assert_eq!(result.usage, Usage { tokens: 1580, money: Usd(money) }, "{name}");
+        let arguments = read(&world, "arguments");
+        let [new, resumed] = arguments.lines().collect::<Vec<_>>()[..] else { panic!() };
+        assert!(!new.contains("resume") && resumed.contains(words), "{arguments}");
+        // Another agent of the run has its own.
+        let mut other = next(&job);
+        other.order.agent = "reviewer".parse().unwrap();
+        finished(other).await;
+        assert!(!read(&world, "arguments").lines().last().unwrap().contains("resume"));
+    }
+}
+
+#[tokio::test]
+async fn b_01_a_session_that_the_program_has_lost_is_forgotten() {
+    let world = World::new();
+    let job = playing(&world, "codex", "codex-text.jsonl", 0);
+    finished(job.clone()).await;
+    fs::write(world.work().join("codex"), "#!/bin/sh\necho no such session >&2\nexit 1\n").unwrap();
+    let failure = failed(next(&job)).await;
+    assert_eq!(failure.kind, FailureKind::Recoverable);
+    assert_eq!(failure.message, "exit status 1: no such session");
+    playing(&world, "codex", "codex-text.jsonl", 0);
+    finished(next(&next(&job))).await;
+    assert!(!read(&world, "arguments").contains("resume"));
+}
+
+#[tokio::test]
+async fn b_09_a_used_up_quota_is_told_with_its_reset_and_the_session_is_kept() {
+    let world = World::new();
+    let job = playing(&world, "codex", "codex-quota.jsonl", 1);
+    let Failure { kind, message, until } = failed(job.clone()).await;
+    assert_eq!(kind, FailureKind::Quota);
+    assert!(message.contains("hit your usage limit") && until.is_some(), "{message} {until:?}");
+    playing(&world, "codex", "codex-text.jsonl", 0);
+    finished(next(&job)).await;
+    assert!(read(&world, "arguments").lines().last().unwrap().contains("resume"));
+
+    for name in ["claude", "gemini", "opencode"] {
+        let world = World::new();
+        let failure = failed(playing(&world, name, &format!("{name}-quota.jsonl"), 1)).await;
+        assert_eq!(failure.kind, FailureKind::Quota, "{name}: {failure:?}");
+    }
+}
+
+#[tokio::test]
+async fn s5_07_a_missing_login_is_for_a_person() {
+    for name in ["claude", "codex"] {
+        let world = World::new();
+        let failure = failed(playing(&world, name, &format!("{name}-login.jsonl"), 1)).await;
+        assert_eq!(failure.kind, FailureKind::Fatal, "{name}: {failure:?}");
+    }
+}
+
+#[tokio::test]
+async fn b_09_talk_about_quotas_is_no_quota() {
+    let world = World::new();
+    let mut job = playing(&world, "codex", "codex-text.jsonl", 0);
+    let talk = r#"{"type":"item.completed","item":{"type":"agent_message","text":"You've hit your usage limit, says the page."}}"#;
+    fs::write(world.work().join("stream"), format!("{talk}\n")).unwrap();
+    let result = finished(job.clone()).await;
+    assert!(result.response.summary.contains("says the page"));
+    fs::write(
+        world.work().join("codex"),
+        format!("#!/bin/sh\necho '{}'\nexit 3\n", talk.replace('\'', "")),
+    )
+    .unwrap();
+    job.order.key.turn += 1;
+    assert_eq!(failed(job).await.kind, FailureKind::Recoverable);
+}
+
+#[tokio::test]
+async fn b_17_a_profile_says_which_variables_its_program_sees() {
+    let world = World::new();
+    let mut job = playing(&world, "claude", "claude-text.jsonl", 0);
+    let profile = job.profile.as_mut().unwrap();
+    profile.env.pass = vec!["CARGO_PKG_NAME".into()];
+    profile.exec.as_mut().unwrap().env = [("EXTRA".to_owned(), "1".to_owned())].into();
+    finished(job).await;
+    let seen = read(&world, "variables");
+    for line in ["CARGO_PKG_NAME=stafette-agents", "EXTRA=1", "DISABLE_AUTOUPDATER=1"] {
+        assert!(seen.lines().any(|seen| seen == line), "{line}: {seen}");
+    }
+    assert!(!seen.contains("CARGO_PKG_VERSION"), "{seen}");
+}
+
+#[tokio::test]
+async fn a_user_brings_an_agent_by_a_file() {
+    let world = World::new();
+    let folder = world.work().join("profiles");
+    fs::create_dir_all(&folder).unwrap();
+    let text = r#"
+        name = "parrot"
+        title = "A parrot"
+        [detect]
+        program = "sh"
+        [exec]
+        command = ["sh", "-c", "cat reply", "{resume}"]
+        output = "json"
+        resume = ["{session}"]
+        [[stream.rules]]
+        when = { "/ok" = true }
+        emit = "final"
+        text = "/said"
+        input = ["/tokens"]
+        [price]
+        model = "parrot"
+        models = { parrot = { input = 1000, output = 0 } }
+    "#;
+    fs::write(folder.join("parrot.toml"), text).unwrap();
+    let library = Library::with(&[folder]);
+    assert_eq!(library.broken(), []);
+    let reply = "{\n  \"ok\": true, \"tokens\": 50,\n  \"said\": \"Pretty\"\n}\n";
+    fs::write(world.work().join("reply"), reply).unwrap();
+    let result = finished(with(&world, library.get("parrot").unwrap().clone())).await;
+    assert_eq!(result.response.summary, "Pretty");
+    assert_eq!(result.usage, Usage { tokens: 50, money: Usd(50_000) });
+}
+
+#[tokio::test]
+async fn a_profile_that_is_not_there_or_of_no_use_says_what_to_do() {
+    let world = World::new();
+    let mut job = with(&world, Library::built_in().get("shell").unwrap().clone());
+    let failure = failed(job.clone()).await;
+    assert_eq!(failure.kind, FailureKind::Fatal);
+    assert!(failure.message.contains("`shell` has no [exec]: give builder a command"));
+    job.profile = None;
+    let failure = failed(job.clone()).await;
+    assert!(failure.message.contains("there is no profile `shell`"), "{}", failure.message);
+}
