@@ -91,7 +91,9 @@ impl Engine {
     /// # Errors
     /// When the store cannot be read.
     pub async fn agents(&self, finished: usize) -> Result<Vec<AgentView>, EngineError> {
-        let living = self.living();
+        let mut living = self.living();
+        // What has ended is in the store before anyone sees it here.
+        living.retain(|run| !run.status().is_final());
         let now = clock::now();
         let mut views: Vec<AgentView> = living.iter().flat_map(|run| of_run(now, run)).collect();
         // Runs that live are among the newest, so that they have to be read past.
@@ -111,15 +113,16 @@ fn is_over(row: &RunView) -> bool {
     matches!(row.status.as_str(), "succeeded" | "failed" | "cancelled")
 }
 
-/// Of a run that has ended, only its row is looked at: those who have worked.
-fn of_row(row: &RunView) -> impl Iterator<Item = AgentView> + '_ {
-    row.purse.agents.iter().map(|(agent, account)| AgentView {
+/// Of a run that has ended, only its row is looked at: those who have worked, and when nobody has,
+/// the orchestrator who called it off.
+fn of_row(row: &RunView) -> Vec<AgentView> {
+    let view = |agent: &str, spent: Usage| AgentView {
         run: row.run,
         short: row.run.short(),
         request: short(&row.request),
         status: row.status.clone(),
         seq: row.seq,
-        agent: agent.clone(),
+        agent: agent.to_owned(),
         group: Group::Done,
         session: None,
         doing: short(row.why.as_deref().unwrap_or_default()),
@@ -127,13 +130,18 @@ fn of_row(row: &RunView) -> impl Iterator<Item = AgentView> + '_ {
         until: None,
         work: None,
         question: None,
-        spent: account.spent,
-    })
+        spent,
+    };
+    let agents = &row.purse.agents;
+    if agents.is_empty() {
+        return vec![view(Party::Orchestrator.as_str(), Usage::default())];
+    }
+    agents.iter().map(|(agent, account)| view(agent, account.spent)).collect()
 }
 
 /// The agents of a run, and the orchestrator when it asks something itself.
 fn of_run(now: Time, run: &Run) -> Vec<AgentView> {
-    let asks = asked(run).any(|question| question.offer.from == Party::Orchestrator);
+    let asks = asked(run).any(|question| *asker(run, question) == Party::Orchestrator);
     let orchestrator = asks.then_some(Party::Orchestrator);
     let agents = run.workflow.agents.keys().map(Party::from);
     agents.chain(orchestrator).map(|party| Look { now, run, party: &party }.view()).collect()
@@ -142,6 +150,18 @@ fn of_run(now: Time, run: &Run) -> Vec<AgentView> {
 /// The questions that are open.
 fn asked(run: &Run) -> impl Iterator<Item = &Handoff> {
     run.open().filter(|handoff| matches!(handoff.state, State::Asked { .. }))
+}
+
+/// On whose behalf a question is asked: the orchestrator passes on what agents ask it for.
+fn asker<'a>(run: &'a Run, question: &'a Handoff) -> &'a Party {
+    let mut asked = question;
+    while asked.offer.from == Party::Orchestrator {
+        // What is passed on returns to an older handoff, so this ends.
+        let passed_on = asked.returns_to.filter(|id| *id < asked.id);
+        let Some(earlier) = passed_on.and_then(|id| run.handoff(id)) else { break };
+        asked = earlier;
+    }
+    &asked.offer.from
 }
 
 /// A look at one party of a run.
@@ -185,7 +205,7 @@ impl<'a> Look<'a> {
                 matches!(&handoff.state, State::Blocked { on } if on.contains(&question.id))
             })
         };
-        asked(self.run).find(|question| question.offer.from == *self.party || held(question))
+        asked(self.run).find(|question| asker(self.run, question) == self.party || held(question))
     }
 
     /// What it has a turn for, otherwise the oldest that it waits with.
@@ -200,15 +220,7 @@ impl<'a> Look<'a> {
     }
 
     fn seen(&self, question: Option<&Handoff>, work: Option<&Handoff>) -> Seen {
-        let over = self.run.status().is_final();
         match (question, work) {
-            _ if over => {
-                let why = match &self.run.stage {
-                    Stage::Finished(ending) => ending.why.clone(),
-                    _ => String::new(),
-                };
-                (Group::Done, why, self.run.updated_at, None)
-            }
             (Some(question), _) => {
                 let until = match question.state {
                     State::Asked { until } => Some(until),

@@ -80,6 +80,10 @@ mod tests {
         assert_eq!(says(Millis::seconds(10), Some("reads")), (1, "reads".into()));
         assert_eq!(says(Millis::seconds(15), Some("reads")), (0, "reads".into()), "no news");
         assert_eq!(says(Millis::seconds(15), Some("writes")), (1, "writes".into()));
-        assert_eq!(says(Millis::minutes(1), None), (1, "writes".into()), "it has not taken it back");
+        assert_eq!(
+            says(Millis::minutes(1), None),
+            (1, "writes".into()),
+            "it has not taken it back"
+        );
     }
 }

@@ -4,11 +4,11 @@ use stafette_core::handoff::Receipt;
 use stafette_core::run::create::RunCreated;
 use stafette_core::run::session::SessionState;
 use stafette_core::{
-    Fields, Input, Kind, Millis, Offer, Outcome, Party, Question, Reason, Response, Run, RunId,
-    Time, TurnResult, Usage, Usd,
+    Fields, Input, Kind, Offer, Outcome, Party, Question, Reason, Response, Run, RunId, Time,
+    TurnResult, Usage, Usd,
 };
 
-use super::{AgentView, Group, of_run};
+use super::{AgentView, Group, of_row, of_run};
 
 const TEAM: &str = r#"
 workflow = { name = "team", entry = "writer" }
@@ -134,6 +134,21 @@ fn b_13_a_permission_asked_for_in_a_turn_comes_before_the_work() {
 }
 
 #[test]
+fn b_13_what_the_orchestrator_passes_on_is_still_the_agents_question() {
+    let mut team = Team::new();
+    let missing = stafette_core::MissingInput {
+        key: "audience".into(),
+        expected_type: "string".into(),
+        description: "who it is for".into(),
+        source: Some("decision".into()),
+    };
+    team.hands("writer", Offer { missing: vec![missing], ..ask("orchestrator") });
+    let parties: Vec<String> = of_run(team.now, &team.run).into_iter().map(|v| v.agent).collect();
+    assert_eq!(parties, ["research", "writer"], "the orchestrator asks nothing of its own");
+    assert_eq!(team.sees("writer").group, Group::NeedsYou);
+}
+
+#[test]
 fn b_05_a_reached_budget_is_a_question_of_the_orchestrator() {
     let mut team = Team::new();
     team.run.purse.limit.money = Usd(120_000);
@@ -145,15 +160,26 @@ fn b_05_a_reached_budget_is_a_question_of_the_orchestrator() {
 }
 
 #[test]
-fn a_paused_and_a_cancelled_run_say_so() {
+fn a_paused_run_says_so() {
     let mut team = Team::new();
-    let by = || "ada".to_owned();
-    team.hears(Input::Pause { by: by() });
+    team.hears(Input::Pause { by: "ada".into() });
     team.hands("writer", ask("research"));
     assert_eq!(team.sees("research").doing, "the run is paused");
-    team.now = team.now + Millis::seconds(5);
-    team.hears(Input::Cancel { by: by(), why: "not needed".into() });
-    let view = team.sees("writer");
-    assert_eq!((view.group, view.status.as_str()), (Group::Done, "cancelled"));
-    assert_eq!(view.since, team.now.rfc3339());
+}
+
+#[test]
+fn of_a_run_that_has_ended_those_who_worked_are_shown() {
+    let mut team = Team::new();
+    let cancel = || Input::Cancel { by: "ada".into(), why: "not needed".into() };
+    let mut other = Team::new();
+    other.hears(cancel());
+    let names = |team: &Team| {
+        let views = of_row(&crate::RunView::of(&team.run));
+        assert!(views.iter().all(|view| view.group == Group::Done && view.status == "cancelled"));
+        views.into_iter().map(|view| view.agent).collect::<Vec<_>>()
+    };
+    team.hands("writer", ask("research"));
+    team.hears(cancel());
+    assert_eq!(names(&team), ["writer"]);
+    assert_eq!(names(&other), ["orchestrator"], "nobody has come that far");
 }
