@@ -338,6 +338,9 @@ pub struct Turn {
     /// How far it got.
     #[serde(default)]
     pub receipt: Receipt,
+    /// What the agent last said it is doing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// How far a turn got on its way into the agent, the same on every transport.

@@ -436,6 +436,11 @@ impl Engine {
         self.head.send_modify(|head| *head = position.max(*head));
     }
 
+    /// The runs that have a task, as they are now.
+    pub(crate) fn living(&self) -> Vec<Arc<Run>> {
+        self.lock().values().map(|handle| handle.shown.borrow().run.clone()).collect()
+    }
+
     fn handle(&self, run: RunId) -> Option<Handle> {
         self.lock().get(&run).cloned()
     }

@@ -11,6 +11,7 @@
 //! - A result that an agent gave is kept in hand until the store has it, however long that takes.
 //! - Queues are bounded; a run that cannot keep up slows its agents down.
 
+mod agents;
 mod clock;
 pub mod crash;
 mod dispatch;
@@ -23,6 +24,7 @@ mod record;
 mod task;
 mod tokens;
 
+pub use agents::{AgentView, Group, Work};
 pub use driver::{Driver, Plan, RestoreError, Step};
 pub use engine::{Engine, EngineError, Settings};
 pub use explain::{Explanation, Leg};

@@ -7,6 +7,7 @@
 //! - Every error is a problem document (RFC 9457) with a stable `code`.
 //! - No handler decides anything: it turns a request into an input and events into an answer.
 
+mod agents;
 mod emit;
 mod inbox;
 mod problem;
@@ -75,6 +76,7 @@ impl Edge {
             .route("/v1/runs/{run}/pause", post(runs::pause))
             .route("/v1/runs/{run}/unpause", post(runs::unpause))
             .route("/v1/runs/{run}/budget", post(runs::raise_budget))
+            .route("/v1/agents", get(agents::list))
             .route("/v1/inbox", get(inbox::list))
             .route("/v1/inbox/{question}", post(inbox::answer))
             .route("/v1/emit", post(emit::emit))

@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Inbox,
     /// Answer a question of the inbox.
     Answer(Answer),
+    /// Watch all agents, those who need you first; as JSON without a terminal.
+    Top,
     /// Explain how a handoff came about.
     Why(Why),
     /// Call a run off.

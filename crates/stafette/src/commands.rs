@@ -16,6 +16,7 @@ mod schema;
 mod shell;
 mod status;
 mod tidy;
+mod top;
 mod trust;
 mod up;
 mod validate;
@@ -91,6 +92,7 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
         Command::Up(arguments) => up::run(&context, arguments).await,
         Command::Down => up::down(&context).await,
         Command::Bench(arguments) => bench::run(&context, arguments).await,
+        Command::Top => top::run(&context).await,
         Command::Tidy(arguments) => tidy::run(&context, arguments).await,
         // The commands that wait for nothing are done already.
         _ => Ok(Exit::Ok),

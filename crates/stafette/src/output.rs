@@ -25,8 +25,7 @@ pub(crate) enum Tone {
 
 impl Output {
     pub(crate) fn new(json: bool) -> Self {
-        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Output { json, colour: wanted && std::io::stderr().is_terminal() }
+        Output { json, colour: colour_wanted() && std::io::stderr().is_terminal() }
     }
 
     /// A result for programs, on one line.
@@ -93,6 +92,11 @@ impl Output {
             self.say(&format!("  fix: {}", plain(&failure.fix)));
         }
     }
+}
+
+/// Whether the user has nothing against colours.
+pub(crate) fn colour_wanted() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// Text that agents wrote must not steer the terminal: no control characters but line breaks, and

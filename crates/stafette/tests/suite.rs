@@ -16,5 +16,9 @@ mod project;
 mod real_cli;
 #[path = "suite/runs.rs"]
 mod runs;
+#[path = "suite/terminal.rs"]
+mod terminal;
+#[path = "suite/top.rs"]
+mod top;
 #[path = "suite/world.rs"]
 mod world;

@@ -6,6 +6,9 @@ use super::{Draft, Run, receipt};
 use crate::handoff::{Receipt, State};
 use crate::{Event, Millis, Time, TurnKey};
 
+/// How often in the time of a lease a new note is recorded at most.
+const NEWS: u64 = 12;
+
 /// The agent lives and has its lease renewed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct LeaseRenewed {
@@ -26,7 +29,12 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, note: Option<String>) {
     let lease = draft.run.workflow.limits.lease;
     let worth_recording = match draft.run.handoff(turn.handoff).map(|h| &h.state) {
         Some(State::Accepted(_)) => true,
-        Some(State::Running(out)) => out.due.since(draft.now) <= Millis(lease.0 / 2),
+        Some(State::Running(out)) => {
+            let news = note.is_some() && note != out.note;
+            // A chatty agent must not fill the history either.
+            let left = if news { lease.0 - lease.0 / NEWS } else { lease.0 / 2 };
+            out.due.since(draft.now) <= Millis(left)
+        }
         _ => false,
     };
     if worth_recording {
@@ -43,7 +51,39 @@ impl LeaseRenewed {
         if let Some(turn) = handoff.state.turn() {
             let mut turn = turn.clone();
             turn.due = self.due;
+            if self.note.is_some() {
+                turn.note.clone_from(&self.note);
+            }
             handoff.state = State::Running(turn);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::run::story::{RELAY, Story, h};
+    use crate::{Input, Millis};
+
+    #[test]
+    fn b_02_what_an_agent_says_it_does_is_kept_but_not_each_word_of_it() {
+        let mut story = Story::new(RELAY);
+        story.accept(h(1));
+        let mut says = |after: Millis, note: Option<&str>| {
+            let before = story.later(after).log.len();
+            let turn = story.key(h(1));
+            story.input(Input::Heartbeat { turn, note: note.map(str::to_owned) });
+            let known = story.run.handoff(h(1)).and_then(|h| h.state.turn()?.note.clone());
+            (story.log.len() - before, known.unwrap_or_default())
+        };
+        assert_eq!(says(Millis(0), None), (1, String::new()));
+        assert_eq!(says(Millis::seconds(1), Some("reads")), (0, String::new()), "too soon");
+        assert_eq!(says(Millis::seconds(10), Some("reads")), (1, "reads".into()));
+        assert_eq!(says(Millis::seconds(15), Some("reads")), (0, "reads".into()), "no news");
+        assert_eq!(says(Millis::seconds(15), Some("writes")), (1, "writes".into()));
+        assert_eq!(
+            says(Millis::minutes(1), None),
+            (1, "writes".into()),
+            "it has not taken it back"
+        );
     }
 }

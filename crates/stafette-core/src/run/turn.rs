@@ -65,6 +65,7 @@ impl TurnOrdered {
             reserved: self.reserved,
             deliveries: 1,
             receipt: Receipt::Queued,
+            note: None,
         });
     }
 }

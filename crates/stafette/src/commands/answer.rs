@@ -9,17 +9,7 @@ use crate::project::person;
 
 pub(crate) async fn run(context: &Context, arguments: cli::Answer) -> Result<Exit, Failure> {
     let client = daemon(context).await?;
-    let is_pair = |word: &String| {
-        word.split_once('=').is_some_and(|(key, _)| {
-            !key.is_empty()
-                && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
-        })
-    };
-    let by = person();
-    let body = match arguments.answer.iter().all(is_pair) {
-        true => json!({ "values": super::run::pairs(&arguments.answer)?, "by": by }),
-        false => json!({ "text": arguments.answer.join(" "), "by": by }),
-    };
+    let body = body(&arguments.answer)?;
     let path = format!("/v1/inbox/{}", segment(&arguments.question));
     let answered: Value = client.post(&path, &body).await?;
     match context.output.json {
@@ -34,4 +24,19 @@ pub(crate) async fn run(context: &Context, arguments: cli::Answer) -> Result<Exi
         }
     }
     Ok(Exit::Ok)
+}
+
+/// What the daemon is sent: values when every word is KEY=VALUE, otherwise the words as text.
+pub(super) fn body(words: &[String]) -> Result<Value, Failure> {
+    let is_pair = |word: &String| {
+        word.split_once('=').is_some_and(|(key, _)| {
+            !key.is_empty()
+                && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
+        })
+    };
+    let by = person();
+    Ok(match words.iter().all(is_pair) {
+        true => json!({ "values": super::run::pairs(words)?, "by": by }),
+        false => json!({ "text": words.join(" "), "by": by }),
+    })
 }

@@ -24,7 +24,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Log) -> Result<Exit, 
 }
 
 /// Number, time, name, and what it is about.
-fn line(event: &Value) -> String {
+pub(super) fn line(event: &Value) -> String {
     let text = |path: &str| event.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let about = ["/turn", "/handoff", "/id"]
         .into_iter()

@@ -1,0 +1,215 @@
+//! `top`: every agent at a glance, those who need you first.
+
+#[cfg(test)]
+mod sample;
+mod state;
+mod terminal;
+mod text;
+mod view;
+
+use std::io::IsTerminal;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use stafette_core::{RunId, Time};
+use stafette_engine::AgentView;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::time::{interval, sleep, timeout};
+
+use super::{Context, daemon, segment};
+use crate::client::Client;
+use crate::exit::{Exit, Failure};
+use crate::output;
+use state::{Answer, Asked, Effect, Input, Snapshot, State};
+use terminal::Terminal;
+use view::Theme;
+
+/// The least time between two looks at the daemon.
+const GAP: Duration = Duration::from_millis(100);
+
+/// The most time between two looks at the daemon.
+const OFTEN: Duration = Duration::from_secs(2);
+
+/// How long to wait for a daemon that does not answer.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What may wait to be shown.
+const QUEUE: usize = 16;
+
+pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
+    let client = daemon(context).await?;
+    let watched = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    if context.output.json || !watched {
+        let mut agents: Value = client.get("/v1/agents").await?;
+        let questions: Value = client.get("/v1/inbox").await?;
+        if let Some(fields) = agents.as_object_mut() {
+            fields.insert("questions".into(), questions);
+        }
+        context.output.data(&agents);
+        return Ok(Exit::Ok);
+    }
+    let broken = |error: std::io::Error| {
+        Failure::failed("The terminal cannot be used")
+            .because(&error)
+            .fix("`stafette top --json` needs none")
+    };
+    let signals = Signals::new().map_err(broken)?;
+    let terminal = Terminal::take(Theme { colour: output::colour_wanted() }).map_err(broken)?;
+    show(client, terminal, signals).await.map_err(broken)
+}
+
+/// Shows what happens until somebody has seen enough.
+async fn show(
+    client: Client,
+    mut terminal: Terminal,
+    mut signals: Signals,
+) -> std::io::Result<Exit> {
+    let (sender, mut news) = mpsc::channel(QUEUE);
+    let mut keys = terminal::keys();
+    let mut clock = interval(Duration::from_secs(1));
+    let mut state = State::new(now());
+    tokio::spawn(watch(client.clone(), sender.clone()));
+    loop {
+        terminal.draw(&mut state)?;
+        let input = tokio::select! {
+            key = keys.recv() => key,
+            input = news.recv() => input,
+            _ = clock.tick() => Some(Input::Tick(now())),
+            () = signals.any() => None,
+        };
+        // A terminal that went away, or a signal, is as good as a key.
+        let Some(input) = input else { return Ok(Exit::Ok) };
+        match state.update(input) {
+            Some(Effect::Quit) => return Ok(Exit::Ok),
+            Some(Effect::Look { run, after }) => {
+                tokio::spawn(look(client.clone(), sender.clone(), run, after));
+            }
+            Some(Effect::Answer(answer)) => {
+                tokio::spawn(give(client.clone(), sender.clone(), answer));
+            }
+            None => {}
+        }
+    }
+}
+
+/// The signals that mean: leave.
+struct Signals([Signal; 3]);
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        let kinds = [SignalKind::terminate(), SignalKind::hangup(), SignalKind::interrupt()];
+        let [terminate, hangup, interrupt] = kinds.map(signal);
+        Ok(Signals([terminate?, hangup?, interrupt?]))
+    }
+
+    async fn any(&mut self) {
+        let [terminate, hangup, interrupt] = &mut self.0;
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    }
+}
+
+/// Sends what the daemon knows, again after each change, and again when it is back.
+async fn watch(client: Client, news: mpsc::Sender<Input>) {
+    while !news.is_closed() {
+        let Err(failure) = follow(&client, &news).await else { return };
+        if news.send(Input::Trouble(words(&failure))).await.is_err() {
+            return;
+        }
+        sleep(PATIENCE).await;
+    }
+}
+
+async fn follow(client: &Client, news: &mpsc::Sender<Input>) -> Result<(), Failure> {
+    let (position, mut snapshot) = load(client).await?;
+    let mut lines = client.lines(&format!("/v1/events?follow=true&after={position}")).await?;
+    loop {
+        if news.send(Input::Snapshot(Box::new(snapshot))).await.is_err() {
+            return Ok(());
+        }
+        // Looks again now and then: an event is stored a moment before its run is shown so.
+        if let Ok(line) = timeout(OFTEN, lines.next()).await {
+            line?.ok_or_else(gone)?;
+        }
+        // What happens together is shown together.
+        let pause = sleep(GAP);
+        tokio::pin!(pause);
+        loop {
+            tokio::select! {
+                () = &mut pause => break,
+                line = lines.next() => line?.ok_or_else(gone)?,
+            };
+        }
+        (_, snapshot) = load(client).await?;
+    }
+}
+
+fn gone() -> Failure {
+    Failure::new(Exit::NoDaemon, "The daemon went away").fix("start it with `stafette up`")
+}
+
+async fn load(client: &Client) -> Result<(u64, Snapshot), Failure> {
+    #[derive(Deserialize)]
+    struct Agents {
+        position: u64,
+        agents: Vec<AgentView>,
+    }
+    let Agents { position, agents } = client.get("/v1/agents").await?;
+    let questions: Vec<Asked> = client.get("/v1/inbox").await?;
+    Ok((position, Snapshot { agents, questions }))
+}
+
+/// Reads the last events of a run.
+async fn look(client: Client, news: mpsc::Sender<Input>, run: RunId, after: u64) {
+    let read = async {
+        let mut lines = client.lines(&format!("/v1/runs/{run}/events?after={after}")).await?;
+        let mut events = Vec::new();
+        while let Some(event) = lines.next().await? {
+            events.push(super::log::line(&event));
+        }
+        Ok::<_, Failure>(events)
+    };
+    let input = match read.await {
+        Ok(events) => Input::Events(run, events),
+        Err(failure) => Input::Said(words(&failure)),
+    };
+    drop(news.send(input).await);
+}
+
+/// Gives an answer and says what came of it.
+async fn give(client: Client, news: mpsc::Sender<Input>, answer: Answer) {
+    let Answer { run, handoff, text, typed } = answer;
+    let post = async {
+        let body = match typed {
+            true => super::answer::body(
+                &text.split_whitespace().map(str::to_owned).collect::<Vec<_>>(),
+            )?,
+            false => json!({ "text": text, "by": crate::project::person() }),
+        };
+        let path = format!("/v1/inbox/{}", segment(&format!("{run}:{handoff}")));
+        client.post::<Value>(&path, &body).await
+    };
+    let said = match post.await {
+        Ok(_) => format!("{handoff} is answered."),
+        Err(failure) => words(&failure),
+    };
+    drop(news.send(Input::Said(said)).await);
+}
+
+/// A failure on one line.
+fn words(failure: &Failure) -> String {
+    let parts = [&failure.what, &failure.why, &failure.fix];
+    let said: Vec<&str> =
+        parts.into_iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+    said.join(": ")
+}
+
+fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,106 @@
+//! Agents for the tests.
+
+use stafette_core::{
+    Handoff, HandoffId, Kind, MissingInput, Offer, Party, Question, Reason, RunId, State, Time,
+    Usage, Usd,
+};
+use stafette_engine::{AgentView, Group, Work};
+
+use super::state::{Asked, Snapshot};
+
+pub(super) const NOW: Time = Time(1_000_000_000);
+
+fn run() -> RunId {
+    "01890000-0000-7000-8000-00009c1f2a3b".parse().expect("an id")
+}
+
+pub(super) fn agent(name: &str, group: Group, doing: &str) -> AgentView {
+    let work = Work {
+        handoff: HandoffId(1),
+        state: "running".into(),
+        from: "human".into(),
+        reason: "task_handoff".into(),
+        summary: "Write the market report".into(),
+        inputs: vec!["market_size".into(), "audience".into()],
+        round: 1,
+        attempt: 2,
+    };
+    AgentView {
+        run: run(),
+        short: run().short(),
+        request: "Write the market report".into(),
+        status: "running".into(),
+        seq: 50,
+        agent: name.into(),
+        group,
+        session: None,
+        doing: doing.into(),
+        since: Time(NOW.0 - 12_000).rfc3339(),
+        until: None,
+        work: matches!(group, Group::NeedsYou | Group::Working).then_some(work),
+        question: (group == Group::NeedsYou).then_some(HandoffId(3)),
+        spent: Usage { tokens: 900, money: Usd(120_000) },
+    }
+}
+
+pub(super) fn question(options: &[&str]) -> Asked {
+    let details = "writer needs audience (who the report is for)";
+    let question = Question {
+        details: details.into(),
+        context: "The market is 9 bn.".into(),
+        options: options.iter().map(|option| (*option).to_owned()).collect(),
+        ..Question::default()
+    };
+    let missing = MissingInput {
+        key: "audience".into(),
+        expected_type: "string".into(),
+        description: "who the report is for".into(),
+        source: None,
+    };
+    let offer = Offer {
+        question: Some(question),
+        missing: vec![missing],
+        ..Offer::new("writer".into(), Party::Human, Kind::Delegate, Reason::RequiresHumanDecision)
+    };
+    let handoff = Handoff {
+        id: HandoffId(3),
+        offer,
+        cause: None,
+        returns_to: None,
+        state: State::Asked { until: NOW },
+        attempt: 1,
+        turn: 0,
+        turn_limit: 8,
+        inputs: stafette_core::Fields::new(),
+        answers: Vec::new(),
+        permits: Vec::new(),
+        told: stafette_core::run::tell::Told::default(),
+        refusals: 0,
+        assessed: Vec::new(),
+        trail: stafette_core::handoff::Trail::default(),
+        admitted_at: NOW,
+        usage: Usage::default(),
+    };
+    Asked { run: run(), handoff }
+}
+
+/// One of each group, as the daemon may list them.
+pub(super) fn team(options: &[&str]) -> Snapshot {
+    let long = "a-reviewer-with-quite-a-long-name";
+    let agents = vec![
+        agent("fixer", Group::Idle, "had nothing to do yet"),
+        agent("builder", Group::Working, "compiles \x1b[31mthe parser\nand runs its tests"),
+        AgentView {
+            until: Some(Time(NOW.0 + 5_000).rfc3339()),
+            ..agent(long, Group::Waiting, "attempt 2 follows")
+        },
+        agent("writer", Group::NeedsYou, "writer needs audience (who the report is for)"),
+        AgentView {
+            status: "failed".into(),
+            run: "01890000-0000-7000-8000-0000aaaabbbb".parse().expect("an id"),
+            short: "aaaabbbb".into(),
+            ..agent("planner", Group::Done, "the budget is reached")
+        },
+    ];
+    Snapshot { agents, questions: vec![question(options)] }
+}

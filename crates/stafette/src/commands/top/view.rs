@@ -1,0 +1,284 @@
+//! How it looks. Says nothing by colour alone.
+
+use std::collections::BTreeSet;
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use stafette_core::run::session::SessionState;
+use stafette_core::{RunId, Usage};
+use stafette_engine::{AgentView, Group};
+
+use super::state::{Pane, Prompt, State, heading};
+use super::text::{cell, cut, elapsed, remaining, width};
+use crate::output::count;
+
+mod detail;
+
+/// What a place on the screen means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Tone {
+    Yours,
+    Good,
+    Bad,
+    Quiet,
+    Head,
+}
+
+/// Whether colours are wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Theme {
+    pub(super) colour: bool,
+}
+
+impl Theme {
+    fn style(self, tone: Tone) -> Style {
+        let (colour, modifier) = match tone {
+            Tone::Yours => (Color::Yellow, Modifier::BOLD),
+            Tone::Good => (Color::Green, Modifier::empty()),
+            Tone::Bad => (Color::Red, Modifier::BOLD),
+            Tone::Quiet => (Color::Reset, Modifier::DIM),
+            Tone::Head => (Color::Reset, Modifier::BOLD),
+        };
+        let style = Style::new().add_modifier(modifier);
+        if self.colour { style.fg(colour) } else { style }
+    }
+}
+
+/// Draws everything. The state learns how far its detail can be scrolled.
+pub(super) fn draw(frame: &mut Frame, state: &mut State, theme: Theme) {
+    let parts = [Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)];
+    let [top, body, bottom] = Layout::vertical(parts).areas(frame.area());
+    frame.render_widget(header(state, theme, top.width.into()), top);
+    match state.pane {
+        Pane::Help => frame.render_widget(help(theme), body),
+        Pane::Detail if state.agent().is_some() => detail(frame, state, theme, body),
+        Pane::List | Pane::Detail => list(frame, state, theme, body),
+    }
+    frame.render_widget(footer(state, theme, bottom.width.into()), bottom);
+}
+
+fn detail(frame: &mut Frame, state: &mut State, theme: Theme, body: Rect) {
+    let lines = detail::lines(state, theme, body.width.into(), body.height.into());
+    state.scroll = state.scroll.min(lines.len().saturating_sub(body.height.into()));
+    let shown: Vec<Line> = lines.into_iter().skip(state.scroll).take(body.height.into()).collect();
+    frame.render_widget(Paragraph::new(shown), body);
+}
+
+fn header(state: &State, theme: Theme, room: usize) -> Line<'static> {
+    let agents = state.agents();
+    let yours = agents.iter().filter(|agent| agent.group == Group::NeedsYou).count();
+    let living = agents.iter().filter(|agent| agent.group != Group::Done);
+    let runs: BTreeSet<RunId> = living.map(|agent| agent.run).collect();
+    let spent = agents.iter().fold(Usage::default(), |sum, agent| sum + agent.spent);
+    let need = if yours == 1 { "needs you" } else { "need you" };
+    let tone = if yours > 0 { Tone::Yours } else { Tone::Quiet };
+    let name = if room >= 60 { "stafette top  " } else { "" };
+    let pieces = [
+        (Tone::Head, format!("{name}{}", count(runs.len(), "run"))),
+        (tone, format!("{yours} {need}")),
+        (Tone::Head, format!("{} spent", spent.money)),
+    ];
+    let mut spans = Vec::new();
+    for (tone, text) in pieces {
+        if !spans.is_empty() {
+            spans.push(Span::raw(" · "));
+        }
+        spans.push(Span::styled(text, theme.style(tone)));
+    }
+    if !state.filter.is_empty() {
+        let text = format!(" · /{}", cut(&state.filter, 20));
+        spans.push(Span::styled(text, theme.style(Tone::Quiet)));
+    }
+    Line::from(spans)
+}
+
+fn list(frame: &mut Frame, state: &State, theme: Theme, body: Rect) {
+    let shown = state.shown();
+    if shown.is_empty() {
+        let lines: Vec<Line> = nobody(state).into_iter().map(Line::from).collect();
+        return frame.render_widget(Paragraph::new(lines), body);
+    }
+    let columns = Columns::for_width(body.width.into(), &shown);
+    let mut lines: Vec<Line> = Vec::new();
+    let mut pointed = 0;
+    let mut group = None;
+    for agent in &shown {
+        if group != Some(agent.group) {
+            group = Some(agent.group);
+            let members = shown.iter().filter(|other| other.group == agent.group).count();
+            let text = format!("{} {members}", heading(agent.group).to_uppercase());
+            let tone = if agent.group == Group::NeedsYou { Tone::Yours } else { Tone::Head };
+            lines.push(Line::styled(text, theme.style(tone)));
+        }
+        let here = state.agent() == Some(*agent);
+        if here {
+            pointed = lines.len();
+        }
+        lines.push(columns.row(agent, state, here, theme));
+    }
+    let height = usize::from(body.height);
+    let last = lines.len().saturating_sub(height);
+    let first = pointed.saturating_sub(height / 2).min(last);
+    let lines: Vec<Line> = lines.into_iter().skip(first).take(height).collect();
+    frame.render_widget(Paragraph::new(lines), body);
+}
+
+/// What is shown instead of agents: what to type.
+fn nobody(state: &State) -> Vec<String> {
+    let lines = match (&state.known, state.agents().is_empty()) {
+        (None, _) => vec!["Looking …".to_owned()],
+        (Some(_), true) => vec![
+            "No agents are at work.".to_owned(),
+            String::new(),
+            "Give them something to do:".to_owned(),
+            "  stafette run \"Add a login page\"".to_owned(),
+            "See a team at work, without keys:".to_owned(),
+            "  stafette demo".to_owned(),
+        ],
+        (Some(_), false) => vec![
+            format!("Nobody fits `{}`.", cut(&state.filter, 20)),
+            String::new(),
+            "Esc shows everyone.".to_owned(),
+        ],
+    };
+    std::iter::once(String::new()).chain(lines).collect()
+}
+
+/// How wide the columns are; those without room are left out.
+struct Columns {
+    name: usize,
+    run: bool,
+    cost: bool,
+    doing: usize,
+}
+
+/// A mark, a space, and the longest word for how an agent is.
+const HOW: usize = 11;
+
+impl Columns {
+    fn for_width(room: usize, shown: &[&AgentView]) -> Self {
+        let longest = shown.iter().map(|agent| width(&agent.agent)).max().unwrap_or(0);
+        let name = longest.clamp(6, (room / 5).max(9));
+        let (run, cost) = (room >= 70, room >= 56);
+        let fixed = 2 + HOW + 1 + name + 1 + 5 + if run { 9 } else { 0 } + if cost { 8 } else { 0 };
+        Columns { name, run, cost, doing: room.saturating_sub(fixed) }
+    }
+
+    fn row(&self, agent: &AgentView, state: &State, here: bool, theme: Theme) -> Line<'static> {
+        let (mark, word, tone) = how(agent);
+        let mut doing = agent.doing.clone();
+        let left = agent.until.as_deref().and_then(|until| remaining(until, state.now));
+        if let (Group::Waiting, Some(left)) = (agent.group, left) {
+            doing = format!("{doing} in {left}");
+        }
+        let mut rest = format!(" {} ", cell(&agent.agent, self.name));
+        if self.run {
+            rest.push_str(&cell(&agent.short, 9));
+        }
+        rest.push_str(&cell(&doing, self.doing));
+        rest.push_str(&format!(" {:>4}", elapsed(&agent.since, state.now)));
+        if self.cost {
+            rest.push_str(&format!(" {:>7}", agent.spent.money.to_string()));
+        }
+        let pointer = if here { "▸ " } else { "  " };
+        let how = cell(&format!("{mark} {word}"), HOW);
+        let line = Line::from(vec![
+            Span::raw(pointer),
+            Span::styled(how, theme.style(tone)),
+            Span::raw(rest),
+        ]);
+        if here { line.style(Style::new().add_modifier(Modifier::REVERSED)) } else { line }
+    }
+}
+
+/// A mark and a word for how an agent is.
+fn how(agent: &AgentView) -> (char, &'static str, Tone) {
+    match (agent.group, agent.session) {
+        (Group::NeedsYou, _) => ('!', "asks", Tone::Yours),
+        (Group::Done, _) => match agent.status.as_str() {
+            "succeeded" => ('✓', "done", Tone::Quiet),
+            "failed" => ('✗', "failed", Tone::Bad),
+            _ => ('✗', "cancelled", Tone::Quiet),
+        },
+        (_, Some(SessionState::Crashed)) => ('✗', "crashed", Tone::Bad),
+        (_, Some(SessionState::Restarting)) => ('↻', "restarts", Tone::Bad),
+        (Group::Working, Some(SessionState::Starting)) => ('◌', "starts", Tone::Good),
+        (Group::Working, _) => ('●', "works", Tone::Good),
+        (Group::Waiting, _) => ('○', "waits", Tone::Quiet),
+        (Group::Idle, _) => ('·', "idle", Tone::Quiet),
+    }
+}
+
+fn footer(state: &State, theme: Theme, room: usize) -> Line<'static> {
+    let (tone, text) = match (&state.prompt, &state.said, &state.trouble) {
+        (Prompt::Filter, ..) => (Tone::Head, typed("/", &state.filter, room)),
+        (Prompt::Write(answer), ..) => {
+            (Tone::Yours, typed(&format!("answer {}: ", answer.handoff), &answer.text, room))
+        }
+        (Prompt::Confirm(answer), ..) => {
+            let end = "? y/n";
+            let text = format!("Answer {} with `{}`", answer.handoff, answer.text);
+            (Tone::Yours, cut(&text, room.saturating_sub(end.len())) + end)
+        }
+        (Prompt::None, Some(said), _) => (Tone::Head, cut(said, room)),
+        (Prompt::None, None, Some(trouble)) => (Tone::Bad, cut(&format!("! {trouble}"), room)),
+        (Prompt::None, None, None) => (Tone::Quiet, hints(state, room)),
+    };
+    Line::styled(text, theme.style(tone))
+}
+
+/// What is being typed: of a long text its end.
+fn typed(label: &str, text: &str, room: usize) -> String {
+    let mut text = text.to_owned();
+    while width(label) + width(&text) + 1 > room && !text.is_empty() {
+        text.remove(0);
+    }
+    format!("{label}{text}▏")
+}
+
+/// The keys that matter here, as many as there is room for.
+fn hints(state: &State, room: usize) -> String {
+    let hints: &[&str] = match state.pane {
+        Pane::Help => &["any key: back"],
+        Pane::List => &["? help", "q quit", "Enter open", "j/k move", "/ filter"],
+        Pane::Detail => match state.question() {
+            Some(asked) if asked.options().is_empty() => &["a answer", "Esc back", "? help"],
+            Some(_) => &["1-9 choose", "a answer", "Esc back", "? help"],
+            None => &["Esc back", "j/k next", "? help", "q quit"],
+        },
+    };
+    let mut line = String::new();
+    for hint in hints {
+        let gap = if line.is_empty() { "" } else { " · " };
+        if width(&line) + width(gap) + width(hint) <= room {
+            line.push_str(gap);
+            line.push_str(hint);
+        }
+    }
+    line
+}
+
+fn help(theme: Theme) -> Paragraph<'static> {
+    let keys = [
+        ("j k ↑ ↓", "move"),
+        ("g G", "first, last"),
+        ("Enter", "open an agent"),
+        ("1-9", "choose an option of its question"),
+        ("a", "answer in your own words"),
+        ("Space", "further down; PgUp, PgDn"),
+        ("/", "show only who fits a word"),
+        ("Esc", "back"),
+        ("q Ctrl-C", "quit; the agents go on"),
+    ];
+    let line = |(key, what): (&'static str, &'static str)| {
+        let key = Span::styled(cell(key, 10), theme.style(Tone::Head));
+        Line::from(vec![key, Span::raw(what)])
+    };
+    Paragraph::new(keys.into_iter().map(line).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests;
