@@ -14,6 +14,7 @@
 //!   [`Tier::Bare`] unless a verifier vouches for their signature.
 
 mod decoder;
+mod history;
 mod rows;
 mod watch;
 
@@ -23,6 +24,8 @@ use avt::Terminal;
 use serde::Serialize;
 use stafette_core::wire::frame::{Frame, Word};
 use thiserror::Error;
+
+pub(crate) use decoder::Utf8;
 
 use decoder::Decoder;
 use watch::Watch;
@@ -55,6 +58,17 @@ pub struct Sighting {
     pub offset: u64,
     /// How far it can be trusted.
     pub tier: Tier,
+}
+
+/// Where a screen's cursor is, counted from zero.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Cursor {
+    /// From the left.
+    pub column: u16,
+    /// From the top.
+    pub row: u16,
+    /// Whether it is to be seen.
+    pub visible: bool,
 }
 
 /// The size cannot be a screen's.
@@ -114,6 +128,30 @@ impl Screen {
         self
     }
 
+    /// Keeps rows that leave the screen, at most `limit` bytes of them.
+    #[must_use]
+    pub fn keeping(mut self, limit: usize) -> Self {
+        self.keep(limit);
+        self
+    }
+
+    /// Keeps at most `limit` bytes of rows that left the screen from now on.
+    pub fn keep(&mut self, limit: usize) {
+        self.watch.history.limit(limit);
+    }
+
+    /// The latest rows that left the screen, at most `limit` bytes of them, with their styling.
+    #[must_use]
+    pub fn history(&self, limit: usize) -> String {
+        self.watch.history.text(limit)
+    }
+
+    /// How many bytes of rows that left the screen are kept.
+    #[must_use]
+    pub fn history_size(&self) -> usize {
+        self.watch.history.size()
+    }
+
     /// Takes the bytes of one read, and answers with the frames that became visible.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Sighting> {
         for piece in bytes.chunks(PIECE) {
@@ -145,6 +183,47 @@ impl Screen {
     /// anew, except those that are still to be seen.
     pub fn next_turn(&mut self) {
         self.watch.forget(&self.terminal);
+    }
+
+    /// The frames that are to be seen now, each as often as it is.
+    #[must_use]
+    pub fn frames(&self) -> Vec<Frame> {
+        self.watch.visible(&self.terminal)
+    }
+
+    /// Columns and rows.
+    #[must_use]
+    pub fn size(&self) -> (u16, u16) {
+        let (columns, rows) = self.terminal.size();
+        let small = |size| u16::try_from(size).unwrap_or(u16::MAX);
+        (small(columns), small(rows))
+    }
+
+    /// How many bytes its two buffers take.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let (columns, rows) = self.terminal.size();
+        2 * columns * rows * size_of::<avt::Cell>()
+    }
+
+    /// Where the cursor is.
+    #[must_use]
+    pub fn cursor(&self) -> Cursor {
+        let cursor = self.terminal.cursor();
+        let (columns, rows) = self.size();
+        // A cursor that waits to wrap stands beyond the last column; it is shown in it.
+        let within = |at: usize, size: u16| u16::try_from(at).unwrap_or(size).min(size - 1);
+        Cursor {
+            column: within(cursor.col, columns),
+            row: within(cursor.row, rows),
+            visible: cursor.visible,
+        }
+    }
+
+    /// How many bytes at the end of the stream are the beginning of a character, and not shown yet.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.decoder.pending()
     }
 
     /// The screen's rows as text, wrapped rows joined, without empty rows at the end.

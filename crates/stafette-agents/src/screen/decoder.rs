@@ -31,8 +31,7 @@ pub(super) struct Update {
 /// Turns bytes into text, whatever way they are cut.
 #[derive(Default, Debug)]
 pub(super) struct Decoder {
-    /// The first bytes of a character whose others have not come yet.
-    partial: Vec<u8>,
+    utf8: Utf8,
     /// How much of [`SYNCHRONIZED`] stands at the end of the stream.
     matched: usize,
     /// How many bytes the open update has; nothing when none is open.
@@ -74,10 +73,25 @@ impl Decoder {
                 whole = within;
             }
         }
-        Update { text: self.text(bytes), bytes: bytes.len(), whole }
+        Update { text: self.utf8.text(bytes), bytes: bytes.len(), whole }
     }
 
-    fn text(&mut self, bytes: &[u8]) -> String {
+    /// How many bytes wait for the rest of their character.
+    pub(super) fn pending(&self) -> usize {
+        self.utf8.partial.len()
+    }
+}
+
+/// Turns bytes into characters, whatever way they are cut; what is not UTF-8 is replaced.
+#[derive(Default, Debug)]
+pub(crate) struct Utf8 {
+    /// The first bytes of a character whose others have not come yet.
+    partial: Vec<u8>,
+}
+
+impl Utf8 {
+    /// The characters that are complete with these bytes.
+    pub(crate) fn text(&mut self, bytes: &[u8]) -> String {
         let mut whole = std::mem::take(&mut self.partial);
         whole.extend_from_slice(bytes);
         let mut text = String::with_capacity(whole.len());

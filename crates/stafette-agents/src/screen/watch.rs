@@ -10,6 +10,7 @@ use avt::{Line, Observation, Observer, Operation, ScreenKind, Terminal};
 use stafette_core::wire::frame::{FRAME_LIMIT, Found, Frame, Scanner, Word};
 
 use super::decoder::Whole;
+use super::history::History;
 use super::rows::{Join, Row};
 use super::{Sighting, Tier};
 
@@ -30,6 +31,7 @@ enum Look {
 
 pub(super) struct Watch {
     pub(super) verifier: Option<Verifier>,
+    pub(super) history: History,
     word: Word,
     whole: Whole,
     offset: u64,
@@ -38,6 +40,8 @@ pub(super) struct Watch {
     fresh: Vec<bool>,
     /// Whether letters were drawn since the cursor came to its row.
     drawing: bool,
+    /// Whether there may be a `<` somewhere. Without one there is no frame, and looking is costly.
+    opening: bool,
     /// Rows that scrolled off since the last look, and those that go on in the first row. The
     /// first `looked` of them were looked at before.
     departed: VecDeque<Row>,
@@ -56,12 +60,14 @@ impl Watch {
     pub(super) fn new(word: Word, rows: usize) -> Self {
         Watch {
             verifier: None,
+            history: History::default(),
             word,
             whole: Whole::Throughout,
             offset: 0,
             changed: vec![false; rows],
             fresh: vec![false; rows],
             drawing: false,
+            opening: false,
             departed: VecDeque::new(),
             looked: 0,
             seen: Seen::default(),
@@ -78,6 +84,27 @@ impl Watch {
     /// What was seen since the last call.
     pub(super) fn take(&mut self) -> Vec<Sighting> {
         std::mem::take(&mut self.sightings)
+    }
+
+    /// The frames on the screen, each as often as it is there.
+    pub(super) fn visible(&self, terminal: &Terminal) -> Vec<Frame> {
+        let columns = terminal.size().0;
+        let mut rows = terminal.screen().visible_lines().map(Row::from).peekable();
+        let mut frames = Vec::new();
+        while let Some(mut row) = rows.next() {
+            let mut text = row.begin();
+            while let Some(next) = rows.peek().cloned()
+                && let Some(join) = row.join(&next, columns)
+            {
+                next.add_to(&mut text, join);
+                row = next;
+                rows.next();
+            }
+            if text.contains("<<") {
+                frames.extend(frames_in(&self.word, &text));
+            }
+        }
+        frames
     }
 
     /// Looks at the whole screen, whatever state it is in.
@@ -101,6 +128,29 @@ impl Watch {
     }
 
     fn look(&mut self, terminal: &Terminal, look: Look) {
+        if self.opening {
+            self.look_closely(terminal, look);
+            self.opening = look == Look::Narrow || self.may_open(terminal);
+        } else {
+            self.fresh.fill(false);
+            if look == Look::Wide {
+                self.changed.fill(false);
+                self.departed.clear();
+                self.looked = 0;
+            }
+        }
+    }
+
+    /// Whether a frame may begin somewhere. The primary screen is hidden behind the alternate one,
+    /// but not the other way round: that one is empty when it comes back.
+    fn may_open(&self, terminal: &Terminal) -> bool {
+        let opens = |line: &Line| line.cells().iter().any(|cell| cell.char() == '<');
+        terminal.active_screen_kind() == ScreenKind::Alternate
+            || !self.departed.is_empty()
+            || terminal.screen().visible_lines().any(opens)
+    }
+
+    fn look_closely(&mut self, terminal: &Terminal, look: Look) {
         let columns = terminal.size().0;
         let screen = terminal.screen();
         let wide = look == Look::Wide;
@@ -252,7 +302,11 @@ impl Observer for Watch {
         };
         let leaves = look_before(function, context.terminal().cursor().row);
         match function {
-            Function::Print(_) | Function::Rep(_) => self.drawing = true,
+            Function::Print(letter) => {
+                self.drawing = true;
+                self.opening |= *letter == '<';
+            }
+            Function::Rep(_) => self.drawing = true,
             Function::Cr | Function::Lf | Function::Nel => self.drawing = false,
             // These stay in the row, and may be about to remove what is old there.
             Function::El(_) | Function::Ed(_) | Function::Ech(_) => {}
@@ -283,7 +337,10 @@ impl Observer for Watch {
     }
 
     fn evicted(&mut self, _: &mut Observation<'_>, line: &Line) {
-        self.departed.push_back(Row::from(line));
+        self.history.push(line);
+        if self.opening {
+            self.departed.push_back(Row::from(line));
+        }
     }
 
     fn end(&mut self, context: &mut Observation<'_>) {
