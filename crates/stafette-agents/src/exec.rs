@@ -9,7 +9,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use stafette_core::wire::frame::{Found, Frame, Scanner, Word};
-use stafette_core::workflow::{PromptVia, ResultFormat};
+use stafette_core::workflow::{PromptVia, ResultFormat, Runner};
 use stafette_core::{FailureKind, Usage};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::ChildStdin;
@@ -72,10 +72,12 @@ pub(crate) async fn run(job: Job, mut link: Link) {
 }
 
 /// How the prompt goes in. Who says a command of their own also says that.
-fn prompt_via(job: &Job) -> PromptVia {
+pub(crate) fn prompt_via(job: &Job) -> PromptVia {
     let exec = job.profile.as_ref().and_then(|profile| profile.exec.as_ref());
     match exec {
-        Some(exec) if job.agent.command.is_empty() => exec.prompt_via,
+        Some(exec) if job.agent.command.is_empty() && job.agent.runner == Runner::Exec => {
+            exec.prompt_via
+        }
         _ => job.agent.prompt_via,
     }
 }
@@ -83,6 +85,11 @@ fn prompt_via(job: &Job) -> PromptVia {
 /// The command with the session that it goes on with, and its prompt, if that is an argument.
 fn command(job: &Job, prompt: &str, native: Option<&Native>) -> Vec<OsString> {
     let words = profile::words(job, native.map(|native| native.id.as_str()));
+    with_prompt(job, &words, prompt)
+}
+
+/// The words of a command with the prompt, if that is an argument.
+pub(crate) fn with_prompt(job: &Job, words: &[String], prompt: &str) -> Vec<OsString> {
     let as_argument = prompt_via(job) == PromptVia::Argument;
     let mut command: Vec<OsString> = Vec::new();
     let mut placed = !as_argument;

@@ -9,13 +9,13 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-use pty_process::blocking::{Command, open};
 use serde::Serialize;
 use serde_json::Value;
 use stafette_core::wire::frame::{Fault, Found, Scanner, Word};
 use thiserror::Error;
 
 use crate::screen::{BadSize, Screen, Sighting, Tier};
+use crate::tty::BlockingTty;
 
 /// The size of a program's terminal when none is asked for.
 pub const DEFAULT_SIZE: (u16, u16) = (80, 24);
@@ -54,7 +54,7 @@ pub enum FramesError {
     #[error("cannot open a terminal: {source}")]
     Terminal {
         /// What happened.
-        source: pty_process::Error,
+        source: io::Error,
     },
     /// The program could not be started.
     #[error("cannot start `{program}`: {source}")]
@@ -62,7 +62,7 @@ pub enum FramesError {
         /// Which program.
         program: String,
         /// What happened.
-        source: pty_process::Error,
+        source: io::Error,
     },
     /// The program's end could not be awaited.
     #[error("cannot await the end of `{program}`: {source}")]
@@ -190,13 +190,10 @@ pub fn scan_command(
     let name = program.to_string_lossy().into_owned();
     let (columns, rows) = options.screen.unwrap_or(DEFAULT_SIZE);
     Finder::new(options)?;
-    let (terminal, child_side) = open().map_err(|source| FramesError::Terminal { source })?;
-    terminal
-        .resize(pty_process::Size::new(rows, columns))
-        .map_err(|source| FramesError::Terminal { source })?;
-    let mut child = Command::new(&program)
-        .args(arguments.into_iter().map(Into::into))
-        .spawn(child_side)
+    let (terminal, program_side) =
+        BlockingTty::open((columns, rows)).map_err(|source| FramesError::Terminal { source })?;
+    let mut child = program_side
+        .start(&program, arguments.into_iter().map(Into::into))
         .map_err(|source| FramesError::Start { program: name.clone(), source })?;
     let scanned = scan_reader(options, &terminal, writer);
     if scanned.is_err() {

@@ -1,14 +1,14 @@
 //! Turns a session into bytes and signals.
 //!
 //! A [`Job`] goes in, [`Signal`]s come out. What an agent is made of — a command, a script, a
-//! protocol, later a terminal — stops in this crate; who it is, is data.
+//! protocol, a terminal — stops in this crate; who it is, is data.
 //!
 //! Invariants:
 //! - [`start`] never blocks and never fails: what goes wrong comes out as a signal.
 //! - A session ends with exactly one of [`Signal::Finished`] and [`Signal::Failed`], and nothing
 //!   comes after it.
 //! - An agent is a process group. When its session ends, is stopped or is dropped, the whole group
-//!   is gone.
+//!   is gone. Only a terminal outlives its turns: it ends with its run, or when it is dropped.
 //! - Work that is delivered again never runs beside what is left of the earlier delivery.
 //! - Memory does not grow with an agent's output.
 //!
@@ -23,11 +23,14 @@ pub mod permission;
 mod process;
 pub mod profile;
 pub mod prompt;
+mod pty;
 pub mod screen;
 pub mod scripted;
 pub mod seal;
 pub mod stream;
 pub mod tell;
+pub mod terminal;
+mod tty;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -39,6 +42,8 @@ use tokio::task::JoinHandle;
 
 pub use permission::{Permission, Permissions};
 use profile::Profile;
+
+use terminal::Terminals;
 
 /// How often a living agent that prints nothing is reported alive.
 pub const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -197,9 +202,20 @@ impl Session {
     }
 }
 
-/// Starts a turn. Must be called within a tokio runtime.
+/// Starts a turn. Must be called within a tokio runtime. A terminal that it needs ends with it.
 #[must_use]
 pub fn start(job: Job) -> Session {
+    begin(job, None)
+}
+
+/// Starts a turn, in one of these terminals when its agent lives in one. Must be called within a
+/// tokio runtime.
+#[must_use]
+pub fn start_in(job: Job, terminals: &Terminals) -> Session {
+    begin(job, Some(terminals.clone()))
+}
+
+fn begin(job: Job, terminals: Option<Terminals>) -> Session {
     let (sender, signals) = mpsc::channel(SIGNALS);
     let (wish, wishes) = watch::channel(Wish::Work);
     let (replies, answers) = mpsc::channel(REPLIES);
@@ -208,10 +224,7 @@ pub fn start(job: Job) -> Session {
         Runner::Exec => tokio::spawn(exec::run(job, link)),
         Runner::Scripted => tokio::spawn(scripted::run(job, link)),
         Runner::Acp => tokio::spawn(acp::run(job, link)),
-        Runner::Pty => tokio::spawn(async move {
-            let message = "agents in terminals cannot be run yet: use another runner";
-            link.tell(Signal::fatal(message, Usage::default())).await;
-        }),
+        Runner::Pty => tokio::spawn(pty::run(job, link, terminals)),
     };
     Session { signals, wish, replies, task }
 }

@@ -6,15 +6,16 @@ mod table;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal as Posix, kill_process_group, test_kill_process_group};
-use stafette_core::{TurnKey, Usage};
+use rustix::process::{Pid, Signal as Posix, getpgrp, kill_process_group, test_kill_process_group};
+use stafette_core::{AgentName, Failure, FailureKind, TurnKey, Usage};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::{Instant, sleep};
 
+use crate::tty::ProgramSide;
 use crate::{GRACE, Job, Signal};
 use mark::Mark;
 
@@ -45,6 +46,131 @@ pub(crate) struct Group {
     over: bool,
 }
 
+/// The note that a program, which has many turns, has this one: by it the program's family is known.
+/// It goes when this is dropped.
+#[derive(Debug)]
+pub(crate) struct TurnNote(Mark);
+
+impl TurnNote {
+    /// Notes down which process has the turn. When it cannot be, the program cannot tell by its own
+    /// channel, and everything else goes on.
+    pub(crate) fn new(job: &Job, leader: i32) -> Option<Self> {
+        let mark = Mark::new(mark::place(&job.scratch, job.order.key), Pid::from_raw(leader)?);
+        mark.write().ok()?;
+        Some(TurnNote(mark))
+    }
+}
+
+impl Drop for TurnNote {
+    fn drop(&mut self) {
+        self.0.remove();
+    }
+}
+
+/// A command and everything that is needed to start it.
+#[derive(Clone, Debug)]
+pub(crate) struct Launch {
+    pub(crate) command: Vec<OsString>,
+    pub(crate) folder: PathBuf,
+    environment: Vec<(OsString, OsString)>,
+    agent: AgentName,
+    key: TurnKey,
+    delivered_before: bool,
+    /// Where the group is noted down.
+    place: PathBuf,
+}
+
+impl Launch {
+    /// Starts a command for one turn.
+    fn of_turn(job: &Job, command: &[OsString]) -> Self {
+        Launch {
+            command: command.to_vec(),
+            folder: job.folder.clone(),
+            environment: environment(job),
+            agent: job.order.agent.clone(),
+            key: job.order.key,
+            delivered_before: job.order.deliveries > 1,
+            place: mark::place(&job.scratch, job.order.key),
+        }
+    }
+
+    /// Starts a command that stays for the turns of its agent in a run.
+    pub(crate) fn of_terminal(job: &Job, command: &[OsString]) -> Self {
+        let mut launch = Launch::of_turn(job, command);
+        launch.place = mark::terminal_place(&job.scratch, job.order.key.run, &job.order.agent);
+        launch.environment.retain(|(name, _)| name != "TERM");
+        launch.environment.push(("TERM".into(), "xterm-256color".into()));
+        launch.environment.push(("COLORTERM".into(), "truecolor".into()));
+        launch
+    }
+
+    /// The token that the program is given.
+    pub(crate) fn token(&self) -> Option<&str> {
+        let given = self.environment.iter().find(|(name, _)| name == "STAFETTE_TOKEN");
+        given.and_then(|(_, token)| token.to_str())
+    }
+
+    /// Checks that the command can be started, and ends what an earlier delivery of it has left
+    /// behind.
+    async fn prepare(&self) -> Result<Command, Failure> {
+        let Some((program, arguments)) = self.command.split_first() else {
+            return Err(fatal(format!("agent {} has no command: give it one", self.agent)));
+        };
+        if !self.folder.is_dir() {
+            return Err(fatal(format!("the folder {} is not there", self.folder.display())));
+        }
+        for left in mark::left_behind(&self.place, self.key, self.delivered_before) {
+            end(left, || {}).await;
+        }
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(&self.folder).env_clear();
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.kill_on_drop(true);
+        Ok(command)
+    }
+
+    fn did_not_start(&self, error: &io::Error) -> Failure {
+        let program = self.command.first().map(|program| program.to_string_lossy());
+        let program = program.unwrap_or_default();
+        let agent = &self.agent;
+        match error.kind() {
+            ErrorKind::NotFound => fatal(format!(
+                "`{program}` was not found: install it, or change the command of {agent}"
+            )),
+            ErrorKind::PermissionDenied => fatal(format!(
+                "`{program}` may not be run: make it executable, or change the command of {agent}"
+            )),
+            ErrorKind::ArgumentListTooLong => fatal(format!(
+                "the prompt is too long for an argument: set prompt_via = \"stdin\" for {agent}"
+            )),
+            _ => recoverable(format!("`{program}` did not start: {error}")),
+        }
+    }
+
+    fn noted(&self, leader: Child) -> Result<Group, Failure> {
+        let id = leader.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let Some(id) = id else {
+            return Err(recoverable("the process was gone at once".into()));
+        };
+        let mark = Mark::new(self.place.clone(), id);
+        let mut group = Group { id, leader, mark: None, over: false };
+        mark.write().map_err(|error| {
+            let place = self.place.display();
+            recoverable(format!("cannot note the turn in {place}: {error}"))
+        })?;
+        group.mark = Some(mark);
+        Ok(group)
+    }
+}
+
+fn fatal(message: String) -> Failure {
+    Failure::new(FailureKind::Fatal, message)
+}
+
+fn recoverable(message: String) -> Failure {
+    Failure::new(FailureKind::Recoverable, message)
+}
+
 impl Group {
     /// Starts `command` for a job, after ending what an earlier delivery of it has left behind.
     /// When this returns, the group is noted down where a later delivery finds it.
@@ -52,58 +178,27 @@ impl Group {
         job: &Job,
         command: &[OsString],
     ) -> Result<(Group, Pipes), Box<Signal>> {
-        let failed = |signal: fn(String, Usage) -> Signal, message: String| {
-            Box::new(signal(message, Usage::default()))
-        };
-        let Some((program, arguments)) = command.split_first() else {
-            let message = format!("agent {} has no command: give it one", job.order.agent);
-            return Err(failed(Signal::fatal, message));
-        };
-        if !job.folder.is_dir() {
-            let message = format!("the folder {} is not there", job.folder.display());
-            return Err(failed(Signal::fatal, message));
-        }
-        let place = mark::place(&job.scratch, job.order.key);
-        for left in mark::left_behind(&place, job.order.key, job.order.deliveries > 1) {
-            end(left, || {}).await;
-        }
+        let started = Group::start_with_pipes(&Launch::of_turn(job, command)).await;
+        started.map_err(|failure| Box::new(Signal::Failed { failure, usage: Usage::default() }))
+    }
 
-        let mut spawning = Command::new(program);
-        spawning.args(arguments).current_dir(&job.folder).env_clear().envs(environment(job));
-        spawning.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        spawning.process_group(0).kill_on_drop(true);
-        let mut leader = spawning.spawn().map_err(|error| {
-            let program = program.to_string_lossy();
-            let agent = &job.order.agent;
-            match error.kind() {
-                ErrorKind::NotFound => failed(
-                    Signal::fatal,
-                    format!("`{program}` was not found: install it, or change the command of {agent}"),
-                ),
-                ErrorKind::PermissionDenied => failed(
-                    Signal::fatal,
-                    format!("`{program}` may not be run: make it executable, or change the command of {agent}"),
-                ),
-                ErrorKind::ArgumentListTooLong => failed(
-                    Signal::fatal,
-                    format!("the prompt is too long for an argument: set prompt_via = \"stdin\" for {agent}"),
-                ),
-                _ => failed(Signal::recoverable, format!("`{program}` did not start: {error}")),
-            }
-        })?;
+    async fn start_with_pipes(launch: &Launch) -> Result<(Group, Pipes), Failure> {
+        let mut command = launch.prepare().await?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.process_group(0);
+        let mut leader = command.spawn().map_err(|error| launch.did_not_start(&error))?;
         let pipes = leader.stdin.take().zip(leader.stdout.take()).zip(leader.stderr.take());
-        let id = leader.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        let (Some(((input, output), errors)), Some(id)) = (pipes, id) else {
-            return Err(failed(Signal::recoverable, "the process was gone at once".into()));
+        let Some(((input, output), errors)) = pipes else {
+            return Err(recoverable("the process was gone at once".into()));
         };
-        let mark = Mark::new(place, id);
-        let mut group = Group { id, leader, mark: None, over: false };
-        mark.write().map_err(|error| {
-            let message = format!("cannot note the turn in {}: {error}", job.scratch.display());
-            failed(Signal::recoverable, message)
-        })?;
-        group.mark = Some(mark);
-        Ok((group, Pipes { input, output, errors }))
+        Ok((launch.noted(leader)?, Pipes { input, output, errors }))
+    }
+
+    /// Starts a command as the leader of a session with this terminal.
+    pub(crate) async fn start_in(launch: &Launch, terminal: ProgramSide) -> Result<Group, Failure> {
+        let command = launch.prepare().await?;
+        let leader = terminal.start(command).map_err(|error| launch.did_not_start(&error))?;
+        launch.noted(leader)
     }
 
     /// Starts a command beside an agent's own group: it sees what the agent may see, and `extra`,
@@ -120,6 +215,11 @@ impl Group {
         let id = leader.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let id = id.ok_or(ErrorKind::NotFound)?;
         Ok(Group { id, leader, mark: None, over: false })
+    }
+
+    /// The leader's number, which is the group's.
+    pub(crate) fn id(&self) -> i32 {
+        self.id.as_raw_pid()
     }
 
     /// Waits until the leader has ended. The others of its group may live on.
@@ -150,7 +250,7 @@ impl Drop for Group {
     fn drop(&mut self) {
         if !self.over {
             // Nobody is left to wait for a grace period, and an agent must not outlive its session.
-            let _ = kill_process_group(self.id, Posix::KILL);
+            kill(self.id, Posix::KILL);
             self.forget();
         }
     }
@@ -162,7 +262,7 @@ impl Drop for Group {
 /// has used up all other numbers, so asking and killing within seconds hits nobody else.
 async fn end(group: Pid, mut reap: impl FnMut()) {
     for signal in [Posix::TERM, Posix::KILL] {
-        if kill_process_group(group, signal).is_err() {
+        if !kill(group, signal) {
             return;
         }
         let patience = Instant::now() + GRACE;
@@ -178,9 +278,22 @@ async fn end(group: Pid, mut reap: impl FnMut()) {
     }
 }
 
-/// Whether anyone in the group still runs.
+/// Sends a signal to everyone in a group and, when its leader leads a session, to the other groups
+/// of that session: a shell with job control makes one for each job. Tells whether anyone got it.
+fn kill(group: Pid, signal: Posix) -> bool {
+    let others = table::groups_in_session(group);
+    let others = others.into_iter().filter(|other| *other != group && *other != getpgrp());
+    let mut reached = kill_process_group(group, signal).is_ok();
+    for other in others {
+        reached |= kill_process_group(other, signal).is_ok();
+    }
+    reached
+}
+
+/// Whether anyone in the group still runs, or in the session that its leader leads.
 fn lives(group: Pid) -> bool {
-    test_kill_process_group(group).is_ok() && table::runs(group)
+    let runs = test_kill_process_group(group).is_ok() && table::runs(group);
+    runs || !table::groups_in_session(group).is_empty()
 }
 
 /// The process that leads the turn's group, by the note that is kept of it.

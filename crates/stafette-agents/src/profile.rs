@@ -138,6 +138,23 @@ pub struct Pty {
     pub asks: Vec<String>,
 }
 
+impl Pty {
+    /// Whether its screen shows that it takes input; nothing when nobody knows how that looks.
+    pub(crate) fn is_ready(&self, screen: &str) -> Option<bool> {
+        (!self.ready.is_empty()).then(|| phrase::any(&self.ready, screen))
+    }
+
+    /// Whether its screen shows that it works.
+    pub(crate) fn is_busy(&self, screen: &str) -> bool {
+        phrase::any(&self.busy, screen)
+    }
+
+    /// Whether its screen shows that it waits for a person's word.
+    pub(crate) fn is_asking(&self, screen: &str) -> bool {
+        phrase::any(&self.asks, screen)
+    }
+}
+
 /// The Agent Client Protocol over standard input and output.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

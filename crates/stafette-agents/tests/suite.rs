@@ -8,6 +8,8 @@ mod contract;
 mod exec;
 #[path = "suite/profiles.rs"]
 mod profiles;
+#[path = "suite/pty.rs"]
+mod pty;
 #[path = "suite/scripts.rs"]
 mod scripts;
 #[path = "suite/terminals.rs"]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, getpgrp};
 use serde::{Deserialize, Serialize};
-use stafette_core::TurnKey;
+use stafette_core::{AgentName, RunId, TurnKey};
 
 use super::{KEY, table};
 
@@ -29,6 +29,11 @@ struct Note {
 /// Where the note of a turn is kept.
 pub(super) fn place(scratch: &Path, key: TurnKey) -> PathBuf {
     scratch.join(format!("{}-{}-{}.{}.pid", key.run, key.handoff, key.attempt, key.turn))
+}
+
+/// Where the note of a terminal is kept, which has many turns.
+pub(super) fn terminal_place(scratch: &Path, run: RunId, agent: &AgentName) -> PathBuf {
+    scratch.join(format!("{run}-{agent}.pid"))
 }
 
 impl Mark {

@@ -68,6 +68,17 @@ pub(super) fn runs(group: Pid) -> bool {
     Entry::all().any(|entry| entry.group == group.as_raw_pid())
 }
 
+/// The groups of a session that have someone running in them.
+#[cfg(target_os = "linux")]
+pub(super) fn groups_in_session(leader: Pid) -> Vec<Pid> {
+    let session = leader.as_raw_pid();
+    let mut groups: Vec<i32> =
+        Entry::all().filter(|entry| entry.session == session).map(|entry| entry.group).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    groups.into_iter().filter_map(Pid::from_raw).collect()
+}
+
 /// Whether a process is in the leader's group or session, or descends from it.
 #[cfg(target_os = "linux")]
 pub(super) fn is_kin(caller: i32, leader: i32) -> bool {
@@ -114,6 +125,12 @@ pub(super) fn groups_carrying(variable: &str) -> Vec<Pid> {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn started(_: Pid) -> Option<String> {
     None
+}
+
+/// Unknown here.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn groups_in_session(_: Pid) -> Vec<Pid> {
+    Vec::new()
 }
 
 /// Unknown here, so whoever takes signals counts.

@@ -1,7 +1,7 @@
 //! The player: the process that follows a script.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -21,12 +21,18 @@ use crate::HEARTBEAT;
 /// The longest piece of a command's output that is said at once.
 const PIECE: u64 = 8 * 1024;
 
+/// What is said to whoever has no order for us.
+const BY_HAND: &str = "a script is played by `stafette run`, not by hand";
+
 /// Plays a script for the order on standard input, and returns the status to leave with.
 ///
 /// Without an order there — when a script stands in for a command that is given a prompt — the turn
 /// is known from the environment, talk is plain text, and signals are bare frames.
 #[must_use]
 pub fn play(script: &Path) -> ExitCode {
+    if io::stdin().is_terminal() {
+        return play_in_terminal(script);
+    }
     let mut first = String::new();
     if let Err(error) = io::stdin().lock().read_line(&mut first) {
         return complain(&format!("cannot read the order: {error}"));
@@ -34,14 +40,40 @@ pub fn play(script: &Path) -> ExitCode {
     let (order, voice) = match serde_json::from_str::<TurnOrder>(&first) {
         Ok(order) => (order, Voice::Channel),
         Err(_) => match (order_from_environment(), prompt_read()) {
-            (Some(order), Ok(())) => {
-                let word = std::env::var("STAFETTE_FRAME_WORD").ok();
-                let word = word.and_then(|word| word.parse().ok()).unwrap_or_default();
-                (order, Voice::Frames { word })
-            }
-            _ => return complain("a script is played by `stafette run`, not by hand"),
+            (Some(order), Ok(())) => (order, Voice::frames()),
+            _ => return complain(BY_HAND),
         },
     };
+    follow(script, order, voice)
+}
+
+/// Plays a script in a terminal, like a program that people talk to: it asks for brackets around
+/// what is pasted, and begins with the Enter after them.
+fn play_in_terminal(script: &Path) -> ExitCode {
+    let Some(order) = order_from_environment() else {
+        return complain(BY_HAND);
+    };
+    match pasted() {
+        Ok(()) => follow(script, order, Voice::frames()),
+        Err(error) => complain(&format!("cannot read the order: {error}")),
+    }
+}
+
+/// Reads a pasted prompt.
+fn pasted() -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    output.write_all(b"\x1b[?2004h")?;
+    output.flush()?;
+    for line in io::stdin().lock().lines() {
+        if line?.contains("\x1b[201~") {
+            output.write_all(b"\x1b[?2004l")?;
+            return output.flush();
+        }
+    }
+    Err(io::ErrorKind::UnexpectedEof.into())
+}
+
+fn follow(script: &Path, order: TurnOrder, voice: Voice) -> ExitCode {
     let mut player = Player {
         heartbeat: voice.heartbeat(),
         blanks: Blanks::of(&order),
@@ -109,6 +141,12 @@ enum Voice {
 }
 
 impl Voice {
+    fn frames() -> Self {
+        let word = std::env::var("STAFETTE_FRAME_WORD").ok();
+        let word = word.and_then(|word| word.parse().ok()).unwrap_or_default();
+        Voice::Frames { word }
+    }
+
     fn word(&self, word: &Word) -> io::Result<()> {
         let line = match (self, word) {
             (Voice::Channel, word) => serde_json::to_string(word)?,

@@ -1,0 +1,151 @@
+//! A program in a terminal that stays: each turn is typed into it, and read off its screen.
+//!
+//! A turn is over with a handoff or a result that is followed by quiet, at once when that frame is
+//! signed, and with the program's end: one that leaves with status 0 has done its work, as with a
+//! command for each turn. A program that prints nothing for too long is interrupted, and no longer
+//! reported alive until it prints again.
+
+mod glance;
+mod turn;
+
+use stafette_core::Usage;
+use stafette_core::wire::frame::Word;
+use stafette_core::workflow::{PromptVia, ResultFormat};
+use tokio::sync::{OwnedMutexGuard, mpsc};
+
+use crate::process::Launch;
+use crate::terminal::{State, Terminals};
+use crate::{Job, Link, Signal, exec, profile, prompt};
+use turn::Turn;
+
+/// How far a message has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Receipt {
+    /// It was typed.
+    Delivered,
+    /// It is there to be seen.
+    Ingested,
+    /// The program has answered it with something.
+    Acknowledged,
+}
+
+/// What carries news to the owner of a session.
+struct Voice(mpsc::Sender<Signal>);
+
+impl Voice {
+    /// Says something that must be heard.
+    async fn tell(&self, signal: Signal) {
+        // Nobody listening is no trouble: the owner is gone.
+        drop(self.0.send(signal).await);
+    }
+
+    /// Says something that may be missed when the owner is busy.
+    fn mention(&self, signal: Signal) {
+        drop(self.0.try_send(signal));
+    }
+}
+
+async fn receipt(receipt: Receipt, link: &Voice) {
+    match receipt {
+        Receipt::Ingested => link.tell(Signal::Accepted).await,
+        Receipt::Delivered | Receipt::Acknowledged => {}
+    }
+}
+
+/// Carries out a turn in a terminal: in one of `terminals`, or in one that ends with the turn.
+pub(crate) async fn run(job: Job, mut link: Link, terminals: Option<Terminals>) {
+    let passing = terminals.is_none();
+    let terminals = terminals.unwrap_or_default();
+    let voice = Voice(link.sender.clone());
+    let mut held = None;
+    let end = tokio::select! {
+        end = carry_out(&job, &terminals, &voice, &mut held) => Some(end),
+        () = unwanted(&mut link) => None,
+    };
+    drop(voice);
+    match end {
+        Some(signal) => {
+            // What is left of a program whose terminal ends with the turn goes before the news.
+            if passing {
+                terminals.end_all().await;
+            }
+            drop(held);
+            link.tell(signal).await;
+        }
+        // Nobody wants what it is doing, so it must not go on.
+        None if held.is_some() => terminals.end(job.order.key.run, &job.order.agent).await,
+        None => {}
+    }
+    if passing {
+        terminals.end_all().await;
+    }
+}
+
+/// Returns when the owner wants the end.
+async fn unwanted(link: &mut Link) {
+    while link.wish().await.is_some() {}
+}
+
+async fn carry_out(
+    job: &Job,
+    terminals: &Terminals,
+    link: &Voice,
+    held: &mut Option<OwnedMutexGuard<()>>,
+) -> Signal {
+    let none = Usage::default();
+    let word = match job.frame_word.parse::<Word>() {
+        Ok(word) => word,
+        Err(error) => return Signal::fatal(error.to_string(), none),
+    };
+    if let Some(message) = profile::unusable(job) {
+        return Signal::fatal(message, none);
+    }
+    if job.agent.result == ResultFormat::Json {
+        let message = format!(
+            "a terminal shows no JSON document: set result = \"frames\" for {}",
+            job.order.agent
+        );
+        return Signal::fatal(message, none);
+    }
+    let text = prompt::text(job);
+    // A program that reads lines has its order with the last line break, which is our Enter.
+    let text = text.trim_end();
+    let words = profile::words(job, None);
+    let launch = Launch::of_terminal(job, &exec::with_prompt(job, &words, text));
+    let place = (job.order.key.run, &job.order.agent);
+    // A prompt that is an argument needs a program of its own.
+    let passed = exec::prompt_via(job) == PromptVia::Argument;
+    let before = terminals.get(place.0, place.1).filter(|_| passed && job.order.deliveries == 1);
+    let _before = match &before {
+        Some(terminal) => Some(terminal.take().await),
+        None => None,
+    };
+    let afresh = passed || job.order.deliveries > 1;
+    let terminal = match terminals.open(place, launch.clone(), word, afresh).await {
+        Ok(terminal) => terminal,
+        Err(failure) => return Signal::Failed { failure, usage: none },
+    };
+    *held = Some(terminal.take().await);
+    if terminal.status().state == State::Ended
+        && let Err(failure) = terminal.restart(Some(launch)).await
+    {
+        return Signal::Failed { failure, usage: none };
+    }
+    let mut turn = Turn::new(job, &terminal, link);
+    let begun = match passed {
+        true => turn.passed(text).await,
+        false => turn.hand_in(text).await,
+    };
+    let end = match begun {
+        Ok(()) => turn.watch().await,
+        Err(Some(signal)) => *signal,
+        Err(None) => turn.end().await,
+    };
+    let spoiled = turn.spoiled;
+    drop(turn);
+    terminal.turn_ends();
+    if spoiled {
+        terminals.end(place.0, place.1).await;
+    }
+    end
+}

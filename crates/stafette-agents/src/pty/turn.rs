@@ -1,0 +1,402 @@
+//! One turn in a terminal: typed in, watched, and read off.
+
+use std::time::Duration;
+
+use stafette_core::{FailureKind, Usage};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::glance::Glance;
+use super::{Receipt, Voice, receipt};
+use crate::harvest::Harvest;
+use crate::process::TurnNote;
+use crate::profile::{self, Wall};
+use crate::screen::{Sighting, Tier};
+use crate::terminal::{InputError, State, Terminal};
+use crate::{GRACE, HEARTBEAT, HEARTBEAT_GAP, Job, Signal};
+
+/// Lines of output that stand in for a summary.
+const SUMMARY_LINES: usize = 5;
+
+/// Lines of the last screen that are told of a program which draws.
+const SCREEN_LINES: usize = 12;
+
+/// What is said of a program that leaves too soon, though well.
+const LEFT_EARLY: &str = "it left before it was given its order";
+
+/// When a turn is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Close {
+    /// Not yet.
+    Open,
+    /// When it is quiet after this moment.
+    WhenQuiet { since: Instant },
+    /// Now.
+    Now,
+}
+
+/// A turn in a terminal.
+pub(super) struct Turn<'a> {
+    terminal: &'a Terminal,
+    link: &'a Voice,
+    changes: watch::Receiver<u64>,
+    harvest: Option<Harvest>,
+    job: &'a Job,
+    /// Says which process has the turn.
+    note: Option<TurnNote>,
+    /// Which life of the program has the turn.
+    life: u32,
+    close: Close,
+    /// Whether the program has its order.
+    handed_in: bool,
+    heard: u64,
+    acknowledged: bool,
+    pressed_again: bool,
+    /// When it was interrupted, unless it has gone on since.
+    interrupted: Option<Instant>,
+    printed_at: Instant,
+    reported: Option<Instant>,
+    /// Whether there is something that was not reported.
+    unreported: bool,
+    /// Whether the screen was looked at since it is quiet, and what it showed.
+    glanced: bool,
+    busy: bool,
+    asked: bool,
+    /// Whether something is left in the program's input that nobody sent.
+    pub(super) spoiled: bool,
+}
+
+/// How the beginning of a turn ended early: with a signal, or with the program's end.
+pub(super) type Early = Option<Box<Signal>>;
+
+impl<'a> Turn<'a> {
+    pub(super) fn new(job: &'a Job, terminal: &'a Terminal, link: &'a Voice) -> Self {
+        Turn {
+            terminal,
+            link,
+            changes: terminal.changes(),
+            harvest: Harvest::new(&job.order.agent, true).into(),
+            job,
+            note: None,
+            life: 0,
+            close: Close::Open,
+            handed_in: false,
+            heard: 0,
+            acknowledged: false,
+            pressed_again: false,
+            interrupted: None,
+            spoiled: false,
+            glanced: false,
+            busy: false,
+            asked: false,
+            printed_at: Instant::now(),
+            reported: None,
+            unreported: false,
+        }
+    }
+
+    /// The program has got its order with its command.
+    pub(super) async fn passed(&mut self, text: &str) -> Result<(), Early> {
+        self.life = self.terminal.status().life;
+        self.begin(text);
+        self.handed_in = true;
+        self.printed_at = Instant::now();
+        receipt(Receipt::Delivered, self.link).await;
+        receipt(Receipt::Ingested, self.link).await;
+        Ok(())
+    }
+
+    /// Gives the program its order: waits until it takes input, types, and presses Enter when all
+    /// of it is there to be seen.
+    pub(super) async fn hand_in(&mut self, text: &str) -> Result<(), Early> {
+        self.await_ready().await?;
+        self.begin(text);
+        let typed = self.terminal.paste_seen(text).await;
+        if typed != Err(InputError::Gone) {
+            receipt(Receipt::Delivered, self.link).await;
+        }
+        self.refused(typed)?;
+        receipt(Receipt::Ingested, self.link).await;
+        self.terminal.listen();
+        self.printed_at = Instant::now();
+        let sent = self.terminal.submit().await;
+        self.refused(sent)?;
+        self.handed_in = true;
+        Ok(())
+    }
+
+    /// The program that runs now has the turn, and signs with its own token.
+    fn begin(&mut self, text: &str) {
+        let leader = self.terminal.status().pid;
+        self.note = leader.and_then(|leader| TurnNote::new(self.job, leader));
+        let token = self.terminal.token();
+        self.harvest = self.harvest.take().map(|harvest| harvest.with_token(token.as_deref()));
+        self.terminal.turn_begins(text);
+    }
+
+    /// Input that did not get there ends the turn.
+    fn refused(&mut self, typed: Result<(), InputError>) -> Result<(), Early> {
+        let error = match typed {
+            Ok(()) => return Ok(()),
+            Err(InputError::Gone) => return Err(None),
+            Err(error) => error,
+        };
+        self.spoiled = true;
+        let screen = self.terminal.text().join("\n");
+        let message = format!("{error}, so it was not sent; the screen shows:\n{screen}");
+        Err(Some(Box::new(Signal::recoverable(message, Usage::default()))))
+    }
+
+    /// Waits until the program takes input, over its restarts.
+    async fn await_ready(&mut self) -> Result<(), Early> {
+        let mut late = None;
+        loop {
+            self.changes.borrow_and_update();
+            let news = self.terminal.news();
+            for sighting in news.frames.iter().filter(|found| found.frame.kind == "ERROR") {
+                self.frame(sighting).await;
+            }
+            self.life = news.status.life;
+            let note = news.status.note.unwrap_or_default();
+            let early = |signal: Signal| Err(Some(Box::new(signal)));
+            match news.status.state {
+                State::Ready | State::Waiting | State::Working | State::NotReady => {
+                    let now = Instant::now();
+                    let late = *late.get_or_insert(now + self.patience());
+                    match Glance::at(self.job, self.terminal) {
+                        // What is typed now would be taken for the answer.
+                        Glance::Asks => self.tell_that_it_asks().await,
+                        Glance::Unready if late > now && news.status.state == State::Ready => {
+                            let changed = timeout_at(late, self.changes.changed()).await;
+                            if matches!(changed, Ok(Err(_))) {
+                                return Err(None);
+                            }
+                            continue;
+                        }
+                        Glance::Unready if news.status.state == State::Ready => {
+                            self.tell_that_it_is_not_ready().await;
+                            return Ok(());
+                        }
+                        _ if news.status.state == State::NotReady => {
+                            self.tell_that_it_is_not_ready().await;
+                            return Ok(());
+                        }
+                        _ => return Ok(()),
+                    }
+                }
+                State::Crashed => return early(Signal::fatal(note, Usage::default())),
+                State::Ended => {
+                    return early(Signal::recoverable(LEFT_EARLY, Usage::default()));
+                }
+                State::Starting | State::Restarting => {}
+            }
+            if self.changes.changed().await.is_err() {
+                return Err(None);
+            }
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        self.terminal.setup().patience.ready_timeout
+    }
+
+    async fn tell_that_it_is_not_ready(&self) {
+        let code = "AGENT_NOT_READY".to_owned();
+        let waited = self.patience().as_secs_f32();
+        let message = format!("did not say that it takes input within {waited} s");
+        self.link.tell(Signal::Alert { code, message }).await;
+    }
+
+    async fn tell_that_it_asks(&mut self) {
+        if !self.asked {
+            self.asked = true;
+            let code = "AGENT_ASKS".to_owned();
+            let said = self.terminal.text();
+            let message = format!("waits for a person's word:\n{}", said.join("\n"));
+            self.link.tell(Signal::Alert { code, message }).await;
+        }
+    }
+
+    /// It is quiet: what there is to see then. A quota that is used up ends the turn.
+    async fn settled(&mut self) -> Option<Signal> {
+        self.glanced = true;
+        self.busy = false;
+        match Glance::at(self.job, self.terminal) {
+            Glance::Asks => self.tell_that_it_asks().await,
+            Glance::Busy => self.busy = true,
+            Glance::Quiet | Glance::Unready => self.asked = false,
+        }
+        let profile = self.job.profile.as_ref().filter(|_| self.close == Close::Open)?;
+        let said = self.terminal.lines(SCREEN_LINES).join("\n");
+        profile.used_up(&said, &Wall::here())?;
+        let failure = profile::named(self.job, FailureKind::Recoverable, said);
+        Some(Signal::Failed { failure, usage: Usage::default() })
+    }
+
+    /// Watches until the turn is over.
+    pub(super) async fn watch(&mut self) -> Signal {
+        let submitted = Instant::now();
+        let mut beat = submitted + HEARTBEAT;
+        loop {
+            self.changes.borrow_and_update();
+            if self.look().await {
+                return self.end().await;
+            }
+            let now = Instant::now();
+            let setup = self.terminal.setup();
+            let quiet = self.printed_at + setup.quiet;
+            if !self.glanced
+                && quiet <= now
+                && let Some(end) = self.settled().await
+            {
+                return end;
+            }
+            let over = match self.close {
+                Close::Open => None,
+                Close::WhenQuiet { since } if self.busy || self.asked => {
+                    Some(since + setup.unquiet)
+                }
+                Close::WhenQuiet { since } => {
+                    Some(quiet.max(since + setup.quiet).min(since + setup.unquiet))
+                }
+                Close::Now => Some(now),
+            };
+            if over.is_some_and(|at| at <= now) {
+                return self.end().await;
+            }
+            let stalls = self.printed_at + setup.stall;
+            // Whoever waits for a person does not stall.
+            let may_stall = self.interrupted.is_none() && !self.asked;
+            if may_stall && stalls <= now {
+                self.interrupt().await;
+            }
+            // Enter is lost more easily than a text: pressed once more if nothing came of it.
+            let again = submitted + setup.arrival;
+            if !self.acknowledged && !self.pressed_again && again <= now {
+                self.pressed_again = true;
+                let _ = self.terminal.submit().await;
+            }
+            let due = self.reported.map_or(now, |at| at + HEARTBEAT_GAP);
+            let beats = beat <= now;
+            if self.interrupted.is_none() && (beats || self.unreported && due <= now) {
+                self.report(beats);
+            }
+            if beats {
+                beat = now + HEARTBEAT;
+            }
+            let waits = [
+                Some(beat),
+                over,
+                may_stall.then_some(stalls),
+                (!self.glanced).then_some(quiet),
+                (!self.acknowledged && !self.pressed_again).then_some(again),
+                (self.unreported && self.interrupted.is_none()).then_some(due),
+            ];
+            let next = waits.into_iter().flatten().min().unwrap_or(beat);
+            tokio::select! {
+                changed = self.changes.changed() => {
+                    if changed.is_err() {
+                        return self.end().await;
+                    }
+                }
+                () = sleep_until(next) => {}
+            }
+        }
+    }
+
+    /// Takes what was heard; tells whether the program has left.
+    async fn look(&mut self) -> bool {
+        let news = self.terminal.news();
+        for sighting in &news.frames {
+            self.frame(sighting).await;
+        }
+        if news.heard > self.heard {
+            self.heard = news.heard;
+            self.printed_at = Instant::now();
+            self.unreported = true;
+            self.glanced = false;
+            // The echo of the interruption, and a prompt after it, are no signs of work.
+            if self.interrupted.is_some_and(|at| at.elapsed() > GRACE) {
+                self.interrupted = None;
+            }
+            if !self.acknowledged {
+                self.acknowledged = true;
+                receipt(Receipt::Acknowledged, self.link).await;
+            }
+        }
+        let status = news.status;
+        status.over || status.life != self.life || status.exit.is_some()
+    }
+
+    async fn frame(&mut self, sighting: &Sighting) {
+        let ends = matches!(sighting.frame.kind.as_str(), "HANDOFF" | "RESULT");
+        let signed = sighting.tier == Tier::Signed;
+        let Some(harvest) = &mut self.harvest else {
+            return;
+        };
+        let said = harvest.frame(&sighting.frame);
+        match said {
+            Some(alive @ Signal::Alive { .. }) => self.link.mention(alive),
+            Some(signal) => self.link.tell(signal).await,
+            None => {}
+        }
+        if ends && signed {
+            self.close = Close::Now;
+        } else if ends && self.close == Close::Open {
+            self.close = Close::WhenQuiet { since: Instant::now() };
+        }
+    }
+
+    /// A program that does nothing is interrupted, and people are told.
+    async fn interrupt(&mut self) {
+        self.interrupted = Some(Instant::now());
+        let code = "AGENT_STALLED".to_owned();
+        let quiet = self.terminal.setup().stall.as_secs();
+        let message = format!("printed nothing for {quiet} s and was interrupted");
+        self.link.tell(Signal::Alert { code, message }).await;
+        // One that is gone needs no interruption.
+        let _ = self.terminal.interrupt().await;
+    }
+
+    /// Says that the program lives, if it has something to say or it is time for a sign of life.
+    fn report(&mut self, beats: bool) {
+        self.unreported = false;
+        let note = self.terminal.lines(1).pop();
+        if beats || note.is_some() {
+            self.reported = Some(Instant::now());
+            self.link.mention(Signal::Alive { note });
+        }
+    }
+
+    /// The turn is over: what came of it.
+    pub(super) async fn end(&mut self) -> Signal {
+        for sighting in self.terminal.news().frames {
+            self.frame(&sighting).await;
+        }
+        let Some(harvest) = self.harvest.take() else {
+            return Signal::recoverable("the turn was over before", Usage::default());
+        };
+        let status = self.terminal.status();
+        let left = status.exit.filter(|_| status.life == self.life);
+        let gone = left.is_none() && (status.over || status.life != self.life);
+        if gone {
+            return Signal::recoverable("its program was ended", Usage::default());
+        }
+        if !self.handed_in && left.is_some_and(|status| status.success()) {
+            return Signal::recoverable(LEFT_EARLY, Usage::default());
+        }
+        let summary = self.terminal.lines(SUMMARY_LINES).join("\n");
+        let complaint = match self.terminal.draws() && left.is_some() {
+            true => Some(format!("last screen:\n{}", self.terminal.lines(SCREEN_LINES).join("\n"))),
+            false => self.terminal.lines(1).pop(),
+        };
+        match harvest.end(left.unwrap_or_default(), summary, complaint) {
+            // The program's profile may know what its complaint means.
+            Signal::Failed { failure, usage } if failure.kind == FailureKind::Recoverable => {
+                let failure = profile::named(self.job, failure.kind, failure.message);
+                Signal::Failed { failure, usage }
+            }
+            end => end,
+        }
+    }
+}

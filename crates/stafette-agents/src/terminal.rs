@@ -1,0 +1,483 @@
+//! A living program in a terminal of its own: its screen, its input, its frames, its restarts.
+//!
+//! A [`Terminal`] is a handle that is cheap to clone; the task behind it owns the process. Whoever
+//! looks takes a [`Snapshot`] and then the bytes that follow it ([`Terminal::subscribe`]); nobody
+//! who is slow costs memory, since he gets a fresh snapshot when he has fallen behind.
+//!
+//! Invariants:
+//! - Screen and scrollback together take at most [`SCROLLBACK_LIMIT`], what was printed lately
+//!   [`RECENT_LIMIT`], a recording [`RECORDING_LIMIT`].
+//! - What a program prints makes us type nothing but the answers of a fixed list.
+//! - What we type as text presses no key but letters, and Enter is pressed only when the text is
+//!   there to be seen.
+//! - When the last handle is dropped, or the terminal is ended, every process of its session goes.
+
+mod input;
+mod pump;
+mod queries;
+mod recording;
+mod registry;
+mod sightings;
+mod subscription;
+mod supervisor;
+mod view;
+
+use std::path::Path;
+use std::process::ExitStatus;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+use stafette_core::Failure;
+use stafette_core::redact::Redactor;
+use stafette_core::wire::frame::Word;
+use thiserror::Error;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, timeout_at};
+
+pub use recording::{
+    Event as RecordedEvent, Header as RecordingHeader, RECORDING_LIMIT, Recording, RecordingError,
+    Timed,
+};
+pub use registry::{TerminalInfo, Terminals};
+pub use subscription::{Piece, Subscription};
+pub use supervisor::{Patience, State};
+
+use crate::output;
+use crate::process::Launch;
+use crate::screen::{BadSize, Cursor, Sighting};
+use input::{Proof, Way};
+use pump::{Input, Order, Pump, Text};
+use supervisor::Supervisor;
+use view::View;
+
+/// The most memory for a screen and what has left it.
+pub const SCROLLBACK_LIMIT: usize = 8 * 1024 * 1024;
+
+/// The most cells of a screen: its two buffers take most of [`SCROLLBACK_LIMIT`] then.
+pub const CELLS_LIMIT: usize = 160_000;
+
+/// How much of what was printed lately is kept for those who draw along.
+pub const RECENT_LIMIT: usize = 256 * 1024;
+
+/// Orders and texts that may wait for the task behind a terminal.
+const QUEUE: usize = 16;
+
+/// The size of a terminal when none is asked for.
+pub const DEFAULT_SIZE: (u16, u16) = (120, 40);
+
+/// How a terminal is set up.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Columns and rows.
+    pub size: (u16, u16),
+    /// How long its program is waited for, and how often it is started.
+    pub patience: Patience,
+    /// How long a text that was typed may take to be seen.
+    pub arrival: Duration,
+    /// How long a turn may go without any output before the program is interrupted.
+    pub stall: Duration,
+    /// How long it must be quiet after a handoff or a result for the turn to be over.
+    pub quiet: Duration,
+    /// How long after a handoff or a result the turn is over though it is not quiet.
+    pub unquiet: Duration,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Setup {
+            size: DEFAULT_SIZE,
+            patience: Patience::default(),
+            arrival: Duration::from_secs(5),
+            stall: Duration::from_secs(600),
+            quiet: Duration::from_millis(1500),
+            unquiet: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What a terminal shows at a moment.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Snapshot {
+    /// Columns.
+    pub cols: u16,
+    /// Rows.
+    pub rows: u16,
+    /// Where the cursor is.
+    pub cursor: Cursor,
+    /// Where in the stream this is: what follows continues here.
+    pub seq: u64,
+    /// What must be written to an empty terminal of this size so that it shows the same.
+    pub dump: String,
+    /// What has left the screen, with its styling, if it was asked for; to be written first.
+    pub history: String,
+}
+
+/// Why something could not be typed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum InputError {
+    /// No program is there to take it.
+    #[error("nothing runs in the terminal")]
+    Gone,
+    /// The program did not show what was typed, so Enter was not pressed.
+    #[error("what was typed did not show up on the screen")]
+    Unseen,
+    /// The program did not read its input.
+    #[error("the program does not read its input")]
+    Unread,
+}
+
+/// Why a size could not be changed.
+#[derive(Debug, Error)]
+pub enum ResizeError {
+    /// No terminal has that size.
+    #[error(transparent)]
+    Size(#[from] BadSize),
+    /// The terminal is gone.
+    #[error("the terminal is gone")]
+    Gone,
+}
+
+/// How a terminal stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Status {
+    pub(crate) state: State,
+    /// How often its program was started.
+    pub(crate) life: u32,
+    /// How the program that runs, or ran last, has left.
+    pub(crate) exit: Option<ExitStatus>,
+    pub(crate) pid: Option<i32>,
+    pub(crate) since: SystemTime,
+    /// What people should know of it.
+    pub(crate) note: Option<String>,
+    /// Whether nothing will happen here any more.
+    pub(crate) over: bool,
+}
+
+/// What was heard of a program since the last look.
+#[derive(Debug)]
+pub(crate) struct News {
+    pub(crate) frames: Vec<Sighting>,
+    pub(crate) status: Status,
+    /// How many bytes were printed since the turn was submitted.
+    pub(crate) heard: u64,
+}
+
+#[derive(Debug)]
+struct Facts {
+    view: View,
+    supervisor: Supervisor,
+    status: Status,
+}
+
+impl Facts {
+    /// Takes over the supervisor's state.
+    fn settle(&mut self) {
+        let state = self.supervisor.state();
+        if state != self.status.state {
+            self.status.state = state;
+            self.status.since = SystemTime::now();
+        }
+    }
+}
+
+/// What everybody knows of a terminal.
+#[derive(Debug)]
+struct Board {
+    facts: Mutex<Facts>,
+    changes: watch::Sender<u64>,
+}
+
+impl Board {
+    fn facts(&self) -> MutexGuard<'_, Facts> {
+        // Nobody leaves it half changed; a panic elsewhere is no reason to go blind.
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn publish(&self) {
+        self.changes.send_modify(|count| *count = count.wrapping_add(1));
+    }
+}
+
+/// A living program in a terminal.
+#[derive(Clone, Debug)]
+pub struct Terminal {
+    board: Arc<Board>,
+    orders: mpsc::Sender<Order>,
+    inputs: mpsc::Sender<Input>,
+    /// Held by whoever has a turn in it.
+    turn: Arc<tokio::sync::Mutex<()>>,
+    setup: Arc<Setup>,
+    launch: Arc<Launch>,
+}
+
+impl Terminal {
+    /// Starts a program in a terminal. Must be called within a tokio runtime.
+    pub(crate) async fn start(
+        launch: Launch,
+        setup: &Setup,
+        word: Word,
+        recording: Option<(&Path, &str, &Redactor)>,
+    ) -> Result<Self, Failure> {
+        let now = Instant::now();
+        let view = View::new(word, setup.size).map_err(|error| pump::failure(error.to_string()))?;
+        let facts = Facts {
+            view,
+            supervisor: Supervisor::new(setup.patience.clone(), now),
+            status: Status {
+                state: State::Starting,
+                life: 0,
+                exit: None,
+                pid: None,
+                since: SystemTime::now(),
+                note: None,
+                over: false,
+            },
+        };
+        let board = Arc::new(Board { facts: Mutex::new(facts), changes: watch::Sender::new(0) });
+        let (orders, order_queue) = mpsc::channel(QUEUE);
+        let (inputs, input_queue) = mpsc::channel(QUEUE);
+        let mut pump = Pump::new(board.clone(), launch.clone(), order_queue, input_queue);
+        if let Some((path, title, redactor)) = recording {
+            pump.record(path, title, setup.size, redactor);
+        }
+        pump.begin().await?;
+        tokio::spawn(pump.run());
+        Ok(Terminal {
+            board,
+            orders,
+            inputs,
+            turn: Arc::default(),
+            setup: Arc::new(setup.clone()),
+            launch: Arc::new(launch),
+        })
+    }
+
+    /// What it shows now.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        self.board.facts().view.snapshot(0)
+    }
+
+    /// What it shows now, and at most `limit` bytes of what has left the screen.
+    #[must_use]
+    pub fn snapshot_with_history(&self, limit: usize) -> Snapshot {
+        self.board.facts().view.snapshot(limit)
+    }
+
+    /// Everything from now on: a snapshot first, or what follows `after` when it is still there.
+    #[must_use]
+    pub fn subscribe(&self, after: Option<u64>) -> Subscription {
+        Subscription::new(self.board.clone(), after)
+    }
+
+    /// The screen's rows as text, without empty rows at the end.
+    #[must_use]
+    pub fn text(&self) -> Vec<String> {
+        self.board.facts().view.screen.text()
+    }
+
+    /// How its session stands.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.board.facts().status.state
+    }
+
+    /// Types bytes as they are. Returns when the program's terminal has taken them.
+    ///
+    /// # Errors
+    /// When no program is there to take them.
+    pub async fn write(&self, bytes: Vec<u8>) -> Result<(), InputError> {
+        self.type_in(Text::Keys(bytes)).await.map(drop)
+    }
+
+    /// Types a text: in brackets when the program has asked for them, otherwise so that no line
+    /// break sends it off too early.
+    ///
+    /// # Errors
+    /// When no program is there to take it.
+    pub async fn paste(&self, text: &str) -> Result<(), InputError> {
+        self.type_in(Text::Pasted(text.to_owned())).await.map(drop)
+    }
+
+    /// Types a text and returns when it is there to be seen; tries it twice.
+    ///
+    /// # Errors
+    /// When it was not seen in time: then Enter must not be pressed.
+    pub async fn paste_seen(&self, text: &str) -> Result<(), InputError> {
+        let typed = self.paste_once(text).await;
+        if typed != Err(InputError::Unseen) {
+            return typed;
+        }
+        // What may have come in part is removed first: Ctrl-U.
+        self.write(vec![0x15]).await?;
+        self.paste_once(text).await
+    }
+
+    async fn paste_once(&self, text: &str) -> Result<(), InputError> {
+        let mut changes = self.board.changes.subscribe();
+        let proof = {
+            let view = &mut self.board.facts().view;
+            view.listen();
+            Proof::new(text, &view.screen.text())
+        };
+        let until = Instant::now() + self.setup.arrival;
+        let typing = self.type_in(Text::Pasted(text.to_owned()));
+        // A long text takes as long as the program takes to read it, within reason.
+        let patience = until + self.setup.arrival * 5;
+        let seen = match timeout_at(patience, typing).await {
+            Ok(typed) => typed?,
+            Err(_) => return Err(InputError::Unread),
+        };
+        if !seen {
+            return Ok(());
+        }
+        let until = until.max(Instant::now() + self.setup.arrival);
+        loop {
+            changes.borrow_and_update();
+            {
+                let facts = self.board.facts();
+                let printed = String::from_utf8_lossy(facts.view.printed.bytes()).into_owned();
+                let lines = printed.split(['\r', '\n']);
+                let plain: String =
+                    lines.filter_map(|line| output::plain(line, usize::MAX)).collect();
+                if proof.holds(&plain, &facts.view.screen.text()) {
+                    return Ok(());
+                }
+                if facts.status.pid.is_none() {
+                    return Err(InputError::Gone);
+                }
+            }
+            if timeout_at(until, changes.changed()).await.is_err() {
+                return Err(InputError::Unseen);
+            }
+        }
+    }
+
+    /// Presses Enter.
+    ///
+    /// # Errors
+    /// When no program is there to take it.
+    pub async fn submit(&self) -> Result<(), InputError> {
+        self.write(b"\r".to_vec()).await
+    }
+
+    /// Presses Ctrl-C.
+    ///
+    /// # Errors
+    /// When no program is there to take it.
+    pub async fn interrupt(&self) -> Result<(), InputError> {
+        self.write(vec![0x03]).await
+    }
+
+    /// Types, and tells whether the text is going to be seen.
+    async fn type_in(&self, text: Text) -> Result<bool, InputError> {
+        let (done, typed) = oneshot::channel();
+        let sent = self.inputs.send(Input { text, done }).await;
+        sent.map_err(|_| InputError::Gone)?;
+        typed.await.map_err(|_| InputError::Gone)?
+    }
+
+    /// Changes its size.
+    ///
+    /// # Errors
+    /// When no terminal has that size, or this one is gone.
+    pub async fn resize(&self, columns: u16, rows: u16) -> Result<(), ResizeError> {
+        let (done, resized) = oneshot::channel();
+        let order = Order::Resize { size: (columns, rows), done };
+        self.orders.send(order).await.map_err(|_| ResizeError::Gone)?;
+        Ok(resized.await.map_err(|_| ResizeError::Gone)??)
+    }
+
+    /// Ends its program and starts it again, whatever happened before.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub(crate) async fn restart(&self, launch: Option<Launch>) -> Result<(), Failure> {
+        let (done, started) = oneshot::channel();
+        let gone = || pump::failure("the terminal is gone".into());
+        self.orders.send(Order::Restart { launch, done }).await.map_err(|_| gone())?;
+        started.await.map_err(|_| gone())?
+    }
+
+    /// Ends it for good. Returns when no process of its session is left.
+    pub async fn end(&self) {
+        let (done, ended) = oneshot::channel();
+        if self.orders.send(Order::End { done }).await.is_ok() {
+            // A task that is gone has ended its processes on the way out.
+            drop(ended.await);
+        }
+    }
+
+    pub(crate) fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// What its program's own frames are signed with.
+    pub(crate) fn token(&self) -> Option<String> {
+        self.board.facts().view.sightings.token().map(str::to_owned)
+    }
+
+    /// The last lines that say something.
+    pub(crate) fn lines(&self, count: usize) -> Vec<String> {
+        self.board.facts().view.lines(count)
+    }
+
+    /// Whether its program draws on the screen, rather than writing line by line.
+    pub(crate) fn draws(&self) -> bool {
+        self.board.facts().view.drawn
+    }
+
+    /// Wakes whoever waits for something to happen.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.board.changes.subscribe()
+    }
+
+    /// How it stands.
+    pub(crate) fn status(&self) -> Status {
+        self.board.facts().status.clone()
+    }
+
+    /// What was heard since the last look.
+    pub(crate) fn news(&self) -> News {
+        let mut facts = self.board.facts();
+        News { frames: facts.view.take(), status: facts.status.clone(), heard: facts.view.heard }
+    }
+
+    /// Begins a turn in which `text` is typed.
+    pub(crate) fn turn_begins(&self, text: &str) {
+        let mut facts = self.board.facts();
+        facts.view.next_turn(text);
+        facts.supervisor.turn_begins();
+        facts.settle();
+        drop(facts);
+        self.board.publish();
+    }
+
+    /// The turn's text is in: what is printed from now on is the agent's.
+    pub(crate) fn listen(&self) {
+        self.board.facts().view.listen();
+    }
+
+    /// The turn is over.
+    pub(crate) fn turn_ends(&self) {
+        let mut facts = self.board.facts();
+        facts.supervisor.turn_ends();
+        facts.settle();
+        drop(facts);
+        self.board.publish();
+    }
+
+    /// Waits for the terminal to be free, and takes it for a turn.
+    pub(crate) async fn take(&self) -> tokio::sync::OwnedMutexGuard<()> {
+        self.turn.clone().lock_owned().await
+    }
+
+    /// Whether it runs this command in this folder.
+    pub(crate) fn runs(&self, launch: &Launch) -> bool {
+        (&self.launch.command, &self.launch.folder) == (&launch.command, &launch.folder)
+    }
+}
+
+#[cfg(test)]
+mod tests;

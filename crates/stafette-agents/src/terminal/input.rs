@@ -1,0 +1,148 @@
+//! Text on its way into a program, and the proof that it got there.
+
+/// How many bytes of a line are typed before they are handed over, in a terminal that gathers lines:
+/// the system drops what does not fit into its buffer of 4096 bytes.
+const LINE_PIECE: usize = 1024;
+
+/// How many letters and digits at the end of a text prove that all of it is there.
+const NEEDLE: usize = 24;
+
+/// What programs show instead of a long text that was pasted into them.
+const PLACEHOLDER: &str = "[Pasted";
+
+/// Hands over what was typed of a line so far (Ctrl-D), in a terminal that gathers lines.
+const HAND_OVER: u8 = 0x04;
+
+/// How a text is typed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Way {
+    /// In brackets, which tell the program that it is pasted.
+    Brackets {
+        /// Whether the terminal gathers lines, and hands over only whole ones.
+        lines: bool,
+    },
+    /// Line by line, into a terminal that gathers lines.
+    Lines,
+    /// Key by key. A line break would send it off, so there are none.
+    Keys,
+}
+
+/// The bytes that are typed for a text. Control characters other than line breaks and tabs are left
+/// out: they would be keys, and the end of the brackets is one of them.
+pub(super) fn encode(text: &str, way: Way) -> Vec<u8> {
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
+    let plain = text.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control());
+    match way {
+        Way::Brackets { lines } => {
+            let inner: String = plain.map(|c| if c == '\n' { '\r' } else { c }).collect();
+            let whole = format!("\x1b[200~{inner}\x1b[201~");
+            if lines { in_pieces(whole.as_bytes()) } else { whole.into_bytes() }
+        }
+        // A tab would ask a program that reads keys to complete a word.
+        Way::Keys => {
+            let keys: String =
+                plain.map(|c| if c == ' ' || !c.is_whitespace() { c } else { ' ' }).collect();
+            keys.into_bytes()
+        }
+        Way::Lines => in_pieces(plain.collect::<String>().as_bytes()),
+    }
+}
+
+/// Breaks up long lines, so that the system's buffer does not overflow.
+fn in_pieces(bytes: &[u8]) -> Vec<u8> {
+    let mut pieces = Vec::with_capacity(bytes.len());
+    let mut length = 0;
+    for byte in bytes {
+        if length == LINE_PIECE && !matches!(byte, b'\n' | b'\r') {
+            pieces.push(HAND_OVER);
+            length = 0;
+        }
+        pieces.push(*byte);
+        length = if matches!(byte, b'\n' | b'\r') { 0 } else { length + 1 };
+    }
+    pieces
+}
+
+/// What must become visible when a text arrives.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Proof {
+    needle: String,
+    /// How often it, and the placeholder, were to be seen before.
+    before: (usize, usize),
+}
+
+impl Proof {
+    /// The proof for a text that is about to be typed, with the screen as it is.
+    pub(super) fn new(text: &str, screen: &[String]) -> Self {
+        let mut letters: Vec<char> = text.chars().filter(|c| c.is_alphanumeric()).collect();
+        let needle = letters.split_off(letters.len().saturating_sub(NEEDLE)).into_iter().collect();
+        let mut proof = Proof { needle, before: (0, 0) };
+        proof.before = proof.count(screen);
+        proof
+    }
+
+    /// Whether the text has arrived, by what was printed since and by what the screen shows now.
+    pub(super) fn holds(&self, printed: &str, screen: &[String]) -> bool {
+        if self.needle.is_empty() {
+            return true;
+        }
+        let (needles, placeholders) = self.count(screen);
+        needles > self.before.0
+            || placeholders > self.before.1
+            || letters(printed).contains(&self.needle)
+            || printed.contains(PLACEHOLDER)
+    }
+
+    fn count(&self, screen: &[String]) -> (usize, usize) {
+        if self.needle.is_empty() {
+            return (0, 0);
+        }
+        let text = screen.join("\n");
+        (letters(&text).matches(&self.needle).count(), text.matches(PLACEHOLDER).count())
+    }
+}
+
+/// Only what programs leave alone when they wrap and frame a text.
+fn letters(text: &str) -> String {
+    text.chars().filter(|c| c.is_alphanumeric()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b_06_a_paste_is_put_in_brackets_that_it_cannot_leave() {
+        let text = "one\r\ntwo\x1b[201~\x03\r\u{9b}three\0";
+        let pasted = encode(text, Way::Brackets { lines: false });
+        assert_eq!(pasted, b"\x1b[200~one\rtwo[201~\rthree\x1b[201~");
+    }
+
+    #[test]
+    fn b_06_without_brackets_no_key_but_letters_is_pressed() {
+        let text = "one\ntwo\tthree\x04\x1a";
+        assert_eq!(encode(text, Way::Keys), b"one two three");
+        assert_eq!(encode(text, Way::Lines), b"one\ntwo\tthree");
+    }
+
+    #[test]
+    fn b_06_long_lines_are_handed_over_in_pieces() {
+        let typed = encode(&format!("{}\n{}", "x".repeat(2500), "y".repeat(1024)), Way::Lines);
+        let pieces: Vec<usize> = typed.split(|byte| *byte == HAND_OVER).map(<[u8]>::len).collect();
+        assert_eq!(pieces, [1024, 1024, 452 + 1 + 1024]);
+    }
+
+    #[test]
+    fn b_06_a_text_has_arrived_when_its_end_or_a_placeholder_shows() {
+        let before = ["> what is done must not be done twice".to_owned()];
+        let proof = Proof::new("Do it.\nWhat is done must not be done twice.", &before);
+        assert!(!proof.holds("", &before), "that one was there before");
+        let wrapped =
+            ["│ > What is done must not │".to_owned(), "│ be done twice.      │".to_owned()];
+        assert!(proof.holds("", &[before.as_slice(), &wrapped].concat()));
+        assert!(proof.holds("what is done must not be done twice", &[]));
+        assert!(proof.holds("", &["> [Pasted text #1 +2 lines]".to_owned()]));
+        assert!(!proof.holds("It must not", &[]));
+        assert!(Proof::new("…", &[]).holds("", &[]), "nothing to look for");
+    }
+}

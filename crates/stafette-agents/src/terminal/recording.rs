@@ -1,0 +1,359 @@
+//! What a terminal showed and when, as an asciicast (version 2): one JSON line for each event.
+//!
+//! Input is not recorded: it may hold what is not to be stored, and what matters of it is echoed.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use stafette_core::redact::{Redactor, Stream};
+use stafette_core::wire::frame::Word;
+use thiserror::Error;
+
+use crate::screen::{BadSize, Screen, Utf8};
+
+/// The most bytes that a recording may have; a note says that it goes on unrecorded.
+pub const RECORDING_LIMIT: u64 = 64 * 1024 * 1024;
+
+/// The longest line that a recording may have.
+const LINE_LIMIT: u64 = 1024 * 1024;
+
+/// The first line of a recording.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Header {
+    /// Always 2.
+    pub version: u32,
+    /// Columns at the start.
+    pub width: u16,
+    /// Rows at the start.
+    pub height: u16,
+    /// When it began, in seconds since 1970.
+    pub timestamp: u64,
+    /// What it shows.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub title: String,
+}
+
+/// What happened in a terminal.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// The program printed this.
+    Output(String),
+    /// The terminal got this many columns and rows.
+    Resize(u16, u16),
+    /// A note for people.
+    Note(String),
+}
+
+/// An event and when it happened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Timed {
+    /// Since the beginning.
+    pub at: Duration,
+    /// What.
+    pub event: Event,
+}
+
+/// Why a recording could not be read.
+#[derive(Debug, Error)]
+pub enum RecordingError {
+    /// The file could not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// What happened.
+        source: io::Error,
+    },
+    /// The file is something else.
+    #[error("{} is not an asciicast of version 2", path.display())]
+    Wrong {
+        /// Which.
+        path: PathBuf,
+    },
+}
+
+/// A recording that was read back.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Recording {
+    /// How it began.
+    pub header: Header,
+    /// What happened, in order.
+    pub events: Vec<Timed>,
+}
+
+impl Recording {
+    /// Reads a recording. A line that is torn is left out: its writer was stopped there.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is not an asciicast.
+    pub fn read(path: &Path) -> Result<Self, RecordingError> {
+        let unreadable = |source| RecordingError::Unreadable { path: path.to_owned(), source };
+        let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
+        let mut line = Vec::new();
+        io::Read::take(&mut file, LINE_LIMIT).read_until(b'\n', &mut line).map_err(unreadable)?;
+        let header: Option<Header> = serde_json::from_slice(&line).ok();
+        let header = header.filter(|header| header.version == 2);
+        let header = header.ok_or_else(|| RecordingError::Wrong { path: path.to_owned() })?;
+        let mut events = Vec::new();
+        loop {
+            line.clear();
+            let mut limited = io::Read::take(&mut file, LINE_LIMIT);
+            if limited.read_until(b'\n', &mut line).map_err(unreadable)? == 0 {
+                break;
+            }
+            events.extend(event(&line));
+        }
+        Ok(Recording { header, events })
+    }
+
+    /// How long it is.
+    #[must_use]
+    pub fn length(&self) -> Duration {
+        self.events.last().map_or(Duration::ZERO, |last| last.at)
+    }
+
+    /// The screen as it was at a moment.
+    ///
+    /// # Errors
+    /// When no screen has the size that was recorded.
+    pub fn screen_at(&self, at: Duration) -> Result<Screen, BadSize> {
+        let mut screen = Screen::new(Word::default(), self.header.width, self.header.height)?;
+        for timed in self.events.iter().take_while(|timed| timed.at <= at) {
+            match &timed.event {
+                Event::Output(text) => drop(screen.feed(text.as_bytes())),
+                Event::Resize(columns, rows) => screen.resize(*columns, *rows)?,
+                Event::Note(_) => {}
+            }
+        }
+        Ok(screen)
+    }
+}
+
+/// Reads a line `[SECONDS, KIND, TEXT]`; kinds that we do not write come back as empty notes.
+fn event(line: &[u8]) -> Option<Timed> {
+    let (seconds, kind, text): (f64, String, String) = serde_json::from_slice(line).ok()?;
+    let at = Duration::try_from_secs_f64(seconds).ok()?;
+    let event = match kind.as_str() {
+        "o" => Event::Output(text),
+        "r" => {
+            let (columns, rows) = text.split_once('x')?;
+            Event::Resize(columns.parse().ok()?, rows.parse().ok()?)
+        }
+        "m" => Event::Note(text),
+        _ => Event::Note(String::new()),
+    };
+    Some(Timed { at, event })
+}
+
+/// Writes a recording as it happens.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    file: File,
+    began: SystemTime,
+    size: u64,
+    limit: u64,
+    utf8: Utf8,
+    /// Takes out secrets; it holds back a little until it is sure.
+    clean: Stream,
+}
+
+impl Recorder {
+    /// Begins a recording, or goes on with the one that is there.
+    pub(super) fn open(
+        path: &Path,
+        title: &str,
+        size: (u16, u16),
+        redactor: &Redactor,
+    ) -> io::Result<Self> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let mut file = OpenOptions::new().create(true).append(true).read(true).open(path)?;
+        let written = file.metadata()?.len();
+        let (width, height) = size;
+        let mut began = SystemTime::now();
+        if written == 0 {
+            let timestamp = began.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+            let header = Header { version: 2, width, height, timestamp, title: title.to_owned() };
+            writeln!(file, "{}", serde_json::to_string(&header)?)?;
+            began = UNIX_EPOCH + Duration::from_secs(timestamp);
+        } else {
+            let mut first = String::new();
+            BufReader::new(io::Read::take(&file, LINE_LIMIT)).read_line(&mut first)?;
+            let header: Header = serde_json::from_str(&first)?;
+            began = began.min(UNIX_EPOCH + Duration::from_secs(header.timestamp));
+        }
+        let size = file.metadata()?.len();
+        let mut recorder = Recorder {
+            file,
+            began,
+            size,
+            limit: RECORDING_LIMIT,
+            utf8: Utf8::default(),
+            clean: redactor.stream(),
+        };
+        if written > 0 {
+            // Whoever wrote before may have been stopped within a line.
+            recorder.line("\n");
+            recorder.resize(width, height);
+        }
+        Ok(recorder)
+    }
+
+    /// The program printed this.
+    pub(super) fn output(&mut self, bytes: &[u8]) {
+        if self.size < self.limit {
+            let clean = self.clean.push(bytes);
+            let text = self.utf8.text(&clean);
+            self.event("o", &text);
+        }
+    }
+
+    /// Writes what was held back: nothing that belongs to it comes for now.
+    pub(super) fn settle(&mut self) {
+        let clean = self.clean.finish();
+        let text = self.utf8.text(&clean);
+        self.event("o", &text);
+    }
+
+    /// The terminal has another size.
+    pub(super) fn resize(&mut self, columns: u16, rows: u16) {
+        self.settle();
+        self.event("r", &format!("{columns}x{rows}"));
+    }
+
+    /// Says something to whoever watches it later.
+    pub(super) fn note(&mut self, text: &str) {
+        self.settle();
+        self.event("m", text);
+    }
+
+    fn event(&mut self, kind: &str, text: &str) {
+        if text.is_empty() || self.size >= self.limit {
+            return;
+        }
+        let mut at = self.began.elapsed().unwrap_or_default().as_secs_f64();
+        at = (at * 1e6).round() / 1e6;
+        self.line(&format!("{}\n", json!([at, kind, text])));
+        if self.size >= self.limit {
+            let note: Value = json!([at, "m", "the recording is full and ends here"]);
+            self.line(&format!("{note}\n"));
+        }
+    }
+
+    /// A recording that cannot be written is not worth an agent's work: it just ends.
+    fn line(&mut self, line: &str) {
+        match self.file.write_all(line.as_bytes()) {
+            Ok(()) => self.size += line.len() as u64,
+            Err(_) => self.size = u64::MAX,
+        }
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.settle();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recorder(path: &Path) -> Recorder {
+        Recorder::open(path, "builder", (20, 4), &Redactor::knowing(["hunter2hunter2"])).unwrap()
+    }
+
+    #[test]
+    fn b_12_a_recording_is_read_back_and_shows_what_was_shown() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("runs/builder.cast");
+        let mut writer = recorder(&path);
+        writer.output(b"caf\xc3");
+        writer.output(b"\xa9 \x1b[1mopen\x1b[0m\r\n");
+        writer.resize(10, 2);
+        writer.note("restarted");
+        let recording = Recording::read(&path).unwrap();
+        assert_eq!((recording.header.width, recording.header.height), (20, 4));
+        let events: Vec<&Event> = recording.events.iter().map(|timed| &timed.event).collect();
+        assert_eq!(
+            events,
+            [
+                &Event::Output("café \u{1b}[1mopen\u{1b}[0m\r\n".into()),
+                &Event::Resize(10, 2),
+                &Event::Note("restarted".into()),
+            ]
+        );
+        let end = recording.screen_at(recording.length()).unwrap();
+        assert_eq!((end.text(), end.size()), (vec!["café open".to_owned()], (10, 2)));
+    }
+
+    #[test]
+    fn b_12_the_screen_at_a_moment_is_the_one_of_then() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a.cast");
+        let lines = [
+            r#"{"version":2,"width":20,"height":3,"timestamp":1}"#,
+            r#"[0.5,"o","one\r\n"]"#,
+            r#"[1.5,"i","typed"]"#,
+            r#"[2.5,"o","two"]"#,
+            r#"[3.5,"o","thr"#,
+        ];
+        std::fs::write(&path, lines.join("\n")).unwrap();
+        let recording = Recording::read(&path).unwrap();
+        let text = |ms| recording.screen_at(Duration::from_millis(ms)).unwrap().text();
+        assert!(text(400).is_empty());
+        assert_eq!(text(2000), ["one"]);
+        assert_eq!(text(9000), ["one", "two"]);
+        assert_eq!(recording.length(), Duration::from_millis(2500));
+    }
+
+    #[test]
+    fn b_12_a_recording_goes_on_where_it_was_left_and_ends_when_it_is_full() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a.cast");
+        recorder(&path).output(b"one");
+        let mut second = recorder(&path);
+        second.limit = second.size + 1000;
+        for _ in 0..1000 {
+            second.output(b"two\r\n");
+        }
+        assert!(std::fs::metadata(&path).unwrap().len() < 2000);
+        let events = Recording::read(&path).unwrap().events;
+        assert_eq!(events[0].event, Event::Output("one".into()));
+        let last = &events.last().unwrap().event;
+        assert!(matches!(last, Event::Note(note) if note.contains("full")), "{last:?}");
+    }
+
+    #[test]
+    fn b_17_a_recording_holds_no_secrets_however_they_are_cut() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a.cast");
+        let mut writer = recorder(&path);
+        for byte in b"the key is hunter2hunter2, is it not" {
+            writer.output(&[*byte]);
+        }
+        drop(writer);
+        let recording = Recording::read(&path).unwrap();
+        let text = recording.screen_at(recording.length()).unwrap().text().join("");
+        assert!(text.starts_with("the key is") && text.ends_with("is it not"), "{text}");
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+
+    #[test]
+    fn b_12_what_is_no_recording_is_told() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a.cast");
+        std::fs::write(&path, "{\"version\":3}\n").unwrap();
+        let error = Recording::read(&path).unwrap_err();
+        assert!(error.to_string().contains("a.cast is not an asciicast"), "{error}");
+        assert!(matches!(
+            Recording::read(&home.path().join("none")),
+            Err(RecordingError::Unreadable { .. })
+        ));
+    }
+}

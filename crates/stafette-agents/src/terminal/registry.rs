@@ -1,0 +1,166 @@
+//! The terminals of a daemon: one for each agent in each run.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use serde::Serialize;
+use stafette_core::redact::Redactor;
+use stafette_core::wire::frame::Word;
+use stafette_core::{AgentName, Failure, RunId};
+
+use super::{Setup, State, Terminal};
+use crate::process::Launch;
+
+/// What there is to know of a terminal at a glance.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct TerminalInfo {
+    /// In which run.
+    pub run: RunId,
+    /// Whose it is.
+    pub agent: AgentName,
+    /// How its session stands.
+    pub state: State,
+    /// The title that its program has given it.
+    pub title: Option<String>,
+    /// Columns.
+    pub cols: u16,
+    /// Rows.
+    pub rows: u16,
+    /// The number of its process, while it runs.
+    pub pid: Option<i32>,
+    /// Since when it stands so.
+    pub since: SystemTime,
+    /// What people should know of it: how it died, with its last screen.
+    pub note: Option<String>,
+}
+
+type Key = (RunId, AgentName);
+
+/// The terminals of a daemon. A handle: clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Terminals {
+    all: Arc<Mutex<BTreeMap<Key, Terminal>>>,
+    setup: Arc<Setup>,
+    recordings: Option<Arc<(PathBuf, Redactor)>>,
+    /// Held while a terminal is started, so that no agent gets two.
+    starting: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Terminals {
+    /// None yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Terminals::default()
+    }
+
+    /// Sets up those that are started from now on.
+    #[must_use]
+    pub fn with_setup(mut self, setup: Setup) -> Self {
+        self.setup = Arc::new(setup);
+        self
+    }
+
+    /// Records what they show without its secrets, in a file `RUN/AGENT.cast` of this folder for each.
+    #[must_use]
+    pub fn recorded_in(mut self, folder: PathBuf, redactor: Redactor) -> Self {
+        self.recordings = Some(Arc::new((folder, redactor)));
+        self
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<Key, Terminal>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The terminal of an agent in a run.
+    #[must_use]
+    pub fn get(&self, run: RunId, agent: &AgentName) -> Option<Terminal> {
+        self.all().get(&(run, agent.clone())).cloned()
+    }
+
+    /// All of them, at a glance.
+    #[must_use]
+    pub fn list(&self) -> Vec<TerminalInfo> {
+        let info = |((run, agent), terminal): (&Key, &Terminal)| {
+            let facts = terminal.board.facts();
+            let (cols, rows) = facts.view.screen.size();
+            TerminalInfo {
+                run: *run,
+                agent: agent.clone(),
+                state: facts.status.state,
+                title: facts.view.title.clone(),
+                cols,
+                rows,
+                pid: facts.status.pid,
+                since: facts.status.since,
+                note: facts.status.note.clone(),
+            }
+        };
+        self.all().iter().map(info).collect()
+    }
+
+    /// Ends every terminal of a run. Returns when nothing of them is left.
+    pub async fn end_run(&self, run: RunId) {
+        self.end_where(|key| key.0 == run).await;
+    }
+
+    /// Ends one terminal. Returns when nothing of it is left.
+    pub async fn end(&self, run: RunId, agent: &AgentName) {
+        self.end_where(|key| key.0 == run && key.1 == *agent).await;
+    }
+
+    /// Ends all of them. Returns when nothing of them is left.
+    pub async fn end_all(&self) {
+        self.end_where(|_| true).await;
+    }
+
+    async fn end_where(&self, which: impl Fn(&Key) -> bool) {
+        let ended: Vec<Terminal> =
+            self.all().extract_if(.., |key, _| which(key)).map(|(_, terminal)| terminal).collect();
+        let ending: Vec<_> = ended
+            .into_iter()
+            .map(|terminal| tokio::spawn(async move { terminal.end().await }))
+            .collect();
+        for task in ending {
+            // One that panics has ended its processes on the way out.
+            drop(task.await);
+        }
+    }
+
+    /// Ends an agent's program and starts it again; nothing when it has no terminal.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub async fn restart(&self, run: RunId, agent: &AgentName) -> Option<Result<(), Failure>> {
+        let terminal = self.get(run, agent)?;
+        Some(terminal.restart(None).await)
+    }
+
+    /// The terminal in which a command runs for an agent: the one that is there, or a new one.
+    /// `afresh` ends the one that is there.
+    pub(crate) async fn open(
+        &self,
+        (run, agent): (RunId, &AgentName),
+        launch: Launch,
+        word: Word,
+        afresh: bool,
+    ) -> Result<Terminal, Failure> {
+        let other =
+            |terminal: &Terminal| afresh || terminal.status().over || !terminal.runs(&launch);
+        if self.get(run, agent).is_some_and(|terminal| other(&terminal)) {
+            self.end(run, agent).await;
+        }
+        let _alone = self.starting.lock().await;
+        if let Some(terminal) = self.get(run, agent) {
+            return Ok(terminal);
+        }
+        let file = |folder: &Path| folder.join(run.to_string()).join(format!("{agent}.cast"));
+        let path = self.recordings.as_ref().map(|recordings| file(&recordings.0));
+        let recording = path.as_deref().zip(self.recordings.as_ref());
+        let recording = recording.map(|(path, all)| (path, agent.as_str(), &all.1));
+        let terminal = Terminal::start(launch, &self.setup, word, recording).await?;
+        self.all().insert((run, agent.clone()), terminal.clone());
+        Ok(terminal)
+    }
+}

@@ -1,0 +1,187 @@
+//! Frames out of a terminal: from its bytes and from its screen, each counted once in a turn.
+//!
+//! The bytes hold a frame exactly as long as a program prints it in one go; the screen holds it
+//! however it was drawn, but with tabs, wraps and rare letters lost. So both are looked at, and a
+//! frame of one source is the same as a frame of the other when their plain letters are.
+
+use std::collections::{HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use stafette_core::wire::frame::{Found, Frame, Scanner, Word};
+
+use crate::screen::{Screen, Sighting, Tier};
+use crate::seal;
+
+/// Frames that count in one turn; further ones are dropped.
+pub(super) const FRAMES_LIMIT: usize = 4096;
+
+/// The frames of a terminal that nobody has taken yet.
+#[derive(Debug)]
+pub(super) struct Sightings {
+    word: Word,
+    /// What the program's own frames are signed with.
+    token: Option<String>,
+    /// The largest number of a signed frame so far, and at the end of the last turn: what was signed
+    /// up to then and shows up again is not said again.
+    sealed: u64,
+    floor: u64,
+    scanner: Scanner,
+    /// Frames in the bytes of this turn, exactly, and by their plain letters.
+    exact: HashSet<u64>,
+    printed: HashSet<u64>,
+    /// Frames on the screen in this turn, by their plain letters.
+    drawn: HashSet<u64>,
+    /// Frames in what we typed ourselves: programs echo it.
+    typed: HashSet<u64>,
+    /// Frames of earlier turns that were to be seen when the turn began.
+    standing: HashSet<u64>,
+    found: VecDeque<Sighting>,
+    counted: usize,
+    ready: bool,
+}
+
+impl Sightings {
+    pub(super) fn new(word: Word) -> Self {
+        Sightings {
+            scanner: Scanner::new(word.clone()),
+            word,
+            token: None,
+            sealed: 0,
+            floor: 0,
+            exact: HashSet::new(),
+            printed: HashSet::new(),
+            drawn: HashSet::new(),
+            typed: HashSet::new(),
+            standing: HashSet::new(),
+            found: VecDeque::new(),
+            counted: 0,
+            ready: false,
+        }
+    }
+
+    /// Whether the program has said that it takes input.
+    pub(super) fn is_ready(&self) -> bool {
+        self.ready
+    }
+
+    /// Another program takes the place of the one before, and signs with this token.
+    pub(super) fn program_begins(&mut self, token: Option<&str>) {
+        self.ready = false;
+        self.token = token.map(str::to_owned);
+    }
+
+    /// What the program's own frames are signed with.
+    pub(super) fn token(&self) -> Option<&str> {
+        self.token.as_deref()
+    }
+
+    /// The frames that are complete in the bytes with these ones.
+    pub(super) fn scan(&mut self, bytes: &[u8]) -> Vec<(Frame, u64)> {
+        let mut frames = Vec::new();
+        self.scanner.scan(bytes, |found| {
+            if let Found::Frame { frame, offset } = found {
+                frames.push((frame, offset));
+            }
+        });
+        frames
+    }
+
+    /// Whether a frame of an earlier turn is still to be seen, so that it may only be drawn anew.
+    pub(super) fn stands(&self, frame: &Frame) -> bool {
+        self.standing.contains(&shape(frame))
+    }
+
+    /// Counts a frame in the bytes, unless it was counted before.
+    pub(super) fn printed(&mut self, frame: Frame, offset: u64, redrawn: bool) {
+        if self.counted == FRAMES_LIMIT {
+            return;
+        }
+        let shape = shape(&frame);
+        let stands = self.standing.contains(&shape);
+        let again = !self.exact.insert(exact(&frame));
+        self.printed.insert(shape);
+        if redrawn || (again && !stands) || self.drawn.contains(&shape) {
+            return;
+        }
+        // From now on it is one of this turn.
+        self.standing.remove(&shape);
+        self.keep(Sighting { frame, offset, tier: Tier::Bare }, shape);
+    }
+
+    /// Counts a frame on the screen, unless it was counted before.
+    pub(super) fn drawn(&mut self, sighting: Sighting) {
+        let shape = shape(&sighting.frame);
+        if self.counted < FRAMES_LIMIT && !self.printed.contains(&shape) {
+            self.drawn.insert(shape);
+            self.keep(sighting, shape);
+        }
+    }
+
+    fn keep(&mut self, mut sighting: Sighting, shape: u64) {
+        self.counted += 1;
+        let token = self.token.as_deref();
+        let number = token.and_then(|token| seal::verify(&sighting.frame, token));
+        if let Some(number) = number {
+            sighting.tier = Tier::Signed;
+            self.sealed = self.sealed.max(number);
+        }
+        let again = number.is_some_and(|number| number <= self.floor);
+        if !again && !self.typed.contains(&shape) {
+            self.ready |= sighting.frame.kind == "READY";
+            self.found.push_back(sighting);
+        }
+    }
+
+    /// What was found since the last call.
+    pub(super) fn take(&mut self) -> Vec<Sighting> {
+        self.found.drain(..).collect()
+    }
+
+    /// Begins another turn, in which `text` is typed.
+    pub(super) fn next_turn(&mut self, text: &str, screen: &mut Screen) {
+        screen.next_turn();
+        self.floor = self.sealed;
+        self.exact.clear();
+        self.printed.clear();
+        self.drawn.clear();
+        self.found.clear();
+        self.counted = 0;
+        self.standing = screen.frames().iter().map(shape).collect();
+        self.typed.clear();
+        for scanner in [Scanner::new(self.word.clone()), Scanner::drawn(self.word.clone())] {
+            let mut scanner = scanner;
+            let mut note = |found| {
+                if let Found::Frame { frame, .. } = found {
+                    self.typed.insert(shape(&frame));
+                }
+            };
+            scanner.scan(text.as_bytes(), &mut note);
+            scanner.finish(&mut note);
+        }
+    }
+}
+
+/// How often a frame is to be seen.
+pub(super) fn times(wanted: &Frame, screen: &Screen) -> usize {
+    let wanted = shape(wanted);
+    screen.frames().iter().filter(|frame| shape(frame) == wanted).count()
+}
+
+fn exact(frame: &Frame) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    frame.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// A frame by the letters that survive any terminal.
+fn shape(frame: &Frame) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    frame.kind.hash(&mut hasher);
+    frame.attributes.hash(&mut hasher);
+    let body = frame.body.as_deref().unwrap_or_default();
+    body.bytes().filter(u8::is_ascii_graphic).for_each(|byte| byte.hash(&mut hasher));
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests;

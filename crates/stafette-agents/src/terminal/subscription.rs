@@ -1,0 +1,62 @@
+//! Drawing along: whoever is slow gets a fresh snapshot, so nobody costs memory.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::{Board, Snapshot};
+
+/// The most bytes that a subscriber gets at once.
+const PIECE_LIMIT: usize = 64 * 1024;
+
+/// What a subscriber gets.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Piece {
+    /// The whole screen: at the start, after a change of size, and when he has fallen behind.
+    Snapshot(Snapshot),
+    /// What was printed next.
+    Bytes {
+        /// Where in the stream this ends.
+        seq: u64,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+}
+
+/// Draws along with a terminal.
+#[derive(Debug)]
+pub struct Subscription {
+    board: Arc<Board>,
+    changes: watch::Receiver<u64>,
+    at: Option<u64>,
+}
+
+impl Subscription {
+    pub(super) fn new(board: Arc<Board>, after: Option<u64>) -> Self {
+        Subscription { changes: board.changes.subscribe(), board, at: after }
+    }
+
+    /// What comes next; nothing when the terminal is gone and everything of it was seen.
+    pub async fn next(&mut self) -> Option<Piece> {
+        loop {
+            self.changes.borrow_and_update();
+            {
+                let facts = self.board.facts();
+                let Some(bytes) = self.at.and_then(|at| facts.view.since(at, PIECE_LIMIT)) else {
+                    let snapshot = facts.view.snapshot(0);
+                    self.at = Some(snapshot.seq);
+                    return Some(Piece::Snapshot(snapshot));
+                };
+                if !bytes.is_empty() {
+                    let seq = self.at.unwrap_or_default() + bytes.len() as u64;
+                    self.at = Some(seq);
+                    return Some(Piece::Bytes { seq, bytes });
+                }
+                if facts.status.over {
+                    return None;
+                }
+            }
+            self.changes.changed().await.ok()?;
+        }
+    }
+}
