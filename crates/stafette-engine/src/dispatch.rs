@@ -4,10 +4,12 @@
 use std::collections::HashMap;
 
 use stafette_agents::profile::Library;
+use stafette_agents::terminal::Terminals;
 use stafette_agents::{Job, Permissions, Signal};
 use stafette_core::handoff::Receipt;
 use stafette_core::redact::Redactor;
 use stafette_core::run::permission::Permit;
+use stafette_core::workflow::Runner;
 use stafette_core::{
     Failure, FailureKind, Input, Millis, Question, Run, TurnKey, TurnOrder, Usage,
 };
@@ -15,7 +17,7 @@ use stafette_workspace::WorktreeError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use crate::engine::Settings;
+use crate::house::House;
 use crate::place::Places;
 use crate::task::Message;
 use crate::tokens::Tokens;
@@ -43,11 +45,10 @@ impl Sessions {
         &mut self,
         plan: Plan,
         run: &Run,
-        settings: &Settings,
-        tokens: &Tokens,
-        places: &Places,
+        house: &House,
         queue: &mpsc::WeakSender<Message>,
     ) {
+        let House { settings, tokens, places, terminals } = house;
         for key in plan.stop {
             if let Some(words) = self.out.remove(&key) {
                 // Gone already when it gave its result: then there is nothing to stop.
@@ -78,7 +79,7 @@ impl Sessions {
                 program: settings.program.clone(),
                 given: vec![
                     ("STAFETTE_SOCKET".into(), settings.socket.to_string_lossy().into_owned()),
-                    ("STAFETTE_TOKEN".into(), tokens.issue(run.id, &order.agent)),
+                    ("STAFETTE_TOKEN".into(), token(tokens, run, &order)),
                 ],
                 permissions: Permissions::default(),
                 order,
@@ -86,7 +87,8 @@ impl Sessions {
             let in_loop = run.workflow.loops.iter().any(|l| l.between.contains(&job.order.agent));
             let places = run.workflow.workflow.worktrees.then(|| places.clone());
             let redactor = settings.redactor.clone();
-            let pump = Pump { key: job.order.key, in_loop, places, redactor, queue };
+            let terminals = terminals.clone();
+            let pump = Pump { key: job.order.key, in_loop, places, redactor, terminals, queue };
             self.pumps.spawn(pump.run(job, heard));
         }
         // Takes leave of those that have ended.
@@ -102,6 +104,20 @@ impl Sessions {
     }
 }
 
+/// The token of the session that the turn is carried out in: a terminal keeps the one that it was
+/// started with.
+fn token(tokens: &Tokens, run: &Run, order: &TurnOrder) -> String {
+    let stays = run
+        .workflow
+        .agents
+        .get(&order.agent)
+        .is_some_and(|agent| agent.runner == Runner::Pty && order.deliveries == 1);
+    match tokens.of(run.id, &order.agent).filter(|_| stays) {
+        Some(token) => token,
+        None => tokens.issue(run.id, &order.agent),
+    }
+}
+
 /// Turns what is heard of one session into inputs.
 struct Pump {
     key: TurnKey,
@@ -109,6 +125,7 @@ struct Pump {
     /// Where to get a worktree, when the workflow wants one.
     places: Option<Places>,
     redactor: Redactor,
+    terminals: Terminals,
     queue: mpsc::Sender<Message>,
 }
 
@@ -121,7 +138,7 @@ impl Pump {
             }
         }
         let folder = job.folder.clone();
-        let mut session = stafette_agents::start(job);
+        let mut session = stafette_agents::start_in(job, &self.terminals);
         loop {
             let signal = tokio::select! {
                 biased;

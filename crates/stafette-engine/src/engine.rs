@@ -19,9 +19,8 @@ use uuid::Uuid;
 
 use crate::dispatch::Sessions;
 use crate::driver::RestoreError;
-use crate::place::Places;
+use crate::house::House;
 use crate::task::{First, Message, QUEUE, Shown, Task};
-use crate::tokens::Tokens;
 use crate::{Driver, Explanation, Feed, HandoffView, Leg, RunView, clock};
 
 /// Where the work happens.
@@ -123,12 +122,10 @@ pub enum EngineError {
 #[derive(Clone)]
 pub struct Engine {
     store: Arc<dyn Store>,
-    settings: Arc<Settings>,
+    house: House,
     runs: Arc<Mutex<HashMap<RunId, Handle>>>,
     head: watch::Sender<u64>,
     stopping: watch::Sender<bool>,
-    tokens: Tokens,
-    places: Places,
     alive: watch::Sender<()>,
 }
 
@@ -140,7 +137,7 @@ struct Handle {
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("Engine").field("settings", &self.house.settings).finish_non_exhaustive()
     }
 }
 
@@ -151,15 +148,12 @@ impl Engine {
     /// When the store cannot be read. A single run that cannot is left alone, and logged.
     pub async fn open(store: Arc<dyn Store>, settings: Settings) -> Result<Engine, EngineError> {
         let head = store.head().await?;
-        let settings = Arc::new(settings);
         let engine = Engine {
             store,
-            settings: Arc::clone(&settings),
+            house: House::new(settings),
             runs: Arc::default(),
             head: watch::Sender::new(head),
             stopping: watch::Sender::new(false),
-            tokens: Tokens::default(),
-            places: Places::new(Arc::clone(&settings)),
             alive: watch::Sender::new(()),
         };
         for run in engine.store.unfinished().await? {
@@ -354,18 +348,18 @@ impl Engine {
         kind: &str,
         payload: serde_json::Value,
     ) -> Result<RunId, EngineError> {
-        let (run, agent) = self.tokens.owner(token).ok_or(EngineError::NotYours)?;
+        let (run, agent) = self.house.tokens.owner(token).ok_or(EngineError::NotYours)?;
         let state = self.state(run).await?;
         let order = state.outbox().find(|order| order.agent == agent);
         let Some(turn) = order.map(|order| order.key) else {
             return Err(EngineError::NoTurn { agent });
         };
-        let kin = |pid| stafette_agents::tell::belongs(pid, &self.settings.scratch, turn);
+        let kin = |pid| stafette_agents::tell::belongs(pid, &self.house.settings.scratch, turn);
         if !caller.is_some_and(kin) {
             return Err(EngineError::NotYours);
         }
         let mut payload = payload;
-        self.settings.redactor.value(&mut payload);
+        self.house.settings.redactor.value(&mut payload);
         let telling = stafette_agents::tell::read(&agent, kind, payload)
             .map_err(|mistakes| EngineError::Mistaken { mistakes })?;
         if let Some(input) = telling.signal.and_then(|signal| heard(turn, signal)) {
@@ -399,7 +393,7 @@ impl Engine {
         let loaded = self.store.load(run).await?;
         let loaded = loaded.ok_or_else(|| EngineError::NoRun { run: run.to_string() })?;
         let driver = Driver::restore(&loaded)?;
-        let by = self.settings.node.clone();
+        let by = self.house.settings.node.clone();
         self.spawn(driver, First::Adopt { by });
         Ok(())
     }
@@ -412,9 +406,7 @@ impl Engine {
         let task = Task {
             driver,
             store: self.store.clone(),
-            settings: self.settings.clone(),
-            tokens: self.tokens.clone(),
-            places: self.places.clone(),
+            house: self.house.clone(),
             queue: receiver,
             back: queue.downgrade(),
             shown: show,

@@ -19,6 +19,7 @@ mod driver;
 mod engine;
 mod explain;
 mod feed;
+mod house;
 mod place;
 mod record;
 mod task;

@@ -8,9 +8,8 @@ use stafette_store::{AppendError, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::dispatch::{Sessions, name};
-use crate::engine::{EngineError, Settings};
-use crate::place::Places;
-use crate::tokens::Tokens;
+use crate::engine::EngineError;
+use crate::house::House;
 use crate::{Driver, Step, clock, crash};
 
 /// How much may wait for a run before those who send are held back.
@@ -77,9 +76,7 @@ pub(crate) enum First {
 pub(crate) struct Task {
     pub(crate) driver: Driver,
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) settings: Arc<Settings>,
-    pub(crate) tokens: Tokens,
-    pub(crate) places: Places,
+    pub(crate) house: House,
     pub(crate) queue: mpsc::Receiver<Message>,
     pub(crate) back: mpsc::WeakSender<Message>,
     pub(crate) shown: watch::Sender<Shown>,
@@ -102,10 +99,11 @@ impl Task {
             let Some(messages) = self.next().await else { break };
             self.handle(messages).await;
         }
-        self.tokens.forget(self.driver.run().id);
+        self.house.tokens.forget(self.driver.run().id);
         self.sessions.end().await;
+        self.house.terminals.end_run(self.driver.run().id).await;
         if self.driver.run().status().is_final() {
-            self.places.leave(self.driver.run()).await;
+            self.house.places.leave(self.driver.run()).await;
         }
     }
 
@@ -186,14 +184,7 @@ impl Task {
             tracing::debug!(turn = %name(order), "starting");
         }
         crash::point();
-        self.sessions.carry_out(
-            plan,
-            self.driver.run(),
-            &self.settings,
-            &self.tokens,
-            &self.places,
-            &self.back,
-        );
+        self.sessions.carry_out(plan, self.driver.run(), &self.house, &self.back);
         self.show(None);
     }
 

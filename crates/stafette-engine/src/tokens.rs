@@ -22,6 +22,13 @@ impl Tokens {
         token
     }
 
+    /// The token that an agent's session has, if it has one.
+    pub(crate) fn of(&self, run: RunId, agent: &AgentName) -> Option<String> {
+        let known = self.lock();
+        let mut own = known.iter().filter(|(_, owner)| (owner.0, &owner.1) == (run, agent));
+        own.next().map(|(token, _)| token.clone())
+    }
+
     /// Whose it is.
     pub(crate) fn owner(&self, token: &str) -> Option<(RunId, AgentName)> {
         self.lock().get(token).cloned()

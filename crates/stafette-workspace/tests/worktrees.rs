@@ -78,7 +78,7 @@ async fn b_08_each_agent_has_a_worktree_and_the_users_checkout_is_left_alone() {
     let before = world.status();
     let worktrees = world.worktrees().await;
     let builder = worktrees.open(run(1), &agent("builder"), &Base::Committed).await.expect("open");
-    let reviewer = worktrees.open(run(1), &agent("..odd"), &Base::AsItIs).await.expect("open");
+    let reviewer = worktrees.open(run(1), &agent("odd..name"), &Base::AsItIs).await.expect("open");
     assert_eq!(builder.branch, "stafette/00000001/builder");
     assert_eq!(read(builder.path.join("a.txt")), "one\n", "uncommitted changes are not in it");
     assert_eq!(read(reviewer.path.join("a.txt")), "changed by the user\n", "unless asked for");

@@ -30,6 +30,8 @@ const START: Duration = Duration::from_secs(20);
 pub(crate) async fn reach(project: &Project) -> Result<Client, Failure> {
     let client = Client::new(&project.socket());
     if !client.is_up().await {
+        // One that is on its way out still holds what the next one needs.
+        wait_until_down(project, &client).await?;
         spawn(project, &[])?;
         wait_until_up(project, &client).await?;
     }
@@ -97,6 +99,20 @@ pub(crate) async fn wait_until_up(project: &Project, client: &Client) -> Result<
     })
 }
 
+/// Returns once no daemon holds the project any more, or one answers after all.
+pub(crate) async fn wait_until_down(project: &Project, client: &Client) -> Result<(), Failure> {
+    let state = project.state()?;
+    let since = Instant::now();
+    while since.elapsed() < START {
+        if lock(&state).is_ok() || client.is_up().await {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Err(Failure::new(Exit::NoDaemon, "The old daemon does not end")
+        .fix("see .stafette/daemon.log, and end it by hand"))
+}
+
 fn log_file(state: &Path) -> Result<File, Failure> {
     let path = state.join("daemon.log");
     let append = || OpenOptions::new().create(true).append(true).open(&path);
@@ -130,7 +146,7 @@ impl Daemon {
         ready: impl FnOnce(),
     ) -> Result<(), Failure> {
         let state = project.state()?;
-        let _lock = lock(&state)?;
+        let _lock = take(&state).await?;
         log::start();
         let engine = open(project, &state).await?;
         let stop = Arc::new(Notify::new());
@@ -218,6 +234,17 @@ pub(crate) fn open_store(path: &Path) -> Result<SqliteStore, Failure> {
         };
         Failure::failed("The store cannot be opened").because(&error).fix(fix)
     })
+}
+
+/// Takes the lock; someone who only looks whether it is free has it for a moment.
+async fn take(state: &Path) -> Result<File, Failure> {
+    for _ in 0..50 {
+        if let Ok(file) = lock(state) {
+            return Ok(file);
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    lock(state)
 }
 
 /// Held for as long as the daemon lives: there is one for each project.

@@ -44,12 +44,13 @@ pub(crate) async fn down(context: &Context) -> Result<Exit, Failure> {
     let project = context.project()?;
     let client = daemon::find(&project).await?;
     let _: Value = client.post("/v1/stop", &json!({})).await?;
-    for _ in 0..500 {
+    for _ in 0..1000 {
         if !client.is_up().await {
             break;
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
+    daemon::wait_until_down(&project, &client).await?;
     match context.output.json {
         true => context.output.data(&json!({ "running": false })),
         false => {

@@ -1,0 +1,31 @@
+//! What all runs of a project share: where they work, who may speak for them, and their terminals.
+
+use std::sync::Arc;
+
+use stafette_agents::terminal::Terminals;
+
+use crate::engine::Settings;
+use crate::place::Places;
+use crate::tokens::Tokens;
+
+/// What all runs share. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct House {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) tokens: Tokens,
+    pub(crate) places: Places,
+    pub(crate) terminals: Terminals,
+}
+
+impl House {
+    pub(crate) fn new(settings: Settings) -> Self {
+        let settings = Arc::new(settings);
+        let recordings = settings.scratch.join("recordings");
+        House {
+            tokens: Tokens::default(),
+            places: Places::new(Arc::clone(&settings)),
+            terminals: Terminals::new().recorded_in(recordings, settings.redactor.clone()),
+            settings,
+        }
+    }
+}
