@@ -45,7 +45,7 @@ impl Pair {
                     .then(Reply::shell("cat plan.md > reviewed.md"))
                     .then(Reply::text(
                         "I have read it.\n\n\
-                         <<<ODEI:RESULT:{\"status\":\"resolved\",\"summary\":\"The plan is good\"}>>>",
+                         `<<<ODEI:RESULT:{\"status\":\"resolved\",\"summary\":\"The plan is good\"}>>>`",
                     )),
             );
         let model = ModelServer::start(script).expect("a model");
@@ -62,15 +62,20 @@ impl Pair {
 
     /// Writes the workflow and trusts it. Each agent notes its process in a file of its name.
     fn trust(&self) {
+        self.trust_in("exec");
+    }
+
+    /// The same, with the agents where `runner` has them.
+    fn trust_in(&self, runner: &str) {
         let agent = |name: &str, prompt: &str, cli: &Prepared| {
             let noting = format!("echo $$ > {name}.pid; exec \"$@\"");
             let command: Vec<String> = ["sh", "-c", &noting, name]
                 .into_iter()
                 .map(str::to_owned)
-                .chain(cli.headless())
+                .chain(if runner == "pty" { cli.terminal() } else { cli.headless() })
                 .collect();
             format!(
-                "[agents.{name}]\nrunner = \"exec\"\nprompt = \"{prompt}\"\n\
+                "[agents.{name}]\nrunner = \"{runner}\"\nprompt = \"{prompt}\"\n\
                  command = {}\nenv = {}\n",
                 json!(command),
                 json!(cli.names()),
@@ -144,6 +149,16 @@ fn s1_04_claude_code_hands_to_codex_without_a_terminal() {
         .filter_map(|exchange| exchange.ask.as_ref())
         .find(|ask| ask.dialect == Dialect::Responses && ask.prompt.contains("See plan.md"));
     assert!(review.is_some_and(|ask| ask.prompt.contains("Add a login")), "{review:?}");
+}
+
+#[test]
+fn s1_04_claude_code_hands_to_codex_in_their_terminals() {
+    let pair = Pair::new([]);
+    pair.trust_in("pty");
+    let said = pair.run(&["run", "--foreground", "Add a login", "--json"]);
+    assert_eq!(said.json()["status"], "succeeded", "{said:?}");
+    assert_eq!(pair.world.read("reviewed.md"), "1. Build it.\n", "read by Codex's own tool");
+    assert_eq!(pair.reviewed()["handoff"]["offer"]["summary"], "See plan.md");
 }
 
 #[test]
