@@ -332,7 +332,11 @@ impl Terminal {
         if !seen {
             return Ok(());
         }
-        let until = until.max(Instant::now() + self.setup.arrival);
+        // And as long as it takes to draw it: while something still changes, it may be this.
+        let longest = match text.len() {
+            0..4096 => Instant::now() + self.setup.arrival,
+            _ => patience.max(Instant::now() + self.setup.arrival * 5),
+        };
         loop {
             changes.borrow_and_update();
             {
@@ -348,7 +352,8 @@ impl Terminal {
                     return Err(InputError::Gone);
                 }
             }
-            if timeout_at(until, changes.changed()).await.is_err() {
+            let quiet = Instant::now() + self.setup.arrival;
+            if timeout_at(quiet.min(longest), changes.changed()).await.is_err() {
                 return Err(InputError::Unseen);
             }
         }
