@@ -1,8 +1,9 @@
 //! Text on its way into a program, and the proof that it got there.
 
 /// How many bytes of a line are typed before they are handed over, in a terminal that gathers lines:
-/// the system drops what does not fit into its buffer of 4096 bytes.
-const LINE_PIECE: usize = 1024;
+/// the system drops what does not fit into its buffer of 4096 bytes. Not a multiple of 64: Linux reads
+/// a terminal in portions of that size, and takes a hand-over right behind one for the end of input.
+const LINE_PIECE: usize = 1000;
 
 /// How many letters and digits at the end of a text prove that all of it is there.
 const NEEDLE: usize = 24;
@@ -12,6 +13,17 @@ const PLACEHOLDER: &str = "[Pasted";
 
 /// Hands over what was typed of a line so far (Ctrl-D), in a terminal that gathers lines.
 const HAND_OVER: u8 = 0x04;
+
+/// Whether a text that was typed is going to be seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Sight {
+    /// Nobody shows it.
+    None,
+    /// The system shows it, but under load only some of it, though it keeps all that it took.
+    Likely,
+    /// The program shows it once it has it.
+    Certain,
+}
 
 /// How a text is typed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -127,9 +139,9 @@ mod tests {
 
     #[test]
     fn b_06_long_lines_are_handed_over_in_pieces() {
-        let typed = encode(&format!("{}\n{}", "x".repeat(2500), "y".repeat(1024)), Way::Lines);
+        let typed = encode(&format!("{}\n{}", "x".repeat(2500), "y".repeat(1000)), Way::Lines);
         let pieces: Vec<usize> = typed.split(|byte| *byte == HAND_OVER).map(<[u8]>::len).collect();
-        assert_eq!(pieces, [1024, 1024, 452 + 1 + 1024]);
+        assert_eq!(pieces, [1000, 1000, 500 + 1 + 1000]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::recording::Recorder;
 use super::supervisor::{Due, Verdict};
-use super::{BadSize, Board, InputError, Way, input};
+use super::{BadSize, Board, InputError, Sight, Way, input};
 use crate::exec::DRAIN;
 use crate::output;
 use crate::process::{Group, Launch};
@@ -41,7 +41,7 @@ const FRESH: &[u8] = b"\x18\x1b[?1049l\x1b[2J\x1bc";
 pub(super) struct Input {
     pub(super) text: Text,
     /// Told when it is typed, and whether it is going to be seen.
-    pub(super) done: oneshot::Sender<Result<bool, InputError>>,
+    pub(super) done: oneshot::Sender<Result<Sight, InputError>>,
 }
 
 /// What is to be typed.
@@ -66,8 +66,8 @@ pub(super) enum Order {
 struct Typing {
     bytes: Vec<u8>,
     at: usize,
-    seen: bool,
-    done: oneshot::Sender<Result<bool, InputError>>,
+    seen: Sight,
+    done: oneshot::Sender<Result<Sight, InputError>>,
 }
 
 enum Happening {
@@ -255,7 +255,7 @@ impl Pump {
             return;
         };
         let (bytes, seen) = match text {
-            Text::Keys(bytes) => (bytes, false),
+            Text::Keys(bytes) => (bytes, Sight::None),
             Text::Pasted(text) => {
                 let Manner { lines, echo } = program.tty.manner();
                 let way = match self.board.facts().view.modes.bracketed_paste() {
@@ -263,8 +263,12 @@ impl Pump {
                     false if lines => Way::Lines,
                     false => Way::Keys,
                 };
-                // The system shows what is typed; where it does not, the program does.
-                (input::encode(&text, way), !lines || echo)
+                let sight = match (lines, echo) {
+                    (false, _) => Sight::Certain,
+                    (true, true) => Sight::Likely,
+                    (true, false) => Sight::None,
+                };
+                (input::encode(&text, way), sight)
             }
         };
         if bytes.is_empty() {
