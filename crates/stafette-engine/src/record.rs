@@ -45,6 +45,12 @@ pub struct RunView {
 }
 
 impl RunView {
+    /// Whether the run has ended, well or not.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        matches!(self.status.as_str(), "succeeded" | "failed" | "cancelled")
+    }
+
     pub(crate) fn of(run: &Run) -> Self {
         let status = run.status();
         let ending = match &run.stage {

@@ -51,11 +51,10 @@ pub(crate) async fn of_run(
     let run = crate::runs::find(&edge, &run).await?;
     // Read the past first; what happens meanwhile has a later position than what was read.
     let (view, _) = edge.engine.view(run).await?;
-    let over = ["succeeded", "failed", "cancelled"].contains(&view.status.as_str());
     let past = edge.engine.events(run, from.after).await?;
     let mut text = String::new();
     past.iter().for_each(|stored| push_line(&mut text, stored));
-    if !from.follow || over {
+    if !from.follow || view.is_over() {
         return Ok(([(CONTENT_TYPE, "application/x-ndjson")], text).into_response());
     }
     let after_seq = past.last().map_or(from.after, |last| last.entry.seq);

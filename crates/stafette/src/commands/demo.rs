@@ -96,18 +96,12 @@ async fn finish(
                 break;
             }
         }
-        let view = client.get::<RunView>(&run_path(Some(run), "")).await;
-        if let Ok(view) = view.as_ref()
-            && (["succeeded", "failed", "cancelled"].contains(&view.status.as_str())
-                || view.waiting_on.as_deref() == Some("human"))
+        if let Ok(view) = client.get::<RunView>(&run_path(Some(run), "")).await
+            && (view.is_over() || view.waiting_on.as_deref() == Some("human"))
         {
-            return view_of(view);
+            return Ok(view);
         }
     }
-}
-
-fn view_of(view: &RunView) -> Result<RunView, Failure> {
-    Ok(view.clone())
 }
 
 async fn events(client: &Client, view: &RunView) -> Result<Vec<Value>, Failure> {
