@@ -1,7 +1,8 @@
 //! What tests bring along to meet real agents.
 //!
 //! [`model`] is a model server on loopback that says what a script tells it to say; [`cli`] brings
-//! the agents' own command lines, pinned, and points them at it. Nothing of this is ever shipped.
+//! the agents' own command lines, pinned, and points them at it; [`tools`] installs programs of others.
+//! Nothing of this is ever shipped.
 //!
 //! Invariants: no test talks to anything but loopback once the command lines are installed. A model
 //! says nothing that its script does not say, and everything that it was asked is on record. All of
@@ -9,3 +10,4 @@
 
 pub mod cli;
 pub mod model;
+pub mod tools;

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use thiserror::Error;
 
 use super::Cli;
+use crate::tools;
 
 /// Why a command line could not be installed.
 #[derive(Debug, Error)]
@@ -65,7 +66,7 @@ pub enum InstallError {
 
 /// The program of a command line, installed if it is not there yet.
 pub(super) fn program(cli: Cli) -> Result<PathBuf, InstallError> {
-    install(cli, &cache())
+    install(cli, &tools::cache().join("cli"))
 }
 
 fn install(cli: Cli, cache: &Path) -> Result<PathBuf, InstallError> {
@@ -140,15 +141,6 @@ fn first_lines(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     lines.take(4).collect::<Vec<_>>().join(" / ")
-}
-
-/// Beside what is built, so that it goes when that goes.
-fn cache() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    // Agents are shown this path: one without detours is easier to read.
-    let root = root.canonicalize().unwrap_or(root);
-    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    root.join(target).join("tools/cli")
 }
 
 #[cfg(test)]

@@ -1,0 +1,209 @@
+//! Programs of others that tests meet, installed once into the folder of what cargo builds.
+//!
+//! Everything is pinned: a Python tool by its requirements, a Node tool by its lock file. A Debian
+//! package is whatever the machine's Debian has.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+/// Why a tool is not there.
+#[derive(Debug, Error)]
+pub enum ToolError {
+    /// Something that installs it could not be started.
+    #[error("{tool} needs `{program}`, which cannot be started: {source}")]
+    Missing {
+        /// What was to be installed.
+        tool: String,
+        /// What is missing.
+        program: String,
+        /// What happened.
+        source: io::Error,
+    },
+    /// It was started and did not do it.
+    #[error("{tool} could not be installed: `{command}` said {message}")]
+    Failed {
+        /// What was to be installed.
+        tool: String,
+        /// What was tried.
+        command: String,
+        /// What it said last.
+        message: String,
+    },
+    /// The folder for it cannot be used.
+    #[error("{} cannot be used: {source}", path.display())]
+    Folder {
+        /// Which path.
+        path: PathBuf,
+        /// What happened.
+        source: io::Error,
+    },
+}
+
+/// A Python environment with these packages, one `name==version` a line. Its programs are in `bin`.
+///
+/// # Errors
+/// When Python or pip are missing or fail.
+pub fn python(name: &str, requirements: &str) -> Result<PathBuf, ToolError> {
+    once(name, &[requirements], |folder| {
+        run(name, folder, "python3", &["-m", "venv", "."])?;
+        let list = folder.join("requirements.txt");
+        fs::write(&list, requirements).map_err(unusable(&list))?;
+        let pip = folder.join("bin/pip");
+        let words = ["install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"];
+        run(name, folder, &pip, &words)
+    })
+}
+
+/// A folder with the packages of a lock file in `node_modules`.
+///
+/// # Errors
+/// When npm is missing or fails.
+pub fn node(name: &str, package: &str, lock: &str) -> Result<PathBuf, ToolError> {
+    once(name, &[package, lock], |folder| {
+        for (file, text) in [("package.json", package), ("package-lock.json", lock)] {
+            let path = folder.join(file);
+            fs::write(&path, text).map_err(unusable(&path))?;
+        }
+        let words = ["ci", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"];
+        run(name, folder, "npm", &words)
+    })
+}
+
+/// A program of a Debian package, installed when it is missing. That needs root.
+///
+/// # Errors
+/// When it is missing and cannot be installed.
+pub fn debian(program: &str, package: &str) -> Result<PathBuf, ToolError> {
+    let places = ["/usr/bin", "/usr/local/bin", "/usr/sbin"];
+    let there = || places.iter().map(|dir| Path::new(dir).join(program)).find(|path| path.exists());
+    if let Some(path) = there() {
+        return Ok(path);
+    }
+    let cache = cache();
+    fs::create_dir_all(&cache).map_err(unusable(&cache))?;
+    let _lock = locked(&cache.join("debian.lock"))?;
+    if let Some(path) = there() {
+        return Ok(path);
+    }
+    // The list of packages may be missing or old, which only the second try needs to know.
+    let install = ["install", "-y", "-qq", "--no-install-recommends", package];
+    if run(package, &cache, "apt-get", &install).is_err() {
+        run(package, &cache, "apt-get", &["update", "-qq"])?;
+        run(package, &cache, "apt-get", &install)?;
+    }
+    there().ok_or_else(|| ToolError::Failed {
+        tool: package.to_owned(),
+        command: "apt-get install".into(),
+        message: format!("nothing, and {program} is still not there"),
+    })
+}
+
+/// Makes a folder once, whoever asks first; what it is made of is part of its name.
+fn once(
+    name: &str,
+    made_of: &[&str],
+    make: impl FnOnce(&Path) -> Result<(), ToolError>,
+) -> Result<PathBuf, ToolError> {
+    let mut sum = Sha256::new();
+    made_of.iter().for_each(|text| sum.update(text));
+    let sum: String = sum.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let cache = cache();
+    let folder = cache.join(format!("{name}-{sum}"));
+    // The folder keeps its path, since environments know theirs: a stamp says that it is whole.
+    let whole = folder.join("whole");
+    if whole.exists() {
+        return Ok(folder);
+    }
+    fs::create_dir_all(&cache).map_err(unusable(&cache))?;
+    let _lock = locked(&cache.join(format!("{name}.lock")))?;
+    if whole.exists() {
+        return Ok(folder);
+    }
+    if folder.exists() {
+        fs::remove_dir_all(&folder).map_err(unusable(&folder))?;
+    }
+    fs::create_dir_all(&folder).map_err(unusable(&folder))?;
+    make(&folder)?;
+    File::create(&whole).map_err(unusable(&whole))?;
+    Ok(folder)
+}
+
+fn locked(path: &Path) -> Result<File, ToolError> {
+    let file = File::create(path).map_err(unusable(path))?;
+    file.lock().map_err(unusable(path))?;
+    Ok(file)
+}
+
+fn run(
+    tool: &str,
+    folder: &Path,
+    program: impl AsRef<OsStr>,
+    words: &[&str],
+) -> Result<(), ToolError> {
+    let name = Path::new(program.as_ref()).display().to_string();
+    let mut command = Command::new(&program);
+    command.args(words).current_dir(folder).stdin(Stdio::null());
+    command.env("DEBIAN_FRONTEND", "noninteractive").env("PIP_NO_INPUT", "1");
+    let output = command.output().map_err(|source| ToolError::Missing {
+        tool: tool.to_owned(),
+        program: name.clone(),
+        source,
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last: Vec<&str> =
+        said.lines().rev().filter(|line| !line.trim().is_empty()).take(4).collect();
+    let message = last.into_iter().rev().collect::<Vec<_>>().join(" / ");
+    let command = format!("{name} {}", words.join(" "));
+    Err(ToolError::Failed { tool: tool.to_owned(), command, message })
+}
+
+fn unusable(path: &Path) -> impl FnOnce(io::Error) -> ToolError {
+    let path = path.to_owned();
+    move |source| ToolError::Folder { path, source }
+}
+
+/// Beside what is built, so that it goes when that goes.
+pub(crate) fn cache() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    // Agents are shown this path: one without detours is easier to read.
+    let root = root.canonicalize().unwrap_or(root);
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    root.join(target).join("tools")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_is_made_once_and_again_when_it_was_left_half_made() {
+        let made = |fail: bool| {
+            once("kit-test", &["v1", &std::process::id().to_string()], |folder| {
+                fs::write(folder.join("made"), "x").map_err(unusable(folder))?;
+                match fail {
+                    false => Ok(()),
+                    true => run("kit-test", folder, "false", &[]),
+                }
+            })
+        };
+        assert!(made(true).is_err());
+        let folder = made(false).expect("the second try");
+        assert_eq!(made(true).expect("it is there, so nothing is made"), folder);
+        fs::remove_dir_all(folder).expect("it goes");
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let trouble = run("it", Path::new("."), "no-such-program", &[]).expect_err("it is missing");
+        assert!(trouble.to_string().contains("it needs `no-such-program`"), "{trouble}");
+    }
+}
