@@ -225,6 +225,10 @@ fn begin(job: Job, terminals: Option<Terminals>) -> Session {
         Runner::Scripted => tokio::spawn(scripted::run(job, link)),
         Runner::Acp => tokio::spawn(acp::run(job, link)),
         Runner::Pty => tokio::spawn(pty::run(job, link, terminals)),
+        Runner::External => tokio::spawn(async move {
+            let message = format!("{} is not started here", job.order.agent);
+            link.tell(Signal::fatal(message, Usage::default())).await;
+        }),
     };
     Session { signals, wish, replies, task }
 }

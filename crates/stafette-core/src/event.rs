@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::Time;
 use crate::run::{
     adopt, alert, answer, assess, budget, close, create, fail, finish, park, pause, permission,
-    propose, receipt, recover, renew, resume, session, tell, turn,
+    propose, receipt, recover, renew, resume, session, take, tell, turn,
 };
 
 /// Something that became true. One variant a transition; each is defined, decided and applied in
@@ -27,6 +27,7 @@ pub enum Event {
     InputsAssessed(assess::InputsAssessed),
     TurnOrdered(turn::TurnOrdered),
     ReceiptGiven(receipt::ReceiptGiven),
+    TurnTaken(take::TurnTaken),
     SessionChanged(session::SessionChanged),
     PermitGiven(permission::PermitGiven),
     TurnTold(Box<tell::TurnTold>),
@@ -61,6 +62,7 @@ impl Event {
             Event::InputsAssessed(_) => "inputs_assessed",
             Event::TurnOrdered(_) => "turn_ordered",
             Event::ReceiptGiven(_) => "receipt_given",
+            Event::TurnTaken(_) => "turn_taken",
             Event::SessionChanged(_) => "session_changed",
             Event::PermitGiven(_) => "permit_given",
             Event::TurnTold(_) => "turn_told",
@@ -90,6 +92,7 @@ impl Event {
             Event::InputsAssessed(e) => Some(e.handoff),
             Event::TurnOrdered(e) => Some(e.turn.handoff),
             Event::ReceiptGiven(e) => Some(e.turn.handoff),
+            Event::TurnTaken(e) => Some(e.turn.handoff),
             Event::PermitGiven(e) => Some(e.turn.handoff),
             Event::TurnTold(e) => Some(e.turn.handoff),
             Event::LeaseRenewed(e) => Some(e.turn.handoff),

@@ -341,6 +341,18 @@ pub struct Turn {
     /// What the agent last said it is doing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// Who has it, when that is somebody from outside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken: Option<Taken>,
+}
+
+/// In whose hands a turn is that nobody here carries out.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Taken {
+    /// Who has it.
+    pub by: String,
+    /// How often they show up.
+    pub lease: Millis,
 }
 
 /// How far a turn got on its way into the agent, the same on every transport.

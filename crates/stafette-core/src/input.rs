@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::handoff::Receipt;
 use crate::run::session::SessionState;
 use crate::run::tell::Told;
-use crate::{AgentName, Fields, HandoffId, Offer, Question, Response, Time, TurnKey, Usage, Usd};
+use crate::{
+    AgentName, Fields, HandoffId, Millis, Offer, Question, Response, Time, TurnKey, Usage, Usd,
+};
 
 /// Something that arrived.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -24,6 +26,15 @@ pub enum Input {
         turn: TurnKey,
         /// How far.
         receipt: Receipt,
+    },
+    /// Somebody from outside takes a turn that nobody here starts.
+    Take {
+        /// Which turn.
+        turn: TurnKey,
+        /// Who.
+        by: String,
+        /// How often they promise to show up, when not as often as everyone.
+        lease: Option<Millis>,
     },
     /// An agent says by a channel of its own what it hands on, answers or used.
     Tell {

@@ -27,6 +27,7 @@ pub mod resume;
 pub mod session;
 #[cfg(test)]
 mod story;
+pub mod take;
 pub mod tell;
 pub mod turn;
 
@@ -221,6 +222,7 @@ impl Run {
             Input::Tick => expire::decide(&mut draft),
             Input::Adopt { by } => adopt::decide(&mut draft, by),
             Input::Receipt { turn, receipt } => receipt::decide(&mut draft, turn, receipt),
+            Input::Take { turn, by, lease } => take::decide(&mut draft, turn, by, lease),
             Input::Tell { turn, told } => tell::decide(&mut draft, turn, *told),
             Input::Ask { turn, request, question } => {
                 permission::ask(&mut draft, turn, request, question);
@@ -263,6 +265,7 @@ impl Run {
             Event::InputsAssessed(e) => e.apply(self),
             Event::TurnOrdered(e) => e.apply(self, at),
             Event::ReceiptGiven(e) => e.apply(self),
+            Event::TurnTaken(e) => e.apply(self),
             Event::SessionChanged(e) => e.apply(self),
             Event::PermitGiven(e) => e.apply(self),
             Event::TurnTold(e) => e.apply(self),

@@ -128,6 +128,8 @@ pub enum Runner {
     Pty,
     /// A command that speaks the Agent Client Protocol.
     Acp,
+    /// Nobody here: someone comes by a door of ours and takes its turns.
+    External,
 }
 
 /// How a command gets its prompt.

@@ -62,6 +62,9 @@ impl Sessions {
         }
         for order in plan.start {
             let Some(agent) = run.workflow.agents.get(&order.agent) else { continue };
+            if agent.runner == Runner::External {
+                continue;
+            }
             let Some(queue) = queue.upgrade() else { return };
             let (words, heard) = mpsc::unbounded_channel();
             self.out.insert(order.key, words);

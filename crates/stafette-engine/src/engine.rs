@@ -101,6 +101,32 @@ pub enum EngineError {
         /// Who.
         agent: AgentName,
     },
+    /// The turn is somebody else's.
+    #[error("{by} has this turn")]
+    Taken {
+        /// Which turn.
+        turn: TurnKey,
+        /// Whose it is.
+        by: String,
+    },
+    /// The turn is not the current one any more.
+    #[error("turn {turn} is over; what came of it is kept as evidence only")]
+    Late {
+        /// Which turn.
+        turn: TurnKey,
+    },
+    /// No such turn is out.
+    #[error("run {run} has no such turn out")]
+    NothingOut {
+        /// Which run.
+        run: RunId,
+    },
+    /// The agent is not one of the outside.
+    #[error("{agent} is started here, so nobody else can act for it")]
+    StartedHere {
+        /// Who.
+        agent: AgentName,
+    },
     /// What was told cannot be understood.
     #[error("it cannot be understood: {}", mistakes.join("; "))]
     Mistaken {
@@ -348,16 +374,7 @@ impl Engine {
         kind: &str,
         payload: serde_json::Value,
     ) -> Result<RunId, EngineError> {
-        let (run, agent) = self.house.tokens.owner(token).ok_or(EngineError::NotYours)?;
-        let state = self.state(run).await?;
-        let order = state.outbox().find(|order| order.agent == agent);
-        let Some(turn) = order.map(|order| order.key) else {
-            return Err(EngineError::NoTurn { agent });
-        };
-        let kin = |pid| stafette_agents::tell::belongs(pid, &self.house.settings.scratch, turn);
-        if !caller.is_some_and(kin) {
-            return Err(EngineError::NotYours);
-        }
+        let (run, agent, turn) = self.session(token, caller).await?;
         let mut payload = payload;
         self.house.settings.redactor.value(&mut payload);
         let telling = stafette_agents::tell::read(&agent, kind, payload)
@@ -426,6 +443,18 @@ impl Engine {
 
     fn bump(&self, position: u64) {
         self.head.send_modify(|head| *head = position.max(*head));
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.house.settings
+    }
+
+    pub(crate) fn owner(&self, token: &str) -> Option<(RunId, AgentName)> {
+        self.house.tokens.owner(token)
+    }
+
+    pub(crate) fn head_changes(&self) -> watch::Receiver<u64> {
+        self.head.subscribe()
     }
 
     /// The runs that have a task, as they are now.

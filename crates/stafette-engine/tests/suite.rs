@@ -2,5 +2,7 @@
 
 #[path = "suite/flaky.rs"]
 mod flaky;
+#[path = "suite/outside.rs"]
+mod outside;
 #[path = "suite/runs.rs"]
 mod runs;

@@ -59,6 +59,7 @@ pub(crate) fn commands(project: &Project, workflow: &Workflow) -> Vec<(String, S
                 };
                 commands.push((name.to_string(), command.join(" ")));
             }
+            Runner::External => {}
             Runner::Scripted => {
                 let script = agent.script.clone().unwrap_or_default();
                 commands.push((name.to_string(), format!("stafette play {script}")));

@@ -15,16 +15,34 @@ pub struct RunAdopted {
     /// The turns that are delivered again.
     #[serde(default)]
     pub redelivered: Vec<HandoffId>,
+    /// The turns that stay with somebody from outside.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<HandoffId>,
 }
 
 pub(super) fn decide(draft: &mut Draft, by: String) {
-    let redelivered = draft.run.open().filter(|h| h.state.turn().is_some()).map(|h| h.id).collect();
-    draft.record(Event::RunAdopted(RunAdopted { by, redelivered }));
+    let (mut redelivered, mut kept) = (Vec::new(), Vec::new());
+    for handoff in draft.run.open() {
+        match handoff.state.turn() {
+            Some(turn) if turn.taken.is_some() => kept.push(handoff.id),
+            Some(_) => redelivered.push(handoff.id),
+            None => {}
+        }
+    }
+    draft.record(Event::RunAdopted(RunAdopted { by, redelivered, kept }));
 }
 
 impl RunAdopted {
     pub(super) fn apply(&self, run: &mut Run, at: Time) {
         let limits = run.workflow.limits.clone();
+        for id in &self.kept {
+            let Some(handoff) = run.handoff_mut(*id) else { continue };
+            if let State::Accepted(turn) | State::Running(turn) = &mut handoff.state {
+                let lease = turn.taken.as_ref().map_or(limits.lease, |taken| taken.lease);
+                turn.due = at + lease;
+                turn.finish_by = at + limits.finish_timeout;
+            }
+        }
         for id in &self.redelivered {
             run.tally.redelivered += 1;
             let Some(handoff) = run.handoff_mut(*id) else {

@@ -27,7 +27,10 @@ fn one(draft: &mut Draft, id: HandoffId) {
             }
             Some(turn) if turn.due <= now => match state {
                 State::Ordered(_) => ("not accepted in time".to_owned(), Trouble::Failed),
-                _ => (format!("no sign of life for {}", limits.lease), Trouble::Failed),
+                _ => {
+                    let lease = turn.taken.as_ref().map_or(limits.lease, |taken| taken.lease);
+                    (format!("no sign of life for {lease}"), Trouble::Failed)
+                }
             },
             _ => return,
         },

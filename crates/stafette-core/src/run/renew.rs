@@ -26,7 +26,9 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, note: Option<String>) {
     if !draft.run.is_current(turn) {
         return;
     }
-    let lease = draft.run.workflow.limits.lease;
+    let out = draft.run.handoff(turn.handoff).and_then(|handoff| handoff.state.turn());
+    let taken = out.and_then(|out| out.taken.as_ref());
+    let lease = taken.map_or(draft.run.workflow.limits.lease, |taken| taken.lease);
     let worth_recording = match draft.run.handoff(turn.handoff).map(|h| &h.state) {
         Some(State::Accepted(_)) => true,
         Some(State::Running(out)) => {

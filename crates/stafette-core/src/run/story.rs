@@ -277,6 +277,7 @@ fn line(event: &Event) -> String {
         }
         Event::ReceiptGiven(e) => format!("{} {:?}", e.turn.handoff, e.receipt).to_lowercase(),
         Event::SessionChanged(e) => format!("{} is {:?}", e.agent, e.state).to_lowercase(),
+        Event::TurnTaken(e) => format!("{} taken by {}", e.turn.handoff, e.taken.by),
         Event::TurnTold(e) => format!("{} told {} offers", e.turn.handoff, e.told.offers.len()),
         Event::PermitGiven(e) => format!("{} may: {}", e.turn.handoff, e.permit.choice),
         Event::LeaseRenewed(e) => format!("{} lives", e.turn.handoff),

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run, arbitrate, assess, budget, escalate};
 use crate::handoff::{Receipt, State, Turn};
+use crate::workflow::Runner;
 use crate::{Event, Handoff, HandoffId, Party, Time, TurnKey, TurnOrder, Usage};
 
 /// A turn was given out, and its cost set aside. From here on it is in the outbox.
@@ -46,8 +47,14 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId) {
     };
     let turn = TurnKey { turn: handoff.turn + 1, ..handoff.key(run.id) };
     let limits = &run.workflow.limits;
-    let accept_by = draft.now + handoff.offer.timeout.unwrap_or(limits.accept_timeout);
-    let finish_by = draft.now + limits.finish_timeout;
+    let agent = run.workflow.agent(&handoff.offer.to).map(|(_, agent)| agent);
+    // Whoever comes by himself gets the time of a person to come.
+    let comes = match agent.map(|agent| agent.runner) {
+        Some(Runner::External) => limits.answer_timeout,
+        _ => limits.accept_timeout,
+    };
+    let accept_by = draft.now + handoff.offer.timeout.unwrap_or(comes);
+    let finish_by = (draft.now + limits.finish_timeout).max(accept_by);
     draft.record(Event::TurnOrdered(TurnOrdered { turn, accept_by, finish_by, reserved }));
 }
 
@@ -66,6 +73,7 @@ impl TurnOrdered {
             deliveries: 1,
             receipt: Receipt::Queued,
             note: None,
+            taken: None,
         });
     }
 }

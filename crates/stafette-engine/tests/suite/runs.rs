@@ -11,9 +11,9 @@ use stafette_store::Store;
 
 use crate::flaky::Flaky;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-fn settings(folder: &Path) -> Settings {
+pub(crate) fn settings(folder: &Path) -> Settings {
     Settings {
         project: folder.to_owned(),
         scratch: folder.to_owned(),
@@ -36,12 +36,12 @@ fn workflow(command: &str) -> Workflow {
     stafette_core::workflow::file::parse(&text).expect("a workflow")
 }
 
-async fn start(engine: &Engine, workflow: Workflow) -> Result<RunId, EngineError> {
+pub(crate) async fn start(engine: &Engine, workflow: Workflow) -> Result<RunId, EngineError> {
     let budget = workflow.budget.clone();
     engine.start(workflow, "x".into(), Fields::new(), budget, "test".into()).await
 }
 
-async fn end(engine: &Engine, run: RunId) -> String {
+pub(crate) async fn end(engine: &Engine, run: RunId) -> String {
     let settled = tokio::time::timeout(PATIENCE, engine.settled(run)).await;
     settled.expect("in time").expect("a run").status
 }

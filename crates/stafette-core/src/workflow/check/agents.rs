@@ -32,11 +32,13 @@ pub(super) fn check(report: &mut Report<'_>) {
             Runner::Exec | Runner::Pty | Runner::Acp if scripted => {
                 unused(report, &format!("{at}/script"), "scripted")
             }
+            Runner::External if runs => unused(report, &format!("{at}/command"), "exec"),
+            Runner::External if scripted => unused(report, &format!("{at}/script"), "scripted"),
             Runner::Scripted if runs => unused(report, &format!("{at}/command"), "exec"),
-            Runner::Scripted if agent.profile.is_some() => {
+            Runner::Scripted | Runner::External if agent.profile.is_some() => {
                 unused(report, &format!("{at}/profile"), "exec");
             }
-            Runner::Exec | Runner::Scripted | Runner::Pty | Runner::Acp => {}
+            _ => {}
         }
         if let Some(profile) = &agent.profile {
             knows_profile(report, profile, &format!("{at}/profile"));

@@ -1,0 +1,231 @@
+//! Agents that nobody here starts: someone comes by a door, takes a turn and brings its result.
+//!
+//! A turn's key is what they hold in their hands. A key that is no longer the current one opens
+//! nothing: its result is kept as evidence.
+
+use std::time::Duration;
+
+use stafette_core::handoff::State;
+use stafette_core::run::tell::Told;
+use stafette_core::workflow::Runner;
+use stafette_core::{
+    AgentName, Event, Failure, FailureKind, HandoffId, Input, Millis, Offer, Recorded, Run, RunId,
+    TurnKey, TurnOrder, TurnResult, Usage,
+};
+
+use crate::engine::{Engine, EngineError};
+
+/// Which turns somebody would take.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Wanted {
+    /// Only of this run.
+    pub run: Option<RunId>,
+    /// Only of this agent.
+    pub agent: Option<AgentName>,
+}
+
+impl Engine {
+    /// The turns that wait for somebody from outside, the oldest run first.
+    #[must_use]
+    pub fn offered(&self, wanted: &Wanted) -> Vec<TurnOrder> {
+        let mut runs = self.living();
+        runs.retain(|run| wanted.run.is_none_or(|id| id == run.id));
+        runs.sort_by_key(|run| run.id);
+        let is_wanted =
+            |order: &TurnOrder| wanted.agent.as_ref().is_none_or(|agent| *agent == order.agent);
+        let free = |run: &Run, order: &TurnOrder| {
+            let handoff = run.handoff(order.key.handoff);
+            is_outside(run, order) && handoff.is_some_and(|h| matches!(h.state, State::Ordered(_)))
+        };
+        let of = |run: &Run| {
+            let orders = run.outbox().filter(|order| is_wanted(order) && free(run, order));
+            orders.collect::<Vec<_>>()
+        };
+        runs.iter().flat_map(|run| of(run)).collect()
+    }
+
+    /// The same as soon as there is one, or nothing after `within`.
+    pub async fn wait_offered(&self, wanted: &Wanted, within: Duration) -> Vec<TurnOrder> {
+        let mut head = self.head_changes();
+        let found = async {
+            loop {
+                // Marked before looking: what comes meanwhile wakes us again.
+                head.borrow_and_update();
+                let offered = self.offered(wanted);
+                if !offered.is_empty() || head.changed().await.is_err() {
+                    return offered;
+                }
+            }
+        };
+        tokio::time::timeout(within, found).await.unwrap_or_default()
+    }
+
+    /// Takes a turn for `by`, who promises to show up once in `lease`. To take it again is to be
+    /// told the same again.
+    ///
+    /// # Errors
+    /// When there is no such turn, or somebody else has it.
+    pub async fn accept(
+        &self,
+        run: RunId,
+        handoff: HandoffId,
+        by: &str,
+        lease: Option<Millis>,
+    ) -> Result<TurnOrder, EngineError> {
+        let order = self.order(run, |order| order.key.handoff == handoff).await?;
+        let turn = order.key;
+        self.send(run, Input::Take { turn, by: by.to_owned(), lease }).await?;
+        let state = self.state(run).await?;
+        let out = state.handoff(handoff).and_then(|handoff| handoff.state.turn());
+        match out.and_then(|out| out.taken.as_ref()) {
+            Some(taken) if taken.by == by => Ok(order),
+            Some(taken) => Err(EngineError::Taken { turn, by: taken.by.clone() }),
+            None => Err(EngineError::Late { turn }),
+        }
+    }
+
+    /// Whoever has the turn is still at it, and what they used since they last said so.
+    ///
+    /// # Errors
+    /// When the turn is not theirs any more.
+    pub async fn report(
+        &self,
+        turn: TurnKey,
+        note: Option<String>,
+        usage: Usage,
+    ) -> Result<(), EngineError> {
+        self.order(turn.run, |order| order.key == turn).await.map_err(late(turn))?;
+        let note = note.map(|note| self.redacted(note));
+        self.send(turn.run, Input::Heartbeat { turn, note }).await?;
+        if usage != Usage::default() {
+            let told = Box::new(Told { usage, ..Told::default() });
+            self.send(turn.run, Input::Tell { turn, told }).await?;
+        }
+        Ok(())
+    }
+
+    /// Hands something on while the turn is out; it moves when the turn ends.
+    ///
+    /// # Errors
+    /// When the turn is not theirs any more, or a rule refuses it.
+    pub async fn propose(&self, turn: TurnKey, offer: Offer) -> Result<(), EngineError> {
+        self.order(turn.run, |order| order.key == turn).await.map_err(late(turn))?;
+        let offers = vec![self.redacted(offer)];
+        let told = Box::new(Told { offers, ..Told::default() });
+        let events = self.send(turn.run, Input::Tell { turn, told }).await?;
+        let refused = events.into_iter().find_map(|recorded| match recorded.event {
+            Event::HandoffRefused(refused) => Some(refused.refusal),
+            _ => None,
+        });
+        refused.map_or(Ok(()), |refusal| Err(EngineError::Refused { refusal }))
+    }
+
+    /// Ends a turn with its result, and says what became true of it.
+    ///
+    /// # Errors
+    /// When the turn is not theirs any more: the result is kept as evidence then.
+    pub async fn complete(
+        &self,
+        turn: TurnKey,
+        result: TurnResult,
+    ) -> Result<Vec<Recorded>, EngineError> {
+        let state = self.state(turn.run).await?;
+        self.hold(&state, turn)?;
+        let mut result = self.redacted(result);
+        let offered_to = state.handoff(turn.handoff).map(|handoff| &handoff.offer.to);
+        let agent = offered_to.and_then(|party| state.workflow.agent(party)).map(|(name, _)| name);
+        let loops = &state.workflow.loops;
+        if result.fingerprint.is_none()
+            && agent.is_some_and(|agent| loops.iter().any(|l| l.between.contains(agent)))
+        {
+            result.fingerprint = stafette_workspace::fingerprint(&self.settings().project).await;
+        }
+        let events = self.send(turn.run, Input::Finish { turn, result: Box::new(result) }).await?;
+        let late_one = |recorded: &Recorded| matches!(recorded.event, Event::LateResultKept(_));
+        match events.iter().any(late_one) {
+            true => Err(EngineError::Late { turn }),
+            false => Ok(events),
+        }
+    }
+
+    /// Gives a turn back: it cannot be done, and another try would end the same way.
+    ///
+    /// # Errors
+    /// When the turn is not theirs any more.
+    pub async fn reject(&self, turn: TurnKey, why: String) -> Result<Vec<Recorded>, EngineError> {
+        self.order(turn.run, |order| order.key == turn).await.map_err(late(turn))?;
+        let failure = Failure::new(FailureKind::Fatal, self.redacted(why));
+        self.send(turn.run, Input::Fail { turn, failure, usage: Usage::default() }).await
+    }
+
+    /// Whose session a token is, and the turn that it has out. Its caller must be of its family.
+    ///
+    /// # Errors
+    /// When it is nobody's, or the agent has no turn.
+    pub async fn session(
+        &self,
+        token: &str,
+        caller: Option<i32>,
+    ) -> Result<(RunId, AgentName, TurnKey), EngineError> {
+        let (run, agent) = self.owner(token).ok_or(EngineError::NotYours)?;
+        let state = self.state(run).await?;
+        let order = state.outbox().find(|order| order.agent == agent);
+        let Some(turn) = order.map(|order| order.key) else {
+            return Err(EngineError::NoTurn { agent });
+        };
+        let scratch = &self.settings().scratch;
+        let kin = |pid| stafette_agents::tell::belongs(pid, scratch, turn);
+        if !caller.is_some_and(kin) {
+            return Err(EngineError::NotYours);
+        }
+        Ok((run, agent, turn))
+    }
+
+    /// The turn of an external agent that is out.
+    async fn order(
+        &self,
+        run: RunId,
+        is_it: impl Fn(&TurnOrder) -> bool,
+    ) -> Result<TurnOrder, EngineError> {
+        let state = self.state(run).await?;
+        let order = state.outbox().find(|order| is_it(order));
+        let order = order.ok_or(EngineError::NothingOut { run })?;
+        match is_outside(&state, &order) {
+            true => Ok(order),
+            false => Err(EngineError::StartedHere { agent: order.agent }),
+        }
+    }
+
+    /// A result may come late, but only from an agent of the outside.
+    fn hold(&self, run: &Run, turn: TurnKey) -> Result<(), EngineError> {
+        let handoff = run.handoff(turn.handoff);
+        let agent = handoff.and_then(|handoff| run.workflow.agent(&handoff.offer.to));
+        match agent {
+            Some((name, agent)) if agent.runner != Runner::External => {
+                Err(EngineError::StartedHere { agent: name.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Without the secrets that somebody may have let slip.
+    fn redacted<T: serde::Serialize + serde::de::DeserializeOwned>(&self, said: T) -> T {
+        let Ok(mut value) = serde_json::to_value(&said) else { return said };
+        self.settings().redactor.value(&mut value);
+        // Redaction changes texts only, so it is still the same kind of thing.
+        serde_json::from_value(value).unwrap_or(said)
+    }
+}
+
+fn is_outside(run: &Run, order: &TurnOrder) -> bool {
+    let agent = run.workflow.agents.get(&order.agent);
+    agent.is_some_and(|agent| agent.runner == Runner::External)
+}
+
+/// What is asked for a turn that is not out is late.
+fn late(turn: TurnKey) -> impl FnOnce(EngineError) -> EngineError {
+    move |error| match error {
+        EngineError::NothingOut { .. } => EngineError::Late { turn },
+        other => other,
+    }
+}

@@ -1,0 +1,80 @@
+//! Agents that come by themselves.
+
+use std::sync::Arc;
+
+use stafette_core::{
+    HandoffId, Kind, Millis, Offer, Party, Reason, Response, TurnResult, Usage, Workflow,
+};
+use stafette_engine::{Engine, EngineError, Wanted};
+
+use crate::flaky::Flaky;
+use crate::runs::{PATIENCE, end, settings, start};
+
+fn workflow() -> Workflow {
+    let text = r#"
+        workflow = { name = "two", entry = "a" }
+        [agents.a]
+        runner = "external"
+        [agents.b]
+        runner = "external"
+        [[routes]]
+        from = "a"
+        to = "b"
+        "#;
+    stafette_core::workflow::file::parse(text).expect("a workflow")
+}
+
+fn result(text: &str) -> TurnResult {
+    TurnResult {
+        response: Response {
+            summary: text.into(),
+            ..Response::new(Party::from("a"), stafette_core::Outcome::Resolved)
+        },
+        offers: Vec::new(),
+        usage: Usage::default(),
+        fingerprint: None,
+        bare: false,
+    }
+}
+
+#[tokio::test]
+async fn b_11_two_agents_come_by_themselves_and_pass_the_work_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Flaky::new();
+    let engine = Engine::open(Arc::new(store.clone()), settings(folder.path())).await;
+    let engine = engine.expect("opens");
+    let of = |agent: &str| Wanted { run: None, agent: Some(agent.parse().expect("a name")) };
+    // B waits before there is anything; A's result is what wakes it.
+    let waiting = tokio::spawn({
+        let (engine, wanted) = (engine.clone(), of("b"));
+        async move { engine.wait_offered(&wanted, PATIENCE).await }
+    });
+    let run = start(&engine, workflow()).await.expect("a run");
+    let offered = engine.wait_offered(&of("a"), PATIENCE).await;
+    assert_eq!(offered.len(), 1);
+    let order = engine.accept(run, HandoffId(1), "alice", None).await.expect("it is free");
+    assert_eq!(order.key, offered[0].key);
+    engine.accept(run, HandoffId(1), "alice", None).await.expect("it is hers");
+    let second = engine.accept(run, HandoffId(1), "bob", None).await;
+    assert!(matches!(second, Err(EngineError::Taken { by, .. }) if by == "alice"));
+    assert_eq!(engine.offered(&of("a")), [], "it is taken");
+    let pass =
+        |to: &str| Offer::new(Party::from("a"), to.into(), Kind::Transfer, Reason::TaskHandoff);
+    let refused = engine.propose(order.key, pass("c")).await;
+    assert!(matches!(refused, Err(EngineError::Refused { .. })));
+    engine.propose(order.key, pass("b")).await.expect("there is a route");
+    engine.report(order.key, Some("nearly".into()), Usage::default()).await.expect("it lives");
+    engine.complete(order.key, result("planned")).await.expect("it is hers");
+    let late = engine.complete(order.key, result("again")).await;
+    assert!(matches!(late, Err(EngineError::Late { .. })));
+
+    let next = waiting.await.expect("no panic");
+    let lease = Some(Millis::minutes(5));
+    let handoff = next[0].key.handoff;
+    let order = engine.accept(run, handoff, "bob", lease).await.expect("it is free");
+    // The daemon goes and another one comes: the turn stays with bob.
+    engine.stop().await;
+    let engine = Engine::open(Arc::new(store), settings(folder.path())).await.expect("opens");
+    engine.complete(order.key, result("built")).await.expect("it is still his");
+    assert_eq!(end(&engine, run).await, "succeeded");
+}
