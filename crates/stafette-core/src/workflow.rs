@@ -1,11 +1,13 @@
 //! A workflow: who is there, who may hand to whom, and within which limits.
 
 pub mod check;
+mod coordination;
 pub mod file;
 pub mod gate;
 
 use std::collections::BTreeMap;
 
+pub use coordination::Coordination;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -45,6 +47,9 @@ pub struct Workflow {
     /// What happens when a handoff cannot be done.
     #[serde(default)]
     pub recovery: Recovery,
+    /// Handoffs and state as files; without this there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coordination: Option<Coordination>,
 }
 
 /// The workflow itself.

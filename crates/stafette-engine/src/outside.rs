@@ -158,6 +158,21 @@ impl Engine {
         self.send(turn.run, Input::Fail { turn, failure, usage: Usage::default() }).await
     }
 
+    /// What a document of any dialect says when `agent` hands it in: `HANDOFF` for what it hands
+    /// on, `RESULT` for its answer, `REPORT` for what it used.
+    ///
+    /// # Errors
+    /// Every mistake in it.
+    pub fn understand(
+        agent: &AgentName,
+        kind: &str,
+        document: serde_json::Value,
+    ) -> Result<Told, EngineError> {
+        let telling = stafette_agents::tell::read(agent, kind, document);
+        let telling = telling.map_err(|mistakes| EngineError::Mistaken { mistakes })?;
+        Ok(telling.told)
+    }
+
     /// Whose session a token is, and the turn that it has out. Its caller must be of its family.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde_json::json;
 use stafette_core::redact::Redactor;
 use stafette_engine::{Engine, EngineError, Settings, crash};
+use stafette_files::Coordination;
 use stafette_server::{Edge, Problem};
 use stafette_store::{OpenError, Options, SqliteStore};
 use tokio::net::{TcpListener, UnixListener};
@@ -151,6 +152,7 @@ impl Daemon {
         let engine = open(project, &state).await?;
         let stop = Arc::new(Notify::new());
         let edge = Edge::new(engine.clone(), self.workflows(project), stop.clone());
+        self.coordinate(project, &engine, &state);
         let socket = project.socket();
         // Ours alone by the lock, so a socket that is there is a dead daemon's.
         let _ = fs::remove_file(&socket);
@@ -180,6 +182,19 @@ impl Daemon {
         engine.stop().await;
         engine.store().close().await;
         Ok(())
+    }
+
+    /// Keeps the coordination folder, when the workflow wants one.
+    fn coordinate(&self, project: &Project, engine: &Engine, state: &Path) {
+        let read = self.workflows(project);
+        let Ok(Some(wanted)) = read().map(|workflow| workflow.coordination) else { return };
+        let folder = project.root.join(&wanted.folder);
+        let memory = state.join("coordination/state.json");
+        let read = Arc::new(move || read().map_err(|problem| problem.title));
+        match Coordination::open(engine.clone(), read, &folder, memory) {
+            Ok(coordination) => drop(tokio::spawn(coordination.live())),
+            Err(error) => tracing::error!(%error, "the coordination folder cannot be used"),
+        }
     }
 
     fn workflows(&self, project: &Project) -> Arc<stafette_server::ReadWorkflow> {

@@ -1,0 +1,272 @@
+//! What somebody dropped into `pending`: it is understood and taken, or goes to `rejected`.
+
+use serde_json::{Value, json};
+use stafette_core::wire::Document;
+use stafette_core::{
+    AgentName, Fields, HandoffId, Offer, Outcome, Party, Reason, Response, RunId, TurnOrder,
+    TurnResult, Usage,
+};
+use stafette_engine::EngineError;
+
+use crate::folder::{Kind, MAX_FILE, Place, Seen};
+use crate::{Coordination, SETTLES};
+
+/// Why a file is not taken.
+#[derive(Debug)]
+struct Rejection {
+    code: &'static str,
+    reason: String,
+}
+
+impl Rejection {
+    fn new(code: &'static str, reason: impl Into<String>) -> Self {
+        Rejection { code, reason: reason.into() }
+    }
+}
+
+impl From<EngineError> for Rejection {
+    fn from(error: EngineError) -> Self {
+        let code = match &error {
+            EngineError::Refused { .. } => "refused",
+            EngineError::Taken { .. } => "taken",
+            EngineError::Late { .. } => "late",
+            EngineError::StartedHere { .. } => "started_here",
+            _ => "not_taken",
+        };
+        let reason = match &error {
+            EngineError::StartedHere { agent } => format!(
+                "{agent} is started by Stafette, and a file can be anybody's: it hands on with \
+                 `stafette emit HANDOFF` or the MCP tool `handoff`"
+            ),
+            other => other.to_string(),
+        };
+        Rejection { code, reason }
+    }
+}
+
+/// What became of a file.
+enum Taken {
+    /// The mirror of the new handoff stands for it.
+    Mirrored,
+    /// It said that the work is done.
+    Done(RunId),
+    /// It began a run.
+    Begun(RunId),
+}
+
+impl Coordination {
+    /// Takes a file in. Tells whether it is dealt with; when not, it is looked at again.
+    pub(crate) async fn take_in(&mut self, name: &str, seen: Seen) -> bool {
+        let value = match self.understood(name, seen) {
+            Ok(Some(value)) => value,
+            Ok(None) => return false,
+            Err(rejection) => return self.turn_away(name, &rejection, None),
+        };
+        if let Some(key) = ours(&value) {
+            // Our own file, or one that an agent put back: the mirror says where it belongs.
+            if self
+                .known
+                .get(&key)
+                .is_some_and(|(place, at)| *place == Place::Pending && at == name)
+            {
+                return true;
+            }
+            self.mirror(key.0, key.1).await;
+            if self.known.get(&key).is_none_or(|(_, at)| at != name) {
+                let _ = self.folder.remove(Place::Pending, name);
+            }
+            return true;
+        }
+        match self.taken(name, &value).await {
+            Ok(Taken::Mirrored) => {
+                let mirrored =
+                    self.known.values().any(|(place, at)| *place == Place::Pending && at == name);
+                if !mirrored {
+                    let _ = self.folder.remove(Place::Pending, name);
+                }
+                true
+            }
+            Ok(Taken::Done(run)) => self.put_away(name, value, run, "completed"),
+            Ok(Taken::Begun(run)) => self.put_away(name, value, run, "accepted"),
+            Err(rejection) => self.turn_away(name, &rejection, Some(value)),
+        }
+    }
+
+    /// The JSON in a file; nothing while somebody may still be writing it.
+    fn understood(&self, name: &str, seen: Seen) -> Result<Option<Value>, Rejection> {
+        match seen.kind {
+            Kind::Link => {
+                return Err(Rejection::new("link", "it is a link; links are not followed"));
+            }
+            Kind::Other => return Err(Rejection::new("not_a_file", "it is not a plain file")),
+            Kind::File if seen.size > MAX_FILE => {
+                let reason = format!("it has {} bytes; the most is {MAX_FILE}", seen.size);
+                return Err(Rejection::new("too_large", reason));
+            }
+            Kind::File => {}
+        }
+        let read = self.folder.read(Place::Pending, name);
+        let parsed = match &read {
+            Ok(bytes) => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        match parsed {
+            Ok(value) => Ok(Some(value)),
+            Err(_) if seen.age() < SETTLES => Ok(None),
+            Err(error) => {
+                let reason = format!("it is not JSON, or was left half-written: {error}");
+                Err(Rejection::new("not_json", reason))
+            }
+        }
+    }
+
+    async fn taken(&mut self, name: &str, value: &Value) -> Result<Taken, Rejection> {
+        if let (Some(request), None) = (value.get("request"), value.get("message_id")) {
+            let inputs = value.get("inputs").and_then(Value::as_object).cloned();
+            return self.begin(request.as_str().unwrap_or(""), inputs.unwrap_or_default()).await;
+        }
+        let document = Document::read(value).map_err(|violations| {
+            let list: Vec<String> = violations.iter().map(ToString::to_string).collect();
+            Rejection::new("invalid", list.join("; "))
+        })?;
+        let offer = match document {
+            Document::Message(message) => message.into_offer(),
+            Document::HandoffRequest(request) => request.into_offer(),
+            other => {
+                let reason = format!("a {} document does not say who hands to whom", other.name());
+                return Err(Rejection::new("no_direction", reason));
+            }
+        };
+        let id = offer.foreign.as_ref().map(|foreign| foreign.id.clone()).unwrap_or_default();
+        let canonical = crate::mirror::file_name(&id);
+        if self.known.values().any(|(_, known)| *known == canonical)
+            || (name != canonical && self.holds(&canonical))
+        {
+            let reason = format!("a handoff {id} is there already");
+            return Err(Rejection::new("duplicate", reason));
+        }
+        match &offer.from {
+            Party::Agent(name) => {
+                let agent: AgentName = name.parse().map_err(|_| {
+                    Rejection::new("invalid", format!("`{name}` cannot be an agent's name"))
+                })?;
+                self.hand_on(&agent, offer, value).await
+            }
+            Party::Human | Party::Orchestrator => Err(Rejection::new(
+                "not_yours",
+                "only agents hand on by a message; a run begins with a file {\"request\": \"…\"}",
+            )),
+        }
+    }
+
+    fn holds(&self, name: &str) -> bool {
+        Place::ALL
+            .iter()
+            .any(|place| self.folder.list(*place).is_ok_and(|all| all.contains_key(name)))
+    }
+
+    /// The agent's turn ends with what it hands on.
+    async fn hand_on(
+        &mut self,
+        agent: &AgentName,
+        offer: Offer,
+        value: &Value,
+    ) -> Result<Taken, Rejection> {
+        let order = self.turn_of(agent, value).await?;
+        let run = order.key.run;
+        let by = format!("{agent} by file");
+        self.engine.accept(run, order.key.handoff, &by, None).await?;
+        let completes = offer.reason == Reason::Completion;
+        let summary = offer.summary.clone();
+        self.engine.propose(order.key, offer).await?;
+        let response = Response { summary, ..Response::new(agent.into(), Outcome::Resolved) };
+        let result = TurnResult {
+            response,
+            offers: Vec::new(),
+            usage: Usage::default(),
+            fingerprint: None,
+            bare: false,
+        };
+        self.engine.complete(order.key, result).await?;
+        self.mirror_run(run).await;
+        Ok(if completes { Taken::Done(run) } else { Taken::Mirrored })
+    }
+
+    /// The turn that an agent has out: in the run that the file names, or in the only one.
+    async fn turn_of(&self, agent: &AgentName, value: &Value) -> Result<TurnOrder, Rejection> {
+        let named = value.pointer("/context/run").and_then(Value::as_str);
+        let mut found = Vec::new();
+        for run in self.engine.store().unfinished().await.unwrap_or_default() {
+            if named.is_some_and(|named| named != run.to_string()) {
+                continue;
+            }
+            let Ok(state) = self.engine.state(run).await else { continue };
+            found.extend(state.outbox().filter(|order| order.agent == *agent));
+        }
+        match (found.pop(), found.is_empty()) {
+            (Some(order), true) => Ok(order),
+            (None, _) => {
+                let reason =
+                    format!("{agent} has no turn at the moment, so it has nothing to hand on");
+                Err(Rejection::new("no_turn", reason))
+            }
+            (Some(_), false) => {
+                let reason = format!("{agent} has several turns: say which in `context.run`");
+                Err(Rejection::new("ambiguous", reason))
+            }
+        }
+    }
+
+    /// A person asks for something: `{"request": "…", "inputs": {…}}`.
+    async fn begin(&mut self, request: &str, inputs: Fields) -> Result<Taken, Rejection> {
+        if request.trim().is_empty() {
+            return Err(Rejection::new("no_request", "the request is empty: say what to do"));
+        }
+        let workflow = (self.workflow)().map_err(|why| Rejection::new("workflow", why))?;
+        let budget = workflow.budget.clone();
+        let by = "a file".to_owned();
+        let run = self.engine.start(workflow, request.to_owned(), inputs, budget, by).await?;
+        Ok(Taken::Begun(run))
+    }
+
+    /// A file that is dealt with and stands for no handoff of its own.
+    fn put_away(&mut self, name: &str, mut value: Value, run: RunId, status: &str) -> bool {
+        value["status"] = status.into();
+        value["context"]["run"] = json!(run);
+        let text = serde_json::to_vec_pretty(&value).unwrap_or_default();
+        let put = self.folder.write(Place::Completed, name, &text);
+        match put.and_then(|_| self.folder.remove(Place::Pending, name)) {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(%error, name, "cannot be put away");
+                false
+            }
+        }
+    }
+
+    fn turn_away(&mut self, name: &str, rejection: &Rejection, value: Option<Value>) -> bool {
+        tracing::info!(name, code = rejection.code, reason = rejection.reason, "not taken");
+        let note = json!({
+            "code": rejection.code,
+            "reason": rejection.reason,
+            "file": name,
+            "message_id": value.as_ref().and_then(|value| value.get("message_id")),
+        });
+        let text = serde_json::to_vec_pretty(&note).unwrap_or_default();
+        match self.folder.reject(Place::Pending, name, &text) {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(%error, name, "cannot be moved to rejected");
+                false
+            }
+        }
+    }
+}
+
+/// The handoff that a file of ours stands for.
+pub(crate) fn ours(value: &Value) -> Option<(RunId, HandoffId)> {
+    let context = value.get("context")?;
+    let run = context.get("run")?.as_str()?.parse().ok()?;
+    let handoff = context.get("handoff")?.as_str()?.parse().ok()?;
+    Some((run, handoff))
+}

@@ -1,0 +1,261 @@
+//! Agents that know nothing but files.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use stafette_core::{Fields, RunId, Workflow};
+use stafette_engine::{Engine, Settings};
+use stafette_files::{Coordination, MAX_FILE};
+use stafette_store::MemoryStore;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+struct Room {
+    folder: tempfile::TempDir,
+    engine: Engine,
+    _task: tokio::task::JoinHandle<()>,
+}
+
+fn workflow() -> Workflow {
+    let text = r#"
+        workflow = { name = "files", entry = "planner" }
+        [agents.planner]
+        runner = "external"
+        [agents.builder]
+        runner = "external"
+        [[routes]]
+        from = "planner"
+        to = "builder"
+        "#;
+    stafette_core::workflow::file::parse(text).expect("a workflow")
+}
+
+impl Room {
+    async fn new() -> Room {
+        let folder = tempfile::tempdir().expect("a folder");
+        let settings = Settings {
+            project: folder.path().to_owned(),
+            scratch: folder.path().join("scratch"),
+            program: "unused".into(),
+            socket: "unused".into(),
+            redactor: stafette_core::redact::Redactor::new(),
+            node: "test".into(),
+        };
+        let engine = Engine::open(Arc::new(MemoryStore::new()), settings).await.expect("opens");
+        let at = folder.path().join(".claude");
+        let memory = folder.path().join("memory/state.json");
+        let read = Arc::new(|| Ok(workflow()));
+        let coordination = Coordination::open(engine.clone(), read, &at, memory).expect("opens");
+        let task = tokio::spawn(coordination.live());
+        Room { folder, engine, _task: task }
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.folder.path().join(".claude").join(path)
+    }
+
+    fn drop(&self, name: &str, text: impl AsRef<[u8]>) {
+        fs::write(self.at("handoffs/pending").join(name), text).expect("written");
+    }
+
+    async fn start(&self) -> RunId {
+        let workflow = workflow();
+        let budget = workflow.budget.clone();
+        let run = self.engine.start(workflow, "auth".into(), Fields::new(), budget, "test".into());
+        run.await.expect("a run")
+    }
+
+    /// The files in a folder, once they are as expected.
+    async fn until<T>(&self, what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            if let Some(found) = found() {
+                return found;
+            }
+            assert!(
+                tokio::time::Instant::now() < deadline,
+                "waited in vain for {what}: {}",
+                self.tree()
+            );
+            tokio::task::yield_now().await;
+            tokio::time::timeout(Duration::from_millis(20), std::future::pending::<()>())
+                .await
+                .ok();
+        }
+    }
+
+    fn tree(&self) -> String {
+        let mut all = Vec::new();
+        for place in ["pending", "accepted", "completed", "rejected"] {
+            for entry in
+                fs::read_dir(self.at("handoffs").join(place)).into_iter().flatten().flatten()
+            {
+                all.push(format!("{place}/{}", entry.file_name().to_string_lossy()));
+            }
+        }
+        all.join(" ")
+    }
+
+    /// The only file that a folder has for `to`.
+    async fn file_for(&self, place: &str, to: &str) -> (PathBuf, Value) {
+        self.until(&format!("a file for {to} in {place}"), || {
+            let entries = fs::read_dir(self.at("handoffs").join(place)).ok()?;
+            entries.flatten().find_map(|entry| {
+                let value: Value = serde_json::from_slice(&fs::read(entry.path()).ok()?).ok()?;
+                // Ours, not what somebody dropped.
+                let ours = value["to"] == to && value["context"]["handoff"].is_string();
+                ours.then(|| (entry.path(), value))
+            })
+        })
+        .await
+    }
+
+    async fn rejection(&self, name: &str) -> Value {
+        let stem = name.trim_end_matches(".json").to_owned();
+        self.until(&format!("{name} in rejected"), || {
+            let reason =
+                fs::read(self.at("handoffs/rejected").join(format!("{stem}.reason.json"))).ok()?;
+            let gone = fs::symlink_metadata(self.at("handoffs/pending").join(name)).is_err();
+            gone.then(|| serde_json::from_slice(&reason).ok())?
+        })
+        .await
+    }
+}
+
+fn message(id: &str, from: &str, to: &str, kind: &str) -> Value {
+    json!({
+        "schema_version": "1.0.0",
+        "message_id": id,
+        "timestamp": "2026-01-01T00:00:00Z",
+        "from": from,
+        "to": to,
+        "type": kind,
+        "priority": "high",
+        "payload": { "summary": "the plan is in specs/auth.md" },
+        "context": { "workflow": "feature", "spec": "specs/auth.md", "iteration": 1 },
+        "status": "pending",
+    })
+}
+
+const FIRST: &str = "0b6f1c1e-1111-4a3c-9d5e-000000000001";
+const SECOND: &str = "0b6f1c1e-1111-4a3c-9d5e-000000000002";
+
+fn moved(from: &Path, to: &str) -> PathBuf {
+    let target = from.parent().and_then(Path::parent).expect("a folder").join(to);
+    let target = target.join(from.file_name().expect("a name"));
+    fs::rename(from, &target).expect("moved");
+    target
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s5_02_two_agents_pass_the_work_on_with_nothing_but_files() {
+    let room = Room::new().await;
+    let run = room.start().await;
+    // The planner finds its handoff and takes it; then it drops one for the builder.
+    let (pending, _) = room.file_for("pending", "planner").await;
+    moved(&pending, "accepted");
+    let (_, accepted) = room.file_for("accepted", "planner").await;
+    room.until("the planner is at work", || {
+        let text = fs::read(room.at("state.json")).ok()?;
+        let state: Value = serde_json::from_slice(&text).ok()?;
+        (state["current_agent"] == "planner").then_some(())
+    })
+    .await;
+    assert_eq!(accepted["to"], "planner");
+    room.drop("plan.json", message(FIRST, "planner", "builder", "task_handoff").to_string());
+    let (_, done) = room.file_for("completed", "planner").await;
+    assert_eq!(done["status"], "completed");
+    let (pending, for_builder) = room.file_for("pending", "builder").await;
+    assert_eq!(for_builder["message_id"], FIRST);
+    assert_eq!(for_builder["context"]["spec"], "specs/auth.md");
+    assert!(!room.at("handoffs/pending/plan.json").exists(), "{}", room.tree());
+    // The builder writes its answer into the file and moves it straight to completed.
+    let mut answer = for_builder.clone();
+    answer["response"] = json!({ "summary": "built", "outputs": { "commit": "abc123" } });
+    fs::write(&pending, answer.to_string()).expect("written");
+    moved(&pending, "completed");
+    let view = tokio::time::timeout(PATIENCE, room.engine.settled(run)).await;
+    let view = view.expect("in time").expect("a run");
+    assert_eq!(view.status, "succeeded", "{}", room.tree());
+    let (_, built) = room.file_for("completed", "builder").await;
+    assert_eq!(built["response"]["outputs"]["commit"], "abc123");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s5_02_a_file_of_a_person_begins_a_run() {
+    let room = Room::new().await;
+    room.drop("wish.json", json!({ "request": "Add user auth" }).to_string());
+    room.file_for("pending", "planner").await;
+    let runs = room.engine.runs(10).await.expect("runs");
+    assert_eq!((runs.len(), runs[0].request.as_str()), (1, "Add user auth"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s5_02_what_is_not_right_ends_in_rejected_with_its_reason() {
+    let room = Room::new().await;
+    let run = room.start().await;
+    room.file_for("pending", "planner").await;
+    let outside = room.folder.path().join("outside.json");
+    fs::write(&outside, message(FIRST, "planner", "builder", "task_handoff").to_string())
+        .expect("written");
+    symlink(&outside, room.at("handoffs/pending/link.json")).expect("linked");
+    assert_eq!(room.rejection("link.json").await["code"], "link");
+    assert!(outside.exists(), "what it led to is untouched");
+
+    let half = message(FIRST, "planner", "builder", "task_handoff").to_string();
+    room.drop("half.json", &half[..half.len() / 2]);
+    assert_eq!(room.rejection("half.json").await["code"], "not_json");
+
+    let large = fs::File::create(room.at("handoffs/pending/large.json")).expect("made");
+    large.set_len(100 * 1024 * 1024).expect("long");
+    let reason = room.rejection("large.json").await;
+    assert_eq!(reason["code"], "too_large");
+    assert!(reason["reason"].as_str().is_some_and(|text| text.contains(&MAX_FILE.to_string())));
+
+    let mut wrong = message(FIRST, "planner", "builder", "task_handoff");
+    wrong["priority"] = "urgent".into();
+    room.drop("wrong.json", wrong.to_string());
+    let reason = room.rejection("wrong.json").await;
+    assert_eq!(reason["code"], "invalid");
+    assert!(reason["reason"].as_str().is_some_and(|text| text.contains("priority")), "{reason}");
+
+    let nobody = message(FIRST, "planner", "nobody", "task_handoff");
+    room.drop("nobody.json", nobody.to_string());
+    assert_eq!(room.rejection("nobody.json").await["code"], "invalid", "not a pair of the table");
+
+    room.drop("good.json", message(FIRST, "planner", "builder", "task_handoff").to_string());
+    room.file_for("pending", "builder").await;
+    room.drop("again.json", message(FIRST, "planner", "builder", "task_handoff").to_string());
+    assert_eq!(room.rejection("again.json").await["code"], "duplicate");
+    room.drop("early.json", message(SECOND, "planner", "builder", "task_handoff").to_string());
+    assert_eq!(room.rejection("early.json").await["code"], "no_turn");
+    let handoffs = room.engine.handoffs(run).await.expect("handoffs");
+    assert_eq!(handoffs.len(), 2, "only the good one was taken");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s5_03_an_edit_of_the_state_is_taken_in_or_becomes_a_question() {
+    let room = Room::new().await;
+    room.start().await;
+    let read =
+        || -> Option<Value> { serde_json::from_slice(&fs::read(room.at("state.json")).ok()?).ok() };
+    let mut state = room
+        .until("the run in state.json", || {
+            read().filter(|state| state["current_agent"] == "planner")
+        })
+        .await;
+    state["color"] = "blue".into();
+    state["current_agent"] = "mallory".into();
+    fs::write(room.at("state.json"), state.to_string()).expect("written");
+    let state = room
+        .until("the state put right", || read().filter(|state| state["current_agent"] == "planner"))
+        .await;
+    assert_eq!(state["color"], "blue", "the rest is the writer's");
+    let questions = room.engine.questions().await.expect("questions");
+    assert_eq!(questions.len(), 1);
+    assert!(questions[0].body.contains("mallory"), "{}", questions[0].body);
+}
