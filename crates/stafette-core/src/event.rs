@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Time;
 use crate::run::{
-    adopt, alert, answer, assess, budget, close, create, fail, finish, park, pause, permission,
-    propose, receipt, recover, renew, resume, session, take, tell, turn,
+    adopt, alert, answer, assess, budget, close, create, fail, finish, fork, park, pause,
+    permission, propose, receipt, recover, renew, resume, session, take, tell, turn,
 };
 
 /// Something that became true. One variant a transition; each is defined, decided and applied in
@@ -15,6 +15,7 @@ use crate::run::{
 #[expect(missing_docs, reason = "each variant is documented where it is defined")]
 pub enum Event {
     RunCreated(Box<create::RunCreated>),
+    RunForked(Box<fork::RunForked>),
     RunAdopted(adopt::RunAdopted),
     RunPaused(pause::RunPaused),
     RunUnpaused(pause::RunUnpaused),
@@ -50,6 +51,7 @@ impl Event {
     pub fn name(&self) -> &'static str {
         match self {
             Event::RunCreated(_) => "run_created",
+            Event::RunForked(_) => "run_forked",
             Event::RunAdopted(_) => "run_adopted",
             Event::RunPaused(_) => "run_paused",
             Event::RunUnpaused(_) => "run_unpaused",
@@ -104,6 +106,7 @@ impl Event {
             Event::RecoveryChosen(e) => Some(e.handoff),
             Event::QuestionAnswered(e) => Some(e.handoff),
             Event::RunCreated(_)
+            | Event::RunForked(_)
             | Event::RunAdopted(_)
             | Event::RunPaused(_)
             | Event::RunUnpaused(_)

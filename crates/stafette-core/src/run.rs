@@ -16,6 +16,7 @@ mod escalate;
 mod expire;
 pub mod fail;
 pub mod finish;
+pub mod fork;
 pub mod park;
 pub mod pause;
 pub mod permission;
@@ -252,7 +253,7 @@ impl Run {
         self.seq += 1;
         self.updated_at = at;
         match event {
-            Event::RunCreated(_) => {}
+            Event::RunCreated(_) | Event::RunForked(_) => {}
             Event::RunAdopted(e) => e.apply(self, at),
             Event::RunPaused(e) => e.apply(self),
             Event::RunUnpaused(e) => e.apply(self),
@@ -287,10 +288,11 @@ impl Run {
     pub fn replay<'a>(events: impl IntoIterator<Item = &'a Recorded>) -> Option<Run> {
         let mut events = events.into_iter();
         let first = events.next()?;
-        let Event::RunCreated(created) = &first.event else {
-            return None;
+        let mut run = match &first.event {
+            Event::RunCreated(created) => Run::new(first.at, created),
+            Event::RunForked(forked) => Run::forked(first.at, forked),
+            _ => return None,
         };
-        let mut run = Run::new(first.at, created);
         for recorded in events {
             run.apply(recorded.at, &recorded.event);
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use stafette_core::run::create::RunCreated;
 use stafette_core::run::permission::Permit;
-use stafette_core::{Event, Input, Recorded, Run, Time, TurnKey, TurnOrder};
+use stafette_core::{Event, Input, Recorded, Run, RunId, Time, TurnKey, TurnOrder};
 use stafette_store::{Batch, Loaded};
 use thiserror::Error;
 
@@ -77,6 +77,16 @@ impl Driver {
         let next = Run::replay(&events).expect("a run begins with its creation");
         let driver = Driver { run: next.clone(), out: BTreeSet::new() };
         (driver, Step { expected_seq: 0, events, next })
+    }
+
+    /// A run that goes on from another one as it was; nothing when that was over. It exists once
+    /// the step is stored.
+    #[must_use]
+    pub fn fork(now: Time, from: &Run, run: RunId, by: String) -> Option<(Driver, Step)> {
+        let events = number(0, now, from.fork(now, run, by)?);
+        let next = Run::replay(&events).expect("a run begins with its fork");
+        let driver = Driver { run: next.clone(), out: BTreeSet::new() };
+        Some((driver, Step { expected_seq: 0, events, next }))
     }
 
     /// A run as the store has it. Nothing is being carried out for it yet.

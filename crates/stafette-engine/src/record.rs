@@ -140,6 +140,7 @@ fn handoffs(events: &[Recorded], next: &Run) -> Vec<HandoffRow> {
 fn touched(event: &Event, next: &Run) -> Vec<HandoffId> {
     let own = event.handoff();
     match event {
+        Event::RunForked(_) => next.handoffs.keys().copied().collect(),
         Event::RunAdopted(adopted) => adopted.redelivered.clone(),
         Event::HandoffClosed(_) => {
             let closed = own.and_then(|id| next.handoff(id));

@@ -102,6 +102,14 @@ impl Story {
         story
     }
 
+    /// A story that begins with these events.
+    pub(super) fn from_events(now: Time, events: Vec<Event>) -> Self {
+        let log = number(0, now, events);
+        let mut story = Story { run: Run::replay(&log).expect("a run"), now, log };
+        story.check();
+        story
+    }
+
     /// RELAY with some settings of its own behind it.
     pub(super) fn relay_with(more: &str) -> Self {
         Self::new(&format!("{RELAY}{more}"))
@@ -246,6 +254,7 @@ fn number(from: u64, at: Time, events: Vec<Event>) -> Vec<Recorded> {
 fn line(event: &Event) -> String {
     match event {
         Event::RunCreated(e) => format!("run created: {}", e.request),
+        Event::RunForked(e) => format!("forked from event {}", e.after),
         Event::RunAdopted(e) => format!("run adopted, redelivered {:?}", e.redelivered),
         Event::RunPaused(_) => "run paused".into(),
         Event::RunUnpaused(_) => "run unpaused".into(),

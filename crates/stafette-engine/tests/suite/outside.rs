@@ -78,3 +78,23 @@ async fn b_11_two_agents_come_by_themselves_and_pass_the_work_on() {
     engine.complete(order.key, result("built")).await.expect("it is still his");
     assert_eq!(end(&engine, run).await, "succeeded");
 }
+
+#[tokio::test]
+async fn b_12_a_fork_goes_on_from_a_moment_of_the_past() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = Engine::open(Arc::new(Flaky::new()), settings(folder.path())).await;
+    let engine = engine.expect("opens");
+    let run = start(&engine, workflow()).await.expect("a run");
+    let order = engine.accept(run, HandoffId(1), "alice", None).await.expect("it is free");
+    let moment = engine.view(run).await.expect("a run").0.seq;
+    engine.complete(order.key, result("done")).await.expect("it is hers");
+    assert_eq!(end(&engine, run).await, "succeeded");
+    assert!(matches!(engine.fork(run, None, "me".into()).await, Err(EngineError::Over { .. })));
+
+    let fork = engine.fork(run, Some(moment), "me".into()).await.expect("it was open then");
+    assert_eq!(engine.handoffs(fork).await.expect("rows").len(), 1);
+    let order = engine.accept(fork, HandoffId(1), "alice", None).await.expect("still hers");
+    assert_eq!(order.key.run, fork);
+    engine.complete(order.key, result("otherwise")).await.expect("it is hers");
+    assert_eq!(end(&engine, fork).await, "succeeded");
+}
