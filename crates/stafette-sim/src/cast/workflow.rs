@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use stafette_core::workflow::{
-    Agent, Budget, Denied, Header, Limits, Loop, Need, PromptVia, Recovery, RecoveryRule,
-    ResultFormat, Retries, Route, Runner, Strategy, Trouble,
+    Agent, Budget, Denied, Header, Limits, Loop, Need, Recovery, RecoveryRule, Retries, Route,
+    Strategy, Trouble,
 };
 use stafette_core::{AgentName, Fields, Millis, Party, Usage, Usd, Workflow};
 
@@ -46,7 +46,14 @@ pub(super) fn draw(chance: &mut Chance, long: bool) -> Workflow {
         recovery: recovery(chance, &names),
         routes,
         loops,
+        ..plain()
     }
+}
+
+/// A workflow that says nothing else: what is not drawn is as it would be in a file.
+fn plain() -> Workflow {
+    let text = "workflow = { name = \"drawn\", entry = \"planner\" }\n[agents.planner]\nrunner = \"scripted\"";
+    stafette_core::workflow::file::parse(text).expect("it is a workflow")
 }
 
 fn agent(chance: &mut Chance) -> Agent {
@@ -56,19 +63,9 @@ fn agent(chance: &mut Chance) -> Agent {
         1 => Usage { tokens: 500, money: Usd(20_000) },
         _ => Usage { tokens: chance.below(3000), money: Usd(chance.below(200_000)) },
     };
-    Agent {
-        role: String::new(),
-        prompt: String::new(),
-        runner: Runner::Scripted,
-        profile: None,
-        command: Vec::new(),
-        script: None,
-        prompt_via: PromptVia::default(),
-        result: ResultFormat::default(),
-        env: Vec::new(),
-        needs: needs.into_iter().map(|key| need(chance, key)).collect(),
-        estimate,
-    }
+    let plain = plain().agents.into_values().next().expect("it has an agent");
+    let needs = needs.into_iter().map(|key| need(chance, key)).collect();
+    Agent { needs, estimate, ..plain }
 }
 
 fn need(chance: &mut Chance, key: &str) -> Need {
