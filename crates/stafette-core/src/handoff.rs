@@ -347,7 +347,7 @@ pub struct Turn {
 }
 
 /// In whose hands a turn is that nobody here carries out.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Taken {
     /// Who has it.
     pub by: String,

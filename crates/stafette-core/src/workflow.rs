@@ -3,6 +3,7 @@
 pub mod check;
 pub mod file;
 pub mod gate;
+pub mod server;
 
 use std::collections::BTreeMap;
 
@@ -45,6 +46,9 @@ pub struct Workflow {
     /// What happens when a handoff cannot be done.
     #[serde(default)]
     pub recovery: Recovery,
+    /// Where the daemon can be reached besides its socket.
+    #[serde(default, skip_serializing_if = "server::Server::is_silent")]
+    pub server: server::Server,
 }
 
 /// The workflow itself.

@@ -46,6 +46,7 @@ pub(super) fn draw(chance: &mut Chance, long: bool) -> Workflow {
         recovery: recovery(chance, &names),
         routes,
         loops,
+        server: Default::default(),
     }
 }
 
