@@ -1,5 +1,6 @@
 //! What became true: the only memory of a run.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Time;
@@ -10,7 +11,7 @@ use crate::run::{
 
 /// Something that became true. One variant a transition; each is defined, decided and applied in
 /// the file of its own name under `run/`.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each variant is documented where it is defined")]
 pub enum Event {
@@ -120,7 +121,7 @@ impl Event {
 }
 
 /// An event in its place: numbered within its run, and with the moment it became true.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Recorded {
     /// From 1, without gaps.
     pub seq: u64,

@@ -111,7 +111,7 @@ pub struct MissingInput {
 }
 
 /// Something that was tried before.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PriorAttempt {
     /// Which try it was.
     pub attempt: u32,
@@ -123,7 +123,7 @@ pub struct PriorAttempt {
 
 /// What a dialect says that the model has no place for, kept so that nothing is lost on the way
 /// back.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Foreign {
     /// Which dialect: `frame`, `contract`, `phase`, `context` or `message`.
@@ -135,7 +135,7 @@ pub struct Foreign {
 }
 
 /// A question to a person.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Question {
     /// One word for why it is asked.
@@ -157,7 +157,7 @@ pub struct Question {
 }
 
 /// What the answer to a question decides.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum About {
     /// It fills in these inputs of the asker (none named: a single one called `answer`).
@@ -177,7 +177,7 @@ pub enum About {
 }
 
 /// A handoff as somebody proposes it: a request in any dialect, translated.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Offer {
     /// Who gives.
     pub from: Party,
@@ -262,7 +262,7 @@ pub enum Outcome {
 }
 
 /// The answer to a handoff: a response in any dialect, translated.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Response {
     /// Who answers.
     pub by: Party,
@@ -323,7 +323,7 @@ impl Response {
 }
 
 /// A turn that has been given out and has not come back.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Turn {
     /// When it was given out.
     pub ordered_at: Time,
@@ -347,7 +347,7 @@ pub struct Turn {
 }
 
 /// In whose hands a turn is that nobody here carries out.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Taken {
     /// Who has it.
     pub by: String,
@@ -356,7 +356,9 @@ pub struct Taken {
 }
 
 /// How far a turn got on its way into the agent, the same on every transport.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Receipt {
     /// It is given out.
@@ -371,7 +373,7 @@ pub enum Receipt {
 }
 
 /// Where a handoff stands.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// Admitted; its next turn is given out when nothing holds it back.
@@ -405,7 +407,7 @@ pub enum State {
 }
 
 /// How a handoff ended.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Closing {
     /// When.
     pub at: Time,
@@ -416,7 +418,7 @@ pub struct Closing {
 }
 
 /// Which way a handoff ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
     /// Somebody answered.
@@ -478,7 +480,7 @@ impl State {
 
 /// How far a request has come: who had it, and how often round which declared loops. Bounded by the
 /// workflow: nobody is listed twice, and there is one lap for each loop.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Trail {
     /// Everyone who has held the request, oldest first; a way round a loop is listed as none.
     pub held_by: Vec<Party>,
@@ -503,7 +505,7 @@ impl Trail {
 }
 
 /// How often a request has gone round a declared loop.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Lap {
     /// Who was in it first: each return to them begins a round.
     pub head: Party,
@@ -531,7 +533,7 @@ impl Lap {
 }
 
 /// A handoff with all that has become of it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Handoff {
     /// Its name within the run.
     pub id: HandoffId,

@@ -44,8 +44,11 @@ impl FromStr for RunId {
 }
 
 /// A handoff, numbered within its run: `h7`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
 pub struct HandoffId(pub u32);
 
 impl HandoffId {
@@ -103,8 +106,9 @@ impl From<HandoffId> for String {
 ///
 /// A redelivery after a crash carries the same key; a retry is the next `attempt`; an agent that
 /// was blocked and goes on is in the next `turn` of the same attempt.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
 pub struct TurnKey {
     /// The run it belongs to.
     pub run: RunId,

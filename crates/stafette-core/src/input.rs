@@ -1,5 +1,6 @@
 //! What arrives: the only way into a run.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::handoff::Receipt;
@@ -10,7 +11,7 @@ use crate::{
 };
 
 /// Something that arrived.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Input {
     /// Time has passed; whatever was due is due.
@@ -134,7 +135,7 @@ pub enum Input {
 }
 
 /// What a turn ended with.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TurnResult {
     /// The answer to the handoff that was worked on.
     pub response: Response,
@@ -153,7 +154,7 @@ pub struct TurnResult {
 }
 
 /// How a turn broke.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
     /// What kind of thing it was.
     pub kind: FailureKind,
@@ -177,7 +178,7 @@ impl Failure {
 }
 
 /// What kind of failure it was, which decides what follows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// Worth another try.

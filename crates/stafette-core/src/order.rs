@@ -1,12 +1,13 @@
 //! What the world should be doing: the orders that a run has out.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::run::permission::Permit;
 use crate::{AgentName, Fields, HandoffId, Offer, Response, Time, TurnKey};
 
 /// Work for an agent. The same key is the same work: doing it twice must be harmless.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TurnOrder {
     /// The idempotency key.
     pub key: TurnKey,

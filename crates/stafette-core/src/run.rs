@@ -36,6 +36,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::handoff::{Outcome, Response, State};
@@ -50,7 +51,7 @@ pub use close::Ending;
 const CLOSED_KEPT: usize = 64;
 
 /// The state of a run. Bounded: what is open, a short tail of what is closed, and counts.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
     /// Its name.
     pub id: RunId,
@@ -84,7 +85,7 @@ pub struct Run {
 }
 
 /// Whether a run goes on.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// It does.
@@ -96,7 +97,7 @@ pub enum Stage {
 }
 
 /// Counts over the whole run.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Tally {
     /// Handoffs that count against the limit of the run.
@@ -120,7 +121,7 @@ pub struct Tally {
 }
 
 /// One step on the way of the work.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
     /// Who gave.
     pub from: Party,
@@ -131,7 +132,7 @@ pub struct Step {
 }
 
 /// When a path was last used.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PathUse {
     /// Who gave.
     pub from: Party,
@@ -142,7 +143,7 @@ pub struct PathUse {
 }
 
 /// Where a run stands, as people see it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// Someone works.

@@ -4,6 +4,7 @@ pub mod check;
 mod coordination;
 pub mod file;
 pub mod gate;
+pub mod server;
 
 use std::collections::BTreeMap;
 
@@ -50,6 +51,9 @@ pub struct Workflow {
     /// Handoffs and state as files; without this there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coordination: Option<Coordination>,
+    /// Where the daemon can be reached besides its socket.
+    #[serde(default, skip_serializing_if = "server::Server::is_silent")]
+    pub server: server::Server,
 }
 
 /// The workflow itself.

@@ -1,5 +1,6 @@
 //! Who does what at the moment: every agent of every run, as people want to see them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::run::Stage;
 use stafette_core::run::session::SessionState;
@@ -11,7 +12,9 @@ use crate::{Engine, EngineError, RunView, clock};
 const LONGEST: usize = 600;
 
 /// What an agent means to the person who looks; the order is the order of urgency.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
     /// It cannot go on, or not well, before a person has answered.
@@ -27,7 +30,7 @@ pub enum Group {
 }
 
 /// An agent of a run, as people and programs see it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AgentView {
     /// Its run.
     pub run: RunId,
@@ -64,7 +67,7 @@ pub struct AgentView {
 }
 
 /// A handoff in an agent's hands.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Work {
     /// The handoff.
     pub handoff: HandoffId,

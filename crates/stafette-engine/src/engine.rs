@@ -12,7 +12,7 @@ use stafette_core::workflow::Budget;
 use stafette_core::{
     AgentName, Event, Fields, HandoffId, Input, Recorded, Run, RunId, TurnKey, Workflow,
 };
-use stafette_store::{AppendError, HandoffRow, Loaded, ReadError, RunFilter, Store, Stored};
+use stafette_store::{AppendError, Batch, HandoffRow, Loaded, ReadError, RunFilter, Store, Stored};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
@@ -20,6 +20,7 @@ use uuid::Uuid;
 use crate::dispatch::Sessions;
 use crate::driver::RestoreError;
 use crate::house::House;
+use crate::once::Once;
 use crate::task::{First, Message, QUEUE, Shown, Task};
 use crate::{Driver, Explanation, Feed, HandoffView, Leg, RunView, clock};
 
@@ -133,6 +134,12 @@ pub enum EngineError {
         /// All that is wrong with it.
         mistakes: Vec<String>,
     },
+    /// The key was used for something else.
+    #[error("the key was used for another request, which became run {run}")]
+    OtherRequest {
+        /// What it was used for.
+        run: RunId,
+    },
     /// What was told is not taken.
     #[error("{refusal}")]
     Refused {
@@ -153,6 +160,7 @@ pub struct Engine {
     head: watch::Sender<u64>,
     stopping: watch::Sender<bool>,
     alive: watch::Sender<()>,
+    pub(crate) once: Once,
 }
 
 #[derive(Clone, Debug)]
@@ -181,6 +189,7 @@ impl Engine {
             head: watch::Sender::new(head),
             stopping: watch::Sender::new(false),
             alive: watch::Sender::new(()),
+            once: Once::default(),
         };
         for run in engine.store.unfinished().await? {
             if let Err(error) = engine.adopt(run).await {
@@ -204,7 +213,11 @@ impl Engine {
     ) -> Result<RunId, EngineError> {
         let run = RunId(Uuid::now_v7());
         let workflow = Arc::new(workflow);
-        let created = RunCreated { run, workflow, request, inputs, budget, by };
+        self.begin(RunCreated { run, workflow, request, inputs, budget, by }).await
+    }
+
+    pub(crate) async fn begin(&self, created: RunCreated) -> Result<RunId, EngineError> {
+        let run = created.run;
         let (driver, step) = Driver::begin(clock::now(), created);
         let position = self.store.append(step.batch()).await?;
         self.bump(position);
@@ -318,7 +331,20 @@ impl Engine {
     /// # Errors
     /// When the store cannot be read.
     pub async fn runs(&self, limit: usize) -> Result<Vec<RunView>, EngineError> {
-        let rows = self.store.runs(RunFilter { status: None, limit }).await?;
+        self.runs_after(None, None, limit).await
+    }
+
+    /// Runs of one status or of any, the newest first, going on after one of them.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn runs_after(
+        &self,
+        status: Option<String>,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Result<Vec<RunView>, EngineError> {
+        let rows = self.store.runs(RunFilter { status, after, limit }).await?;
         rows.iter().map(|row| parse(row.seq, &row.body)).collect()
     }
 
@@ -328,7 +354,7 @@ impl Engine {
     /// When there is none, or more than one.
     pub async fn find(&self, text: Option<&str>) -> Result<RunId, EngineError> {
         let Some(text) = text else {
-            let newest = self.store.runs(RunFilter { status: None, limit: 1 }).await?;
+            let newest = self.store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await?;
             let none = || EngineError::NoRun { run: "at all yet".to_owned() };
             return newest.first().map(|row| row.run).ok_or_else(none);
         };
@@ -434,6 +460,28 @@ impl Engine {
         }
     }
 
+    /// Whether work would be taken now: the store can be written, and the engine is open.
+    ///
+    /// # Errors
+    /// When it would not.
+    pub async fn ready(&self) -> Result<(), EngineError> {
+        if *self.stopping.borrow() {
+            return Err(EngineError::Stopping);
+        }
+        self.store.head().await?;
+        let newest = self.store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await?;
+        let Some(row) = newest.into_iter().next() else { return Ok(()) };
+        // Nothing is added, but it goes all the way to the disk.
+        let (run, expected_seq) = (row.run, row.seq);
+        let nothing =
+            Batch { run, expected_seq, entries: vec![], row, handoffs: vec![], snapshot: None };
+        match self.store.append(nothing).await {
+            // Someone else just wrote, so that it can be written.
+            Ok(_) | Err(AppendError::Conflict { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// What keeps the runs.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
@@ -520,7 +568,10 @@ fn heard(turn: TurnKey, signal: Signal) -> Option<Input> {
     }
 }
 
-fn parse<T: serde::de::DeserializeOwned>(seq: u64, body: &str) -> Result<T, EngineError> {
+pub(crate) fn parse<T: serde::de::DeserializeOwned>(
+    seq: u64,
+    body: &str,
+) -> Result<T, EngineError> {
     serde_json::from_str(body)
         .map_err(|source| EngineError::Restore { source: RestoreError::Unreadable { seq, source } })
 }

@@ -1,12 +1,13 @@
 //! Why something happened: from a handoff back to the user's request.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use stafette_core::{HandoffId, RunId};
 
 use crate::record::HandoffView;
 
 /// The way of the work to one handoff, the user's request first.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Explanation {
     /// The run.
     pub run: RunId,
@@ -17,7 +18,7 @@ pub struct Explanation {
 }
 
 /// One handoff on the way.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Leg {
     /// Which one.
     pub id: HandoffId,

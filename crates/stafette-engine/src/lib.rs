@@ -20,6 +20,7 @@ mod engine;
 mod explain;
 mod feed;
 mod house;
+mod once;
 mod outside;
 mod place;
 mod record;

@@ -196,6 +196,34 @@ impl Engine {
         Ok((run, agent, turn))
     }
 
+    /// The turn that an agent of the outside has, in this run or in the only one where it has one.
+    ///
+    /// # Errors
+    /// When it has none, or has one in several runs.
+    pub async fn turn_of(
+        &self,
+        run: Option<RunId>,
+        agent: &AgentName,
+    ) -> Result<TurnKey, EngineError> {
+        let runs = match run {
+            Some(run) => vec![self.state(run).await?],
+            None => self.living(),
+        };
+        let turns = runs.iter().flat_map(|run| {
+            let orders = run.outbox().filter(|order| order.agent == *agent);
+            orders.filter(|order| is_outside(run, order)).map(|order| order.key).collect::<Vec<_>>()
+        });
+        let turns: Vec<TurnKey> = turns.collect();
+        match turns.as_slice() {
+            [turn] => Ok(*turn),
+            [] => Err(EngineError::NoTurn { agent: agent.clone() }),
+            several => {
+                let found = several.iter().map(|turn| turn.run).collect();
+                Err(EngineError::Ambiguous { text: agent.to_string(), found })
+            }
+        }
+    }
+
     /// The turn of an external agent that is out.
     async fn order(
         &self,

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::run::Tally;
 use stafette_core::run::budget::Purse;
@@ -14,7 +15,7 @@ use stafette_store::{Batch, Entry, HandoffRow, RunRow, Snapshot};
 const SNAPSHOT_EVERY: u64 = 256;
 
 /// A run as people and programs see it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunView {
     /// Its name.
     pub run: RunId,
@@ -79,7 +80,7 @@ impl RunView {
 }
 
 /// A handoff as people and programs see it: admitted, or refused with the rule.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum HandoffView {
     /// It was refused.

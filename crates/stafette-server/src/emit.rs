@@ -1,43 +1,60 @@
 //! What an agent tells by its own channel.
 
+use aide::axum::ApiRouter;
+use aide::axum::routing::post_with;
 use axum::Json;
 use axum::extract::State;
-use axum::extract::connect_info::{ConnectInfo, Connected};
-use axum::extract::rejection::JsonRejection;
-use axum::serve::IncomingStream;
-use serde::Deserialize;
-use serde_json::{Value, json};
-use tokio::net::UnixListener;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use stafette_core::RunId;
 
+use crate::request::Body;
+use crate::visitor::Visitor;
 use crate::{Edge, Problem};
 
-/// The process at the other end of the socket, as the system tells it.
-#[derive(Clone, Debug)]
-pub(crate) struct Caller {
-    pid: Option<i32>,
+pub(crate) fn routes() -> ApiRouter<Edge> {
+    ApiRouter::new().api_route(
+        "/v1/emit",
+        post_with(emit, |op| {
+            op.id("emit")
+                .tag("turns")
+                .summary("Tell something from inside an agent's session")
+                .description(
+                    "Only processes of the session itself are heard, and only by the Unix socket, \
+                 where the system tells which process asks.",
+                )
+        }),
+    )
 }
 
-impl Connected<IncomingStream<'_, UnixListener>> for Caller {
-    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Self {
-        Caller { pid: stream.io().peer_cred().ok().and_then(|credentials| credentials.pid()) }
-    }
-}
-
-#[derive(Debug, Deserialize)]
+/// What an agent tells.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Emit {
+    /// The token of its session.
     token: String,
+    /// `READY`, `HANDOFF`, `RESULT`, `REPORT` or `ERROR`.
     r#type: String,
+    /// As in a frame of that type.
     #[serde(default)]
     payload: Value,
 }
 
-pub(crate) async fn emit(
+/// It was taken.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Emitted {
+    /// Always true.
+    taken: bool,
+    /// The run that the session belongs to.
+    run: RunId,
+}
+
+async fn emit(
     State(edge): State<Edge>,
-    ConnectInfo(caller): ConnectInfo<Caller>,
-    body: Result<Json<Emit>, JsonRejection>,
-) -> Result<Json<Value>, Problem> {
-    let Json(Emit { token, r#type, payload }) = body?;
-    let run = edge.engine.tell(&token, caller.pid, &r#type, payload).await?;
-    Ok(Json(json!({ "taken": true, "run": run })))
+    visitor: Visitor,
+    Body(Emit { token, r#type, payload }): Body<Emit>,
+) -> Result<Json<Emitted>, Problem> {
+    let run = edge.engine.tell(&token, visitor.pid(), &r#type, payload).await?;
+    Ok(Json(Emitted { taken: true, run }))
 }

@@ -1,49 +1,87 @@
 //! What is for a person to decide.
 
+use aide::axum::ApiRouter;
+use aide::axum::routing::{get_with, post_with};
 use axum::Json;
-use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, State};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use stafette_core::{Event, Fields, HandoffId, Input, RunId};
 
-use crate::runs::row_json;
+use crate::handoffs::Row;
+use crate::openapi::named;
+use crate::request::{Body, Named};
+use crate::runs::Shown;
+use crate::visitor::Visitor;
 use crate::{Edge, Problem};
 
-pub(crate) async fn list(State(edge): State<Edge>) -> Result<Json<Vec<Value>>, Problem> {
-    let rows = edge.engine.questions().await?;
-    Ok(Json(rows.iter().map(row_json).collect()))
+pub(crate) fn routes() -> ApiRouter<Edge> {
+    let about = |id, summary| named("inbox", id, summary);
+    ApiRouter::new()
+        .api_route(
+            "/v1/inbox",
+            get_with(list, about("listQuestions", "List the open questions, the oldest first")),
+        )
+        .api_route(
+            "/v1/inbox/{question}",
+            post_with(answer, about("answerQuestion", "Answer a question")),
+        )
 }
 
-#[derive(Debug, Deserialize)]
+async fn list(State(edge): State<Edge>) -> Result<Json<Vec<Row>>, Problem> {
+    let rows = edge.engine.questions().await?;
+    Ok(Json(rows.iter().map(Row::of).collect::<Result<_, _>>()?))
+}
+
+/// A question in an address.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct TheQuestion {
+    /// `RUN:h5`, `h5` or `5`.
+    question: String,
+}
+
+/// An answer: words, values, or both.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Answer {
+    /// One of the options, or free words.
     #[serde(default)]
     text: String,
+    /// A value for each input that is missing.
     #[serde(default)]
     values: Fields,
+    /// Who answers, for the record.
     #[serde(default)]
     by: String,
 }
 
-pub(crate) async fn answer(
+/// The answer was taken.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Answered {
+    /// The question.
+    answered: HandoffId,
+    /// The run as it is now.
+    run: Shown,
+}
+
+async fn answer(
     State(edge): State<Edge>,
-    Path(question): Path<String>,
-    body: Result<Json<Answer>, JsonRejection>,
-) -> Result<Json<Value>, Problem> {
-    let Json(Answer { text, values, by }) = body?;
+    visitor: Visitor,
+    Named(TheQuestion { question }): Named<TheQuestion>,
+    Body(Answer { text, values, by }): Body<Answer>,
+) -> Result<Json<Answered>, Problem> {
     if text.is_empty() && values.is_empty() {
         return Err(Problem::new(422, "empty_answer", "The answer is empty"));
     }
     let (run, handoff) = find(&edge, &question).await?;
+    let by = visitor.signed(by);
     let events = edge.engine.send(run, Input::Answer { handoff, values, text, by }).await?;
     let taken = |event: &Event| matches!(event, Event::QuestionAnswered(e) if e.handoff == handoff);
     if !events.iter().any(|recorded| taken(&recorded.event)) {
         let problem = Problem::new(409, "already_answered", format!("{handoff} is not open"));
         return Err(problem.because("someone else was faster; see `stafette inbox`"));
     }
-    let (view, _) = edge.engine.view(run).await?;
-    Ok(Json(json!({ "answered": handoff, "run": view })))
+    Ok(Json(Answered { answered: handoff, run: Shown::of(&edge, run).await? }))
 }
 
 /// The open question that a client means: `RUN:h5`, `h5` or `5`.

@@ -1,31 +1,62 @@
 //! The edge: requests come in, the engine's answers go out.
 //!
-//! The daemon speaks HTTP on a Unix socket that only its user can open; the command line is its
-//! first client. On TCP only the health of the daemon is served, until there are tokens.
+//! The daemon speaks HTTP by two doors. The Unix socket belongs to its user, who may do
+//! everything there. On TCP the [guard](guard) stands in front of all routes: it lets in the
+//! user's own browser and programs with a token, and nobody else.
 //!
 //! Invariants:
 //! - Every error is a problem document (RFC 9457) with a stable `code`.
 //! - No handler decides anything: it turns a request into an input and events into an answer.
+//! - No request by TCP reaches a route before the guard has let it pass.
+//! - The description of the API is made from the types that the handlers use.
 
+mod access;
 mod agents;
+mod answer;
+mod clock;
 mod emit;
+mod guard;
+mod handoffs;
+mod health;
 mod inbox;
+mod launch;
+mod openapi;
 mod problem;
+mod request;
 mod runs;
+mod schemas;
+mod secret;
+mod serve;
 mod stream;
+mod tokens;
+mod turns;
+mod visitor;
 
-use std::sync::Arc;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use aide::axum::ApiRouter;
+use aide::axum::routing::post_with;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{get, post};
 use axum::{Json, Router};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use stafette_core::Workflow;
 use stafette_engine::Engine;
+use thiserror::Error;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Notify;
 
+use guard::Guard;
+use launch::Launches;
+
+pub use access::LaunchLink;
+pub use guard::Door;
+pub use openapi::document as openapi;
 pub use problem::Problem;
+pub use serve::{Tls, TlsError};
+pub use tokens::{NewToken, TokenError, TokenView, Tokens};
+pub use visitor::{Scope, Via, Visitor};
 
 /// The most that a request may carry, in bytes.
 const MAX_BODY: usize = 2 * 1024 * 1024;
@@ -40,6 +71,9 @@ pub struct Edge {
     engine: Engine,
     workflow: Arc<ReadWorkflow>,
     stop: Arc<Notify>,
+    tokens: Arc<Tokens>,
+    launches: Arc<Launches>,
+    door: Arc<Mutex<Option<Door>>>,
 }
 
 impl std::fmt::Debug for Edge {
@@ -48,69 +82,129 @@ impl std::fmt::Debug for Edge {
     }
 }
 
+/// A door cannot be opened.
+#[derive(Debug, Error)]
+pub enum DoorError {
+    /// Others could listen in.
+    #[error("beyond this machine, Stafette listens only with TLS")]
+    NoTls,
+    /// Nobody could come in, or everybody.
+    #[error("beyond this machine, Stafette listens only when there is a token")]
+    NoToken,
+    /// The address cannot be had.
+    #[error("{address} cannot be listened on")]
+    Bind {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
 impl Edge {
     /// An edge around `engine`; `stop` is notified when a client asks the daemon to end.
     #[must_use]
-    pub fn new(engine: Engine, workflow: Arc<ReadWorkflow>, stop: Arc<Notify>) -> Self {
-        Edge { engine, workflow, stop }
+    pub fn new(
+        engine: Engine,
+        workflow: Arc<ReadWorkflow>,
+        stop: Arc<Notify>,
+        tokens: Tokens,
+    ) -> Self {
+        let tokens = Arc::new(tokens);
+        Edge { engine, workflow, stop, tokens, launches: Arc::default(), door: Arc::default() }
     }
 
     /// Serves everything to those who can open the socket, until it is dropped.
+    pub async fn serve(self, socket: UnixListener) {
+        serve::socket(socket, self.router()).await;
+    }
+
+    /// Opens a door on TCP, behind its guard.
     ///
     /// # Errors
-    /// When the socket fails.
-    pub async fn serve(self, socket: UnixListener) -> std::io::Result<()> {
-        let router = self.router().into_make_service_with_connect_info::<emit::Caller>();
-        axum::serve(socket, router).await
+    /// When others than this machine could reach it without TLS or a token, or the address cannot
+    /// be had.
+    pub async fn open(
+        &self,
+        address: SocketAddr,
+        tls: Option<Tls>,
+        hosts: Vec<String>,
+    ) -> Result<Door, DoorError> {
+        if !address.ip().is_loopback() {
+            if tls.is_none() {
+                return Err(DoorError::NoTls);
+            }
+            if !self.tokens.any(clock::now()) {
+                return Err(DoorError::NoToken);
+            }
+        }
+        let failed = |source| DoorError::Bind { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let door = Door { address, tls: tls.is_some(), hosts };
+        let router = self.clone().guarded(&door);
+        tokio::spawn(serve::port(listener, tls, router));
+        self.lock().get_or_insert(door.clone());
+        Ok(door)
+    }
+
+    /// The door that there is, or a new one that only this machine can reach.
+    async fn some_door(&self) -> Result<Door, DoorError> {
+        match self.door() {
+            Some(door) => Ok(door),
+            None => {
+                let here = IpAddr::from(Ipv4Addr::LOCALHOST);
+                self.open(SocketAddr::new(here, 0), None, Vec::new()).await
+            }
+        }
+    }
+
+    fn door(&self) -> Option<Door> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Door>> {
+        self.door.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn router(self) -> Router {
-        Router::new()
-            .route("/v1/runs", get(runs::list).post(runs::start))
-            .route("/v1/runs/{run}", get(runs::show))
-            .route("/v1/runs/{run}/settled", get(runs::settled))
-            .route("/v1/runs/{run}/handoffs", get(runs::handoffs))
-            .route("/v1/runs/{run}/events", get(stream::of_run))
-            .route("/v1/runs/{run}/why/{handoff}", get(runs::why))
-            .route("/v1/runs/{run}/cancel", post(runs::cancel))
-            .route("/v1/runs/{run}/pause", post(runs::pause))
-            .route("/v1/runs/{run}/unpause", post(runs::unpause))
-            .route("/v1/runs/{run}/budget", post(runs::raise_budget))
-            .route("/v1/agents", get(agents::list))
-            .route("/v1/inbox", get(inbox::list))
-            .route("/v1/inbox/{question}", post(inbox::answer))
-            .route("/v1/emit", post(emit::emit))
-            .route("/v1/events", get(stream::all))
-            .route("/v1/stop", post(stop))
-            .route("/healthz", get(health))
+        let (router, _) = openapi::describe();
+        router
             .fallback(nothing_here)
+            .method_not_allowed_fallback(not_so)
             .layer(DefaultBodyLimit::max(MAX_BODY))
             .with_state(self)
     }
+
+    /// The guard is asked before any route is looked for.
+    fn guarded(self, door: &Door) -> Router {
+        let guard = Arc::new(Guard::new(door, self.tokens.clone(), self.launches.clone()));
+        let asked = axum::middleware::from_fn_with_state(guard, guard::guard);
+        Router::new().fallback_service(self.router()).layer(asked)
+    }
 }
 
-/// Serves what anyone on this machine may know: whether the daemon lives.
-///
-/// # Errors
-/// When the socket fails.
-pub async fn serve_health(socket: TcpListener) -> std::io::Result<()> {
-    let router: Router = Router::new().route("/healthz", get(health)).fallback(nothing_here);
-    axum::serve(socket, router).await
+fn daemon() -> ApiRouter<Edge> {
+    let about = openapi::named("daemon", "stopDaemon", "Stop the daemon; its runs go on later");
+    ApiRouter::new().api_route("/v1/stop", post_with(stop, about))
 }
 
-async fn health() -> Json<serde_json::Value> {
-    Json(json!({
-        "status": "ok",
-        "version": env!("CARGO_PKG_VERSION"),
-        "pid": std::process::id(),
-    }))
+/// The daemon ends.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Stopping {
+    /// Always true.
+    stopping: bool,
 }
 
-async fn stop(axum::extract::State(edge): axum::extract::State<Edge>) -> Json<serde_json::Value> {
+async fn stop(axum::extract::State(edge): axum::extract::State<Edge>) -> Json<Stopping> {
     edge.stop.notify_one();
-    Json(json!({ "stopping": true }))
+    Json(Stopping { stopping: true })
 }
 
 async fn nothing_here() -> Problem {
     Problem::new(404, "not_found", "There is nothing at this address")
+}
+
+async fn not_so() -> Problem {
+    Problem::new(405, "method", "This address does not take this method")
 }

@@ -1,15 +1,27 @@
 //! What went wrong, in the form of RFC 9457.
 
+use std::time::Duration;
+
+use aide::OperationOutput;
+use aide::generate::GenContext;
+use aide::openapi::{
+    MediaType, Operation, Response as Described, SchemaObject, StatusCode as Status,
+};
 use axum::Json;
 use axum::http::StatusCode;
-use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use axum::http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use stafette_engine::EngineError;
 
 /// Something went wrong: what, why, and under which stable code.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
+    /// The code as an address, for those who tell problems apart by it.
+    #[serde(default)]
+    pub r#type: String,
     /// A stable word for programs.
     pub code: String,
     /// What happened.
@@ -19,19 +31,44 @@ pub struct Problem {
     /// Why, and what to do.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
+    /// The answer in the dialect of the request, where it came in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Value>,
+    #[serde(skip)]
+    retry_after: Option<Duration>,
 }
 
 impl Problem {
     /// A problem without detail.
     #[must_use]
     pub fn new(status: u16, code: &str, title: impl Into<String>) -> Self {
-        Problem { code: code.to_owned(), title: title.into(), status, detail: String::new() }
+        Problem {
+            r#type: format!("urn:stafette:problem:{code}"),
+            code: code.to_owned(),
+            title: title.into(),
+            status,
+            detail: String::new(),
+            answer: None,
+            retry_after: None,
+        }
     }
 
     /// The same with its reason.
     #[must_use]
     pub fn because(self, detail: impl Into<String>) -> Self {
         Problem { detail: detail.into(), ..self }
+    }
+
+    /// The same with an answer in the dialect of the request.
+    #[must_use]
+    pub fn with_answer(self, answer: Value) -> Self {
+        Problem { answer: Some(answer), ..self }
+    }
+
+    /// The same with when to try again.
+    #[must_use]
+    pub fn after(self, wait: Duration) -> Self {
+        Problem { retry_after: Some(wait), ..self }
     }
 }
 
@@ -47,10 +84,10 @@ impl From<EngineError> for Problem {
             EngineError::NotYours => (403, "not_yours"),
             EngineError::Taken { .. } => (409, "taken"),
             EngineError::Late { .. } => (409, "late"),
-            EngineError::NothingOut { .. } => (404, "no_turn"),
+            EngineError::NothingOut { .. } | EngineError::NoTurn { .. } => (409, "no_turn"),
             EngineError::StartedHere { .. } => (409, "started_here"),
-            EngineError::NoTurn { .. } => (409, "no_turn"),
             EngineError::Mistaken { .. } => (422, "mistaken"),
+            EngineError::OtherRequest { .. } => (422, "key_reused"),
             EngineError::Refused { .. } => (409, "refused"),
             EngineError::Stopping => (503, "stopping"),
         };
@@ -60,7 +97,7 @@ impl From<EngineError> for Problem {
 }
 
 /// The chain of reasons behind an error.
-fn causes(error: &dyn std::error::Error) -> String {
+pub(crate) fn causes(error: &dyn std::error::Error) -> String {
     let mut said = Vec::new();
     let mut next = error.source();
     while let Some(cause) = next {
@@ -73,9 +110,45 @@ fn causes(error: &dyn std::error::Error) -> String {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let retry = self.retry_after;
         let mut response = (status, Json(self)).into_response();
-        let kind = HeaderValue::from_static("application/problem+json");
-        response.headers_mut().insert(CONTENT_TYPE, kind);
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(wait) = retry {
+            let seconds = u64::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u64::MAX);
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
         response
+    }
+}
+
+impl OperationOutput for Problem {
+    type Inner = Problem;
+
+    fn operation_response(context: &mut GenContext, _: &mut Operation) -> Option<Described> {
+        let schema = context.schema.subschema_for::<Problem>();
+        let media = MediaType {
+            schema: Some(SchemaObject { json_schema: schema, example: None, external_docs: None }),
+            ..MediaType::default()
+        };
+        Some(Described {
+            description: "What went wrong; `code` tells which.".to_owned(),
+            content: [("application/problem+json".to_owned(), media)].into_iter().collect(),
+            ..Described::default()
+        })
+    }
+
+    /// Every operation can meet the guard, so that the problems are described once for all.
+    fn inferred_responses(
+        context: &mut GenContext,
+        operation: &mut Operation,
+    ) -> Vec<(Option<Status>, Described)> {
+        Self::operation_response(context, operation)
+            .map(|answer| (None, answer))
+            .into_iter()
+            .collect()
     }
 }

@@ -2,38 +2,122 @@
 
 use std::time::Duration;
 
+use aide::axum::ApiRouter;
+use aide::axum::routing::{get_with, post_with};
 use axum::Json;
-use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, Query, State};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use stafette_core::{Fields, HandoffId, Input, RunId, Usd};
 use stafette_engine::{Explanation, RunView};
 
+use crate::answer::Listed;
+use crate::openapi::named;
+use crate::request::{Asked, Body, Key, Named};
+use crate::visitor::Visitor;
 use crate::{Edge, Problem};
 
 /// How long a client may wait in one request.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-#[derive(Debug, Deserialize)]
+pub(crate) fn routes() -> ApiRouter<Edge> {
+    let about = |id, summary| named("runs", id, summary);
+    ApiRouter::new()
+        .api_route(
+            "/v1/runs",
+            get_with(list, about("listRuns", "List the runs, the newest first")).post_with(
+                start,
+                about("startRun", "Begin a run; with a key, once however often it is asked for"),
+            ),
+        )
+        .api_route("/v1/runs/{run}", get_with(show, about("getRun", "Show a run")))
+        .api_route(
+            "/v1/runs/{run}/settled",
+            get_with(settled, about("waitForRun", "Wait until a run is over or needs a person")),
+        )
+        .api_route(
+            "/v1/runs/{run}/why/{handoff}",
+            get_with(why, about("explainHandoff", "Explain how a handoff came about")),
+        )
+        .api_route("/v1/runs/{run}/cancel", post_with(cancel, about("cancelRun", "Call a run off")))
+        .api_route(
+            "/v1/runs/{run}/pause",
+            post_with(pause, about("pauseRun", "Let a run give out nothing new")),
+        )
+        .api_route(
+            "/v1/runs/{run}/unpause",
+            post_with(unpause, about("unpauseRun", "Let a run go on after a pause")),
+        )
+        .api_route(
+            "/v1/runs/{run}/budget",
+            post_with(raise_budget, about("raiseBudget", "Allow a run to spend more")),
+        )
+}
+
+/// A run in an address.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct TheRun {
+    /// Its id, some of its first or last digits, or `latest`.
+    pub(crate) run: String,
+}
+
+/// A handoff in an address.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct TheHandoff {
+    /// The run: its id, some of its first or last digits, or `latest`.
+    pub(crate) run: String,
+    /// The handoff, such as `h7`.
+    pub(crate) handoff: String,
+}
+
+impl TheHandoff {
+    /// Which one it is.
+    pub(crate) async fn find(&self, edge: &Edge) -> Result<(RunId, HandoffId), Problem> {
+        let run = find(edge, &self.run).await?;
+        let bad = |error: stafette_core::id::NotAHandoff| {
+            Problem::new(404, "not_a_handoff", error.to_string())
+        };
+        Ok((run, self.handoff.parse().map_err(bad)?))
+    }
+}
+
+/// A run to be begun.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Start {
+    /// What the agents should do.
+    #[schemars(length(min = 1))]
     request: String,
+    /// What is known from the start.
     #[serde(default)]
     inputs: Fields,
+    /// What it may cost; the workflow's budget otherwise.
     #[serde(default)]
     budget: Option<Usd>,
+    /// How many tokens it may use; the workflow's budget otherwise.
     #[serde(default)]
     tokens: Option<u64>,
+    /// Who asks, for the record.
     #[serde(default)]
     by: String,
 }
 
-pub(crate) async fn start(
+/// A run that has begun.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Started {
+    /// Its name.
+    run: RunId,
+    /// Whether the key had begun it before.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    repeated: bool,
+}
+
+async fn start(
     State(edge): State<Edge>,
-    body: Result<Json<Start>, JsonRejection>,
-) -> Result<Json<Value>, Problem> {
-    let Json(start) = body?;
+    visitor: Visitor,
+    Key(key): Key,
+    Body(start): Body<Start>,
+) -> Result<Json<Started>, Problem> {
     if start.request.trim().is_empty() {
         let problem = Problem::new(422, "empty_request", "The request is empty");
         return Err(problem.because("say what the agents should do"));
@@ -42,163 +126,183 @@ pub(crate) async fn start(
     let mut budget = workflow.budget.clone();
     budget.money = start.budget.unwrap_or(budget.money);
     budget.tokens = start.tokens.unwrap_or(budget.tokens);
-    let run = edge.engine.start(workflow, start.request, start.inputs, budget, start.by).await?;
-    Ok(Json(json!({ "run": run })))
+    let by = visitor.signed(start.by);
+    let Some(key) = key else {
+        let run = edge.engine.start(workflow, start.request, start.inputs, budget, by).await?;
+        return Ok(Json(Started { run, repeated: false }));
+    };
+    // Two visitors who choose the same key mean two things.
+    let key = format!("{}\n{key}", visitor.name);
+    let once = edge.engine.start_once(&key, workflow, start.request, start.inputs, budget, by);
+    let (run, repeated) = once.await?;
+    Ok(Json(Started { run, repeated }))
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "RunPage")]
 pub(crate) struct Page {
+    /// At most so many.
     #[serde(default = "hundred")]
+    #[schemars(range(min = 1, max = 1000))]
     limit: usize,
+    /// Only runs after this one in the list: the last one of the page before.
+    #[serde(default)]
+    after: Option<RunId>,
+    /// Only runs of this status.
+    #[serde(default)]
+    status: Option<String>,
 }
 
 fn hundred() -> usize {
     100
 }
 
-pub(crate) async fn list(
+async fn list(
     State(edge): State<Edge>,
-    Query(page): Query<Page>,
-) -> Result<Json<Vec<RunView>>, Problem> {
-    Ok(Json(edge.engine.runs(page.limit.min(1000)).await?))
+    Asked(page): Asked<Page>,
+) -> Result<Listed<RunView>, Problem> {
+    let limit = page.limit.clamp(1, 1000);
+    let items = edge.engine.runs_after(page.status.clone(), page.after, limit).await?;
+    let last = items.last().filter(|_| items.len() == limit).map(|view| view.run);
+    let next = last.map(|run| {
+        let status = page.status.as_deref().unwrap_or_default();
+        let plain = status.chars().all(|c| c.is_ascii_alphanumeric());
+        let status =
+            if plain && !status.is_empty() { format!("&status={status}") } else { String::new() };
+        format!("/v1/runs?limit={limit}&after={run}{status}")
+    });
+    Ok(Listed { items, next })
 }
 
-pub(crate) async fn show(
+/// A run as it is now.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "RunDetail")]
+pub(crate) struct Shown {
+    #[serde(flatten)]
+    view: RunView,
+    /// Why it cannot go on at the moment, when it cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trouble: Option<String>,
+}
+
+impl Shown {
+    pub(crate) async fn of(edge: &Edge, run: RunId) -> Result<Self, Problem> {
+        let (view, trouble) = edge.engine.view(run).await?;
+        Ok(Shown { view, trouble })
+    }
+}
+
+async fn show(
     State(edge): State<Edge>,
-    Path(run): Path<String>,
-) -> Result<Json<Value>, Problem> {
+    Named(TheRun { run }): Named<TheRun>,
+) -> Result<Json<Shown>, Problem> {
     let run = find(&edge, &run).await?;
-    let (view, trouble) = edge.engine.view(run).await?;
-    Ok(Json(with_trouble(&view, trouble)))
+    Ok(Json(Shown::of(&edge, run).await?))
 }
 
 /// Answers once the run is over or waits for a person, or after a minute with whatever is.
-pub(crate) async fn settled(
+async fn settled(
     State(edge): State<Edge>,
-    Path(run): Path<String>,
-) -> Result<Json<Value>, Problem> {
+    Named(TheRun { run }): Named<TheRun>,
+    Asked(Wait { within }): Asked<Wait>,
+) -> Result<Json<Shown>, Problem> {
     let run = find(&edge, &run).await?;
-    let waited = tokio::time::timeout(LONGEST_WAIT, edge.engine.settled(run)).await;
+    let waited = tokio::time::timeout(within_limits(within), edge.engine.settled(run)).await;
     if let Ok(settled) = waited {
         settled?;
     }
-    let (view, trouble) = edge.engine.view(run).await?;
-    Ok(Json(with_trouble(&view, trouble)))
+    Ok(Json(Shown::of(&edge, run).await?))
 }
 
-fn with_trouble(view: &RunView, trouble: Option<String>) -> Value {
-    let mut value = json!(view);
-    if let (Some(fields), Some(trouble)) = (value.as_object_mut(), trouble) {
-        fields.insert("trouble".into(), trouble.into());
-    }
-    value
+/// How long to wait.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Wait {
+    /// In seconds; a minute is the most, and what is taken when nothing is said.
+    #[serde(default)]
+    #[schemars(range(max = 60))]
+    pub(crate) within: Option<u32>,
 }
 
-pub(crate) async fn handoffs(
+pub(crate) fn within_limits(seconds: Option<u32>) -> Duration {
+    seconds.map_or(LONGEST_WAIT, |n| Duration::from_secs(n.into()).min(LONGEST_WAIT))
+}
+
+async fn why(
     State(edge): State<Edge>,
-    Path(run): Path<String>,
-) -> Result<Json<Vec<Value>>, Problem> {
-    let run = find(&edge, &run).await?;
-    let rows = edge.engine.handoffs(run).await?;
-    Ok(Json(rows.iter().map(row_json).collect()))
-}
-
-/// A handoff's row, with all of it under `handoff`.
-pub(crate) fn row_json(row: &stafette_engine::HandoffRow) -> Value {
-    let whole: Value = serde_json::from_str(&row.body).unwrap_or_default();
-    json!({
-        "run": row.run,
-        "id": row.id,
-        "from": row.from,
-        "to": row.to,
-        "reason": row.reason,
-        "state": row.state,
-        "opened_at": row.opened_at.rfc3339(),
-        "closed_at": row.closed_at.map(|at| at.rfc3339()),
-        "handoff": whole,
-    })
-}
-
-pub(crate) async fn why(
-    State(edge): State<Edge>,
-    Path((run, handoff)): Path<(String, String)>,
+    Named(place): Named<TheHandoff>,
 ) -> Result<Json<Explanation>, Problem> {
-    let run = find(&edge, &run).await?;
-    let handoff: HandoffId = handoff.parse().map_err(|error: stafette_core::id::NotAHandoff| {
-        Problem::new(422, "not_a_handoff", error.to_string())
-    })?;
+    let (run, handoff) = place.find(&edge).await?;
     Ok(Json(edge.engine.why(run, handoff).await?))
 }
 
-#[derive(Debug, Default, Deserialize)]
+/// Who steers, and why.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Steer {
+    /// Who, for the record.
     by: String,
+    /// Why, for the record.
     why: String,
 }
 
-pub(crate) async fn cancel(
+async fn cancel(
     State(edge): State<Edge>,
-    Path(run): Path<String>,
-    body: Result<Json<Steer>, JsonRejection>,
-) -> Result<Json<Value>, Problem> {
-    let Json(Steer { by, why }) = body?;
+    visitor: Visitor,
+    Named(TheRun { run }): Named<TheRun>,
+    Body(Steer { by, why }): Body<Steer>,
+) -> Result<Json<Shown>, Problem> {
+    let by = visitor.signed(by);
     steer(&edge, &run, Input::Cancel { by, why }).await
 }
 
-pub(crate) async fn pause(
+async fn pause(
     State(edge): State<Edge>,
-    Path(run): Path<String>,
-    body: Result<Json<Steer>, JsonRejection>,
-) -> Result<Json<Value>, Problem> {
-    let Json(Steer { by, .. }) = body?;
+    visitor: Visitor,
+    Named(TheRun { run }): Named<TheRun>,
+    Body(Steer { by, .. }): Body<Steer>,
+) -> Result<Json<Shown>, Problem> {
+    let by = visitor.signed(by);
     steer(&edge, &run, Input::Pause { by }).await
 }
 
-pub(crate) async fn unpause(
+async fn unpause(
     State(edge): State<Edge>,
-    Path(run): Path<String>,
-    body: Result<Json<Steer>, JsonRejection>,
-) -> Result<Json<Value>, Problem> {
-    let Json(Steer { by, .. }) = body?;
+    visitor: Visitor,
+    Named(TheRun { run }): Named<TheRun>,
+    Body(Steer { by, .. }): Body<Steer>,
+) -> Result<Json<Shown>, Problem> {
+    let by = visitor.signed(by);
     steer(&edge, &run, Input::Unpause { by }).await
 }
 
-#[derive(Debug, Deserialize)]
+/// What a run may spend in addition.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Raise {
+    /// In money.
     #[serde(default)]
     money: Usd,
+    /// In tokens.
     #[serde(default)]
     tokens: u64,
 }
 
-pub(crate) async fn raise_budget(
+async fn raise_budget(
     State(edge): State<Edge>,
-    Path(run): Path<String>,
-    body: Result<Json<Raise>, JsonRejection>,
-) -> Result<Json<Value>, Problem> {
-    let Json(Raise { money, tokens }) = body?;
+    Named(TheRun { run }): Named<TheRun>,
+    Body(Raise { money, tokens }): Body<Raise>,
+) -> Result<Json<Shown>, Problem> {
     steer(&edge, &run, Input::RaiseBudget { money, tokens }).await
 }
 
-async fn steer(edge: &Edge, run: &str, input: Input) -> Result<Json<Value>, Problem> {
+async fn steer(edge: &Edge, run: &str, input: Input) -> Result<Json<Shown>, Problem> {
     let run = find(edge, run).await?;
     edge.engine.send(run, input).await?;
-    let (view, trouble) = edge.engine.view(run).await?;
-    Ok(Json(with_trouble(&view, trouble)))
+    Ok(Json(Shown::of(edge, run).await?))
 }
 
 /// The run that a client means: an id, some of its digits, or `latest`.
 pub(crate) async fn find(edge: &Edge, text: &str) -> Result<RunId, Problem> {
     let text = (text != "latest").then_some(text);
     Ok(edge.engine.find(text).await?)
-}
-
-impl From<JsonRejection> for Problem {
-    fn from(rejection: JsonRejection) -> Self {
-        let status = rejection.status().as_u16();
-        Problem::new(status, "bad_body", "The request's body is not what is expected here")
-            .because(rejection.body_text())
-    }
 }

@@ -1,122 +1,357 @@
-//! Events as they happen, one JSON object a line.
+//! Events as they happen: JSON lines, server-sent events, or a WebSocket. All three tell the same,
+//! and each event has a number to go on from.
 
+use std::convert::Infallible;
+use std::time::Duration;
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::get_with;
+use aide::generate::GenContext;
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
-use axum::http::header::CONTENT_TYPE;
+use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::http::HeaderMap;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
+use futures_util::{SinkExt, StreamExt};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use stafette_core::RunId;
-use stafette_engine::{Feed, Stored};
+use stafette_engine::{Engine, Feed, Stored};
 
+use crate::answer::{Form, Raw};
+use crate::openapi::named;
+use crate::request::{Asked, LastEvent, Named};
+use crate::runs::TheRun;
 use crate::{Edge, Problem};
 
-#[derive(Debug, Deserialize)]
+/// How often a quiet stream shows that it is alive.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How many events are read at once.
+const PAGE: usize = 256;
+/// The most that a client may say on a stream, in bytes: it has nothing to say.
+const SAID: usize = 4096;
+
+pub(crate) fn routes() -> ApiRouter<Edge> {
+    let about = |id, summary| named("events", id, summary);
+    ApiRouter::new()
+        .api_route(
+            "/v1/events",
+            get_with(all, about("listEvents", "Read or follow the events of all runs")),
+        )
+        .api_route(
+            "/v1/runs/{run}/events",
+            get_with(of_run, about("listRunEvents", "Read or follow the events of one run")),
+        )
+        .api_route(
+            "/v1/events/live",
+            get_with(all_live, about("followEvents", "Follow all events by a WebSocket")),
+        )
+        .api_route(
+            "/v1/runs/{run}/events/live",
+            get_with(run_live, about("followRunEvents", "Follow one run by a WebSocket")),
+        )
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct From {
     /// Only what comes after this: a position, or within a run a sequence number.
     #[serde(default)]
     after: u64,
-    /// Whether to stay for what comes.
+    /// Whether to stay for what comes. Server-sent events and WebSockets always do.
     #[serde(default)]
     follow: bool,
 }
 
-/// The events of all runs after a position.
-pub(crate) async fn all(
-    State(edge): State<Edge>,
-    Query(from): Query<From>,
-) -> Result<Response, Problem> {
-    let mut feed = edge.engine.feed(from.after);
-    if from.follow {
-        return Ok(lines(Live { feed, run: None, after_seq: 0, over: false }));
-    }
-    let head = edge.engine.store().head().await.unwrap_or(0);
-    let mut text = String::new();
-    let mut cursor = from.after;
-    while cursor < head {
-        let Ok(Some(page)) = feed.next().await else { break };
-        cursor = page.last().map_or(head, |last| last.position);
-        page.iter().for_each(|stored| push_line(&mut text, stored));
-    }
-    Ok(([(CONTENT_TYPE, "application/x-ndjson")], text).into_response())
+/// An event as the streams tell it.
+#[derive(Debug, JsonSchema)]
+#[expect(dead_code, reason = "it describes what `Line` puts together from stored text")]
+pub(crate) struct EventLine {
+    /// Its number over all runs.
+    position: u64,
+    /// Its run.
+    run: RunId,
+    /// Its number within the run.
+    seq: u64,
+    /// When it became true.
+    at: String,
+    /// What became true.
+    #[serde(flatten)]
+    event: stafette_core::Event,
 }
 
-/// The events of one run after a sequence number.
-pub(crate) async fn of_run(
+/// What a stream of events is.
+#[derive(Debug)]
+pub(crate) struct Events;
+
+impl Form for Events {
+    const MEANS: (u16, &'static str) = (
+        200,
+        "One JSON object an event: `position` over all runs, `run`, `seq` within it, `at`, \
+         `event`, and what that event tells (`EventLine`). Who accepts `text/event-stream` gets the same as \
+         server-sent events, numbered for `Last-Event-ID`.",
+    );
+    const TYPES: &'static [&'static str] = &["application/x-ndjson", "text/event-stream"];
+
+    fn parts(context: &mut GenContext) {
+        let _ = context.schema.subschema_for::<EventLine>();
+    }
+}
+
+/// What a WebSocket is.
+#[derive(Debug)]
+pub(crate) struct Switched;
+
+impl Form for Switched {
+    const MEANS: (u16, &'static str) =
+        (101, "A WebSocket that sends each event as a text message with one JSON object.");
+    const TYPES: &'static [&'static str] = &[];
+}
+
+async fn all(
     State(edge): State<Edge>,
-    Path(run): Path<String>,
-    Query(from): Query<From>,
-) -> Result<Response, Problem> {
+    Asked(from): Asked<From>,
+    LastEvent(last): LastEvent,
+    headers: HeaderMap,
+) -> Result<Raw<Events>, Problem> {
+    let (follow, sse) = (from.follow, wants_sse(&headers));
+    let after = last.unwrap_or(from.after);
+    let tail = Tail::of_all(&edge.engine, after, follow || sse).await?;
+    Ok(answer(tail, sse).into())
+}
+
+async fn of_run(
+    State(edge): State<Edge>,
+    Named(TheRun { run }): Named<TheRun>,
+    Asked(from): Asked<From>,
+    LastEvent(last): LastEvent,
+    headers: HeaderMap,
+) -> Result<Raw<Events>, Problem> {
     let run = crate::runs::find(&edge, &run).await?;
-    // Read the past first; what happens meanwhile has a later position than what was read.
-    let (view, _) = edge.engine.view(run).await?;
-    let past = edge.engine.events(run, from.after).await?;
-    let mut text = String::new();
-    past.iter().for_each(|stored| push_line(&mut text, stored));
-    if !from.follow || view.is_over() {
-        return Ok(([(CONTENT_TYPE, "application/x-ndjson")], text).into_response());
+    let (follow, sse) = (from.follow, wants_sse(&headers));
+    let tail = Tail::of_run(&edge.engine, run, last.unwrap_or(from.after), follow || sse).await?;
+    Ok(answer(tail, sse).into())
+}
+
+async fn all_live(
+    State(edge): State<Edge>,
+    Asked(from): Asked<From>,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Raw<Switched>, Problem> {
+    let upgrade = upgrade?;
+    let tail = Tail::of_all(&edge.engine, from.after, true).await?;
+    Ok(upgrade.max_message_size(SAID).on_upgrade(|socket| pour(socket, tail)).into())
+}
+
+async fn run_live(
+    State(edge): State<Edge>,
+    Named(TheRun { run }): Named<TheRun>,
+    Asked(from): Asked<From>,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Raw<Switched>, Problem> {
+    let upgrade = upgrade?;
+    let run = crate::runs::find(&edge, &run).await?;
+    let tail = Tail::of_run(&edge.engine, run, from.after, true).await?;
+    Ok(upgrade.max_message_size(SAID).on_upgrade(|socket| pour(socket, tail)).into())
+}
+
+impl std::convert::From<WebSocketUpgradeRejection> for Problem {
+    fn from(rejection: WebSocketUpgradeRejection) -> Self {
+        Problem::new(426, "not_a_websocket", "This address speaks WebSocket only")
+            .because(rejection.body_text())
     }
-    let after_seq = past.last().map_or(from.after, |last| last.entry.seq);
-    let position = match past.last() {
-        Some(last) => last.position,
-        None => edge.engine.store().head().await.unwrap_or(0),
-    };
-    let over = past.iter().any(ends);
-    let live = Live { feed: edge.engine.feed(position), run: Some(run), after_seq, over };
-    let first = stream::iter([Ok::<_, std::io::Error>(text)]);
-    let rest = stream::unfold(live, Live::next);
-    let body = Body::from_stream(futures_util::StreamExt::chain(first, rest));
-    Ok(([(CONTENT_TYPE, "application/x-ndjson")], body).into_response())
 }
 
-fn lines(live: Live) -> Response {
-    let body = Body::from_stream(stream::unfold(live, Live::next));
-    ([(CONTENT_TYPE, "application/x-ndjson")], body).into_response()
+fn wants_sse(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|line| line.split(',')).any(|kind| {
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        kind.eq_ignore_ascii_case("text/event-stream")
+    })
 }
 
-struct Live {
-    feed: Feed,
-    run: Option<RunId>,
-    after_seq: u64,
-    /// The one run that is followed has ended: nothing more comes.
-    over: bool,
+fn answer(tail: Tail, sse: bool) -> Response {
+    let pages = stream::unfold(tail, Tail::next);
+    if sse {
+        let events = pages.flat_map(|page| stream::iter(page.into_iter().map(sse_event)));
+        let beat = KeepAlive::new().interval(HEARTBEAT).text("alive");
+        return Sse::new(events).keep_alive(beat).into_response();
+    }
+    let lines = pages.map(|page| {
+        let text = page.iter().map(|line| format!("{}\n", line.body)).collect::<String>();
+        Ok::<_, Infallible>(text)
+    });
+    ([(CONTENT_TYPE, "application/x-ndjson")], Body::from_stream(lines)).into_response()
 }
 
-impl Live {
-    async fn next(mut self) -> Option<(Result<String, std::io::Error>, Self)> {
-        if self.over {
-            return None;
-        }
-        let page = self.feed.next().await.ok()??;
-        let mut text = String::new();
-        for stored in &page {
-            let wanted = self.run.is_none_or(|run| stored.run == run);
-            if wanted && (self.run.is_none() || stored.entry.seq > self.after_seq) {
-                push_line(&mut text, stored);
-                self.over = self.run.is_some() && ends(stored);
+fn sse_event(line: Line) -> Result<Event, Infallible> {
+    Ok(Event::default().id(line.number.to_string()).event(line.name).data(line.body))
+}
+
+/// Sends events until either side has enough. What the client says is only listened to for its
+/// end.
+async fn pour(socket: WebSocket, tail: Tail) {
+    let (mut out, mut heard) = socket.split();
+    let mut pages = Box::pin(stream::unfold(tail, Tail::next));
+    let mut beat = tokio::time::interval(HEARTBEAT);
+    loop {
+        tokio::select! {
+            page = pages.next() => {
+                let Some(page) = page else { break };
+                for line in page {
+                    if out.send(Message::text(line.body)).await.is_err() {
+                        return;
+                    }
+                }
+            }
+            said = heard.next() => match said {
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                Some(Ok(_)) => {}
+            },
+            _ = beat.tick() => {
+                if out.send(Message::Ping(axum::body::Bytes::new())).await.is_err() {
+                    return;
+                }
             }
         }
-        Some((Ok(text), self))
+    }
+    let _ = out.send(Message::Close(None)).await;
+}
+
+/// An event on its way out.
+#[derive(Debug)]
+struct Line {
+    /// What to go on from after it.
+    number: u64,
+    name: String,
+    body: String,
+}
+
+impl Line {
+    fn of(stored: &Stored, within_run: bool) -> Self {
+        let mut line = json!({
+            "position": stored.position,
+            "run": stored.run,
+            "seq": stored.entry.seq,
+            "at": stored.entry.at.rfc3339(),
+        });
+        if let (Some(fields), Ok(Value::Object(event))) =
+            (line.as_object_mut(), serde_json::from_str(&stored.entry.body))
+        {
+            fields.extend(event);
+        }
+        let number = if within_run { stored.entry.seq } else { stored.position };
+        Line { number, name: stored.entry.name.clone(), body: line.to_string() }
     }
 }
 
-fn ends(stored: &Stored) -> bool {
-    stored.entry.name == "run_finished"
+/// Where a reader is.
+#[derive(Debug)]
+struct Tail {
+    engine: Engine,
+    run: Option<RunId>,
+    /// The last sequence number that was told, of the one run.
+    seq: u64,
+    /// The last position that was told or need not be.
+    position: u64,
+    /// How far to read, for those who do not stay.
+    until: Option<u64>,
+    place: Place,
 }
 
-fn push_line(text: &mut String, stored: &Stored) {
-    let mut line = json!({
-        "position": stored.position,
-        "run": stored.run,
-        "seq": stored.entry.seq,
-        "at": stored.entry.at.rfc3339(),
-    });
-    if let (Some(fields), Ok(Value::Object(event))) =
-        (line.as_object_mut(), serde_json::from_str(&stored.entry.body))
-    {
-        fields.extend(event);
+#[derive(Debug)]
+enum Place {
+    /// Among what has already happened.
+    Past,
+    /// Where things happen.
+    Now(Feed),
+    /// At the end: nothing more comes.
+    End,
+}
+
+impl Tail {
+    async fn of_all(engine: &Engine, after: u64, follow: bool) -> Result<Self, Problem> {
+        let until = if follow { None } else { Some(head(engine).await?) };
+        let place = if follow { Place::Now(engine.feed(after)) } else { Place::Past };
+        Ok(Tail { engine: engine.clone(), run: None, seq: 0, position: after, until, place })
     }
-    text.push_str(&line.to_string());
-    text.push('\n');
+
+    async fn of_run(
+        engine: &Engine,
+        run: RunId,
+        after: u64,
+        follow: bool,
+    ) -> Result<Self, Problem> {
+        // Read before the past: whatever is not in the past then comes after it.
+        let position = head(engine).await?;
+        let until = (!follow).then_some(position);
+        let (engine, run) = (engine.clone(), Some(run));
+        Ok(Tail { engine, run, seq: after, position, until, place: Place::Past })
+    }
+
+    /// The next events; at the end, or when the store fails, there are none.
+    async fn next(mut self) -> Option<(Vec<Line>, Self)> {
+        loop {
+            let page = match (&mut self.place, self.run) {
+                (Place::End, _) => return None,
+                (Place::Past, Some(run)) => self.past(run).await?,
+                (Place::Past, None) => {
+                    let page = self.engine.store().feed(self.position, PAGE).await.ok()?;
+                    if page.is_empty() {
+                        return None;
+                    }
+                    page
+                }
+                (Place::Now(feed), _) => feed.next().await.ok()??,
+            };
+            let lines = self.take(&page);
+            if !lines.is_empty() {
+                return Some((lines, self));
+            }
+        }
+    }
+
+    async fn past(&mut self, run: RunId) -> Option<Vec<Stored>> {
+        // Asked first: what is over when the past is empty has nothing more to tell.
+        let over = self.engine.view(run).await.ok()?.0.is_over();
+        let page = self.engine.store().entries(run, self.seq, PAGE).await.ok()?;
+        if page.is_empty() {
+            self.place = match over || self.until.is_some() {
+                true => Place::End,
+                false => Place::Now(self.engine.feed(self.position)),
+            };
+        }
+        Some(page)
+    }
+
+    fn take(&mut self, page: &[Stored]) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for stored in page {
+            let new = match self.run {
+                Some(run) => stored.run == run && stored.entry.seq > self.seq,
+                None => self.until.is_none_or(|until| stored.position <= until),
+            };
+            self.position = self.position.max(stored.position);
+            if new {
+                self.seq = stored.entry.seq;
+                lines.push(Line::of(stored, self.run.is_some()));
+            }
+            if self.run.is_some() && new && stored.entry.name == "run_finished" {
+                self.place = Place::End;
+            }
+        }
+        if self.run.is_none() && self.until.is_some_and(|until| self.position >= until) {
+            self.place = Place::End;
+        }
+        lines
+    }
+}
+
+async fn head(engine: &Engine) -> Result<u64, Problem> {
+    let head = engine.store().head().await;
+    Ok(head.map_err(|source| stafette_engine::EngineError::Read { source })?)
 }

@@ -282,7 +282,12 @@ impl Store for MemoryStore {
             let rows = content.runs.values().map(|kept| &kept.row);
             let wanted = |row: &&RunRow| filter.status.as_ref().is_none_or(|it| *it == row.status);
             let mut rows: Vec<_> = rows.filter(wanted).collect();
-            rows.sort_unstable_by_key(|row| std::cmp::Reverse((row.created_at, row.run)));
+            let place = |row: &RunRow| (row.created_at, row.run);
+            if let Some(after) = filter.after {
+                let after = content.runs.get(&after).map(|kept| place(&kept.row));
+                rows.retain(|row| after.is_some_and(|after| place(row) < after));
+            }
+            rows.sort_unstable_by_key(|row| std::cmp::Reverse(place(row)));
             rows.into_iter().take(filter.limit).cloned().collect()
         })
     }

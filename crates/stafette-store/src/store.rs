@@ -20,13 +20,15 @@ pub type Reply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub struct RunFilter {
     /// Only runs of this status.
     pub status: Option<String>,
+    /// Only runs that come after this one in the list: how to go on with the next page.
+    pub after: Option<RunId>,
     /// At most so many.
     pub limit: usize,
 }
 
 impl Default for RunFilter {
     fn default() -> Self {
-        RunFilter { status: None, limit: 100 }
+        RunFilter { status: None, after: None, limit: 100 }
     }
 }
 

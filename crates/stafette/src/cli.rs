@@ -71,6 +71,11 @@ pub(crate) enum Command {
     Up(Up),
     /// Stop the project's daemon.
     Down,
+    /// Open the page in the browser, by a link that works once.
+    Open(Open),
+    /// Give tokens to programs that come by HTTP, and take them back.
+    #[command(subcommand)]
+    Token(Token),
     /// Measure handoffs a second, with the reference beside them.
     Bench(Bench),
     /// Tidy the store: drop old finished runs and give room back.
@@ -260,14 +265,73 @@ pub(crate) struct Emit {
     pub(crate) payload: Option<String>,
 }
 
+/// A door on TCP; each counts more than what stafette.toml says in `[server]`.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Door {
+    /// Serve HTTP here too; beyond this machine it takes TLS and a token.
+    #[arg(long, env = "STAFETTE_LISTEN", value_name = "ADDRESS")]
+    pub(crate) listen: Option<std::net::SocketAddr>,
+    /// The chain of certificates, as a PEM file.
+    #[arg(long, env = "STAFETTE_TLS_CERT", value_name = "FILE")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The key to it, as a PEM file.
+    #[arg(long, env = "STAFETTE_TLS_KEY", value_name = "FILE")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// A name by which it may be called, besides those of this machine.
+    #[arg(long = "host", value_name = "NAME")]
+    pub(crate) hosts: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Open {
+    /// Only print the link.
+    #[arg(long)]
+    pub(crate) print: bool,
+    /// What the browser may do.
+    #[arg(long, value_enum, default_value_t = Scope::Admin)]
+    pub(crate) scope: Scope,
+}
+
+/// How much somebody may do; each includes the one before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Scope {
+    /// look at everything
+    Observe,
+    /// begin and steer runs, answer, take part as an agent
+    Act,
+    /// stop the daemon, give and take back tokens
+    Admin,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Token {
+    /// Make a token; it is shown this once.
+    Create {
+        /// Its name.
+        name: String,
+        /// What it allows.
+        #[arg(long, value_enum)]
+        scope: Scope,
+        /// How long it lasts, such as 30d; for ever otherwise.
+        #[arg(long, value_name = "TIME")]
+        expires: Option<String>,
+    },
+    /// List the tokens.
+    List,
+    /// Take a token back.
+    Revoke {
+        /// Its name.
+        name: String,
+    },
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Up {
     /// Stay in this terminal.
     #[arg(long)]
     pub(crate) foreground: bool,
-    /// Serve HTTP here too.
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) listen: Option<std::net::SocketAddr>,
+    #[command(flatten)]
+    pub(crate) door: Door,
     /// Trust the workflow with this hash, for those who wrote it themselves.
     #[arg(long, hide = true, value_name = "HASH")]
     pub(crate) trusted: Option<String>,

@@ -40,6 +40,10 @@ impl Client {
         parse(self.request(Method::POST, path, Some(body)).await?).await
     }
 
+    pub(crate) async fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        parse(self.request(Method::DELETE, path, None).await?).await
+    }
+
     /// Whether somebody answers.
     pub(crate) async fn is_up(&self) -> bool {
         self.get::<Value>("/healthz").await.is_ok()

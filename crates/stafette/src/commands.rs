@@ -11,11 +11,13 @@ mod handoffs;
 mod inbox;
 mod init;
 mod log;
+mod open;
 mod run;
 mod schema;
 mod shell;
 mod status;
 mod tidy;
+mod token;
 mod top;
 mod trust;
 mod up;
@@ -91,6 +93,8 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
         Command::Emit(arguments) => emit::run(&context, arguments).await,
         Command::Up(arguments) => up::run(&context, arguments).await,
         Command::Down => up::down(&context).await,
+        Command::Open(arguments) => open::run(&context, &arguments).await,
+        Command::Token(arguments) => token::run(&context, arguments).await,
         Command::Bench(arguments) => bench::run(&context, arguments).await,
         Command::Top => top::run(&context).await,
         Command::Tidy(arguments) => tidy::run(&context, arguments).await,

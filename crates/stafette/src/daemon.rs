@@ -1,7 +1,8 @@
 //! The daemon: one for each project, found by its socket.
 
+mod door;
+
 use std::fs::{self, File, OpenOptions};
-use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,16 +14,18 @@ use serde_json::json;
 use stafette_core::redact::Redactor;
 use stafette_engine::{Engine, EngineError, Settings, crash};
 use stafette_files::Coordination;
-use stafette_server::{Edge, Problem};
+use stafette_server::{Edge, Problem, Tokens};
 use stafette_store::{OpenError, Options, SqliteStore};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::UnixListener;
 use tokio::sync::Notify;
 
+use crate::cli;
 use crate::client::Client;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::project::Project;
 use crate::{log, trust};
+use door::Wanted;
 
 /// How long a daemon may take to answer for the first time.
 const START: Duration = Duration::from_secs(20);
@@ -131,7 +134,7 @@ pub(crate) fn program() -> Result<PathBuf, Failure> {
 /// How a daemon is to be run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Daemon {
-    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) door: cli::Door,
     /// A workflow that is trusted because its caller wrote it.
     pub(crate) trusted: Option<String>,
     /// Nobody else should find it: a run in the foreground.
@@ -151,7 +154,8 @@ impl Daemon {
         log::start();
         let engine = open(project, &state).await?;
         let stop = Arc::new(Notify::new());
-        let edge = Edge::new(engine.clone(), self.workflows(project), stop.clone());
+        let tokens = tokens(project)?;
+        let edge = Edge::new(engine.clone(), self.workflows(project), stop.clone(), tokens);
         self.coordinate(project, &engine, &state);
         let socket = project.socket();
         // Ours alone by the lock, so a socket that is there is a dead daemon's.
@@ -161,9 +165,9 @@ impl Daemon {
                 .because(&error)
         })?;
         restrict(&socket);
-        let server = tokio::spawn(edge.serve(listener));
-        let url = match self.listen {
-            Some(address) => Some(listen(address).await?),
+        let server = tokio::spawn(edge.clone().serve(listener));
+        let url = match self.wanted(project)? {
+            Some(wanted) => Some(wanted.open(&edge).await?),
             None => None,
         };
         crash::arm();
@@ -197,6 +201,20 @@ impl Daemon {
         }
     }
 
+    /// The door that flags or the workflow ask for.
+    fn wanted(&self, project: &Project) -> Result<Option<Wanted>, Failure> {
+        if self.private {
+            return Ok(None);
+        }
+        // What a repository says about doors counts once its user has allowed it.
+        let allowed = project.load().ok().filter(|loaded| {
+            let by_caller = self.trusted.as_ref().is_some_and(|hash| *hash == loaded.hash);
+            by_caller || trust::is_trusted(project, loaded)
+        });
+        let said = allowed.map(|loaded| loaded.workflow.server).unwrap_or_default();
+        Wanted::of(&self.door, said, &project.root)
+    }
+
     fn workflows(&self, project: &Project) -> Arc<stafette_server::ReadWorkflow> {
         let (project, trusted) = (project.clone(), self.trusted.clone());
         Arc::new(move || {
@@ -208,6 +226,16 @@ impl Daemon {
             Err(problem(&trust::refusal(&project)))
         })
     }
+}
+
+/// The tokens of the project.
+pub(crate) fn tokens(project: &Project) -> Result<Tokens, Failure> {
+    let path = project.state()?.join("tokens.json");
+    Tokens::open(&path).map_err(|error| {
+        Failure::failed("The tokens cannot be read")
+            .because(&error)
+            .fix(format!("mend {} or remove it, and make new tokens", path.display()))
+    })
 }
 
 fn problem(failure: &Failure) -> Problem {
@@ -280,22 +308,6 @@ fn restrict(socket: &Path) {
     use std::os::unix::fs::PermissionsExt;
     // The folder is closed to others already; this is the second door.
     let _ = fs::set_permissions(socket, fs::Permissions::from_mode(0o600));
-}
-
-async fn listen(address: SocketAddr) -> Result<String, Failure> {
-    if !address.ip().is_loopback() {
-        return Err(Failure::usage(format!("Stafette does not listen on {address}"))
-            .why("beyond this machine it would need TLS and a token, which are not there yet")
-            .fix("listen on 127.0.0.1"));
-    }
-    let listener = TcpListener::bind(address).await.map_err(|error| {
-        Failure::failed(format!("{address} cannot be listened on")).because(&error)
-    })?;
-    let bound = listener.local_addr().map_err(|error| {
-        Failure::failed(format!("{address} cannot be listened on")).because(&error)
-    })?;
-    tokio::spawn(stafette_server::serve_health(listener));
-    Ok(format!("http://{bound}"))
 }
 
 async fn told_to_stop(stop: &Notify) {

@@ -1,6 +1,7 @@
 //! A process takes the run over: turns that were out are delivered again, under the same keys and
 //! with fresh clocks, because the time that nobody was there is not the agents' fault.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run};
@@ -8,7 +9,7 @@ use crate::handoff::{Receipt, State};
 use crate::{Event, HandoffId, Time};
 
 /// A process took the run over.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunAdopted {
     /// Who.
     pub by: String,

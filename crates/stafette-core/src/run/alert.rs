@@ -1,12 +1,13 @@
 //! Something went wrong that people must see, though the work goes on.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Draft;
 use crate::Event;
 
 /// People must see this.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AlertRaised {
     /// An UPPER_SNAKE code.
     pub code: String,

@@ -1,5 +1,6 @@
 //! A person answers: what the answer decides, the question says.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -8,7 +9,7 @@ use crate::handoff::{About, State};
 use crate::{Event, Fields, Handoff, HandoffId, Outcome, Party, Response, TurnResult};
 
 /// A person answered a question.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct QuestionAnswered {
     /// Which question.
     pub handoff: HandoffId,
@@ -18,7 +19,7 @@ pub struct QuestionAnswered {
 }
 
 /// What a person said.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Answer {
     /// Values by name.

@@ -1,5 +1,6 @@
 //! Before an agent starts: does it have what it needs, and if not, who provides it?
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::propose::{Proposal, propose};
@@ -8,7 +9,7 @@ use crate::workflow::Need;
 use crate::{Event, HandoffId, Kind, MissingInput, Offer, Party, Reason};
 
 /// What an agent lacks was found out, in the contract's words.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct InputsAssessed {
     /// For which handoff.
     pub handoff: HandoffId,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::propose::{Proposal, propose};
@@ -13,7 +14,7 @@ use crate::{
 };
 
 /// What a run may spend, has spent and has set aside.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Purse {
     /// What it may spend.
     pub limit: Budget,
@@ -26,7 +27,7 @@ pub struct Purse {
 }
 
 /// What an agent has spent.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Account {
     /// Turns that ended.
     pub turns: u32,
@@ -37,7 +38,7 @@ pub struct Account {
 }
 
 /// The run would spend more than it may.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct BudgetReached {
     /// Which part: `money`, `tokens` or `time`.
     pub part: String,
@@ -46,7 +47,7 @@ pub struct BudgetReached {
 }
 
 /// The run may spend more.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct BudgetRaised {
     /// What it may spend now.
     pub limit: Budget,

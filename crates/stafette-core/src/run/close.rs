@@ -1,5 +1,6 @@
 //! A handoff is over, and with the last one the run.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run, Stage, Status, resume};
@@ -7,7 +8,7 @@ use crate::handoff::{Closing, State, Way};
 use crate::{Event, HandoffId, Outcome, Response, Time};
 
 /// A handoff is over.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct HandoffClosed {
     /// Which one.
     pub handoff: HandoffId,
@@ -21,7 +22,7 @@ pub struct HandoffClosed {
 }
 
 /// The run is over.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunFinished {
     /// How.
     #[serde(flatten)]
@@ -29,7 +30,7 @@ pub struct RunFinished {
 }
 
 /// How a run ended.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Ending {
     /// Well or not.
     pub status: Status,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::budget::Purse;
@@ -12,7 +13,7 @@ use crate::workflow::Budget;
 use crate::{Event, Fields, Kind, Offer, Party, Reason, RunId, Time, Workflow};
 
 /// The run was created. Carries its workflow, so that replaying needs no file.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunCreated {
     /// Its name.
     pub run: RunId,

@@ -1,5 +1,6 @@
 //! A turn breaks: another attempt after a while, or recovery once there have been enough.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run, escalate, park, permission, recover};
@@ -8,7 +9,7 @@ use crate::workflow::{Retries, Trouble};
 use crate::{Event, Failure, FailureKind, HandoffId, Millis, Response, Time, TurnKey, Usage};
 
 /// A turn broke.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TurnFailed {
     /// Which turn.
     pub turn: TurnKey,
@@ -20,7 +21,7 @@ pub struct TurnFailed {
 }
 
 /// Another attempt will be made. Fences all earlier ones: their results are late from now on.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RetryScheduled {
     /// Of which handoff.
     pub handoff: HandoffId,

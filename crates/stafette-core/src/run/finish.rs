@@ -1,6 +1,7 @@
 //! A turn ends: its cost is settled, its answer closes the handoff or what it hands on moves the
 //! work. A result whose turn is no longer the one that is out is kept and changes nothing.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::propose::{self, Proposal, Refusal, propose};
@@ -12,7 +13,7 @@ use crate::{
 };
 
 /// A turn ended with a result.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TurnFinished {
     /// Which turn.
     pub turn: TurnKey,
@@ -21,7 +22,7 @@ pub struct TurnFinished {
 }
 
 /// A result came when its turn was no longer the one that is out: evidence, nothing more.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LateResultKept {
     /// Which turn.
     pub turn: TurnKey,

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Run;
@@ -12,7 +13,7 @@ use crate::handoff::About;
 use crate::{Event, RunId, Time, Usage};
 
 /// The run began as another one was.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunForked {
     /// Its name.
     pub run: RunId,
@@ -23,6 +24,7 @@ pub struct RunForked {
     /// Who wanted it.
     pub by: String,
     /// What the other one was then.
+    #[schemars(with = "crate::Fields")]
     pub state: Box<Run>,
 }
 

@@ -1,6 +1,7 @@
 //! An agent's quota is used up: somebody else takes the work, or it waits until the agent may work
 //! again. No attempt is spent on it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run, recover};
@@ -11,7 +12,7 @@ use crate::{Event, Failure, HandoffId, Millis, Time};
 pub const UNKNOWN: Millis = Millis::hours(1);
 
 /// A handoff waits for its agent's quota.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct HandoffParked {
     /// Which one.
     pub handoff: HandoffId,

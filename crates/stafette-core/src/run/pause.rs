@@ -1,19 +1,20 @@
 //! The run is told to give out nothing new, and to go on.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run, Stage};
 use crate::Event;
 
 /// Nothing new is given out.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunPaused {
     /// Who said so.
     pub by: String,
 }
 
 /// The run goes on.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunUnpaused {
     /// Who said so.
     pub by: String,

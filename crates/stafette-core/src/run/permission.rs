@@ -1,5 +1,6 @@
 //! An agent asks in the middle of its turn whether it may do something, and waits there.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Draft;
@@ -9,7 +10,7 @@ use crate::handoff::{About, Way};
 use crate::{Event, HandoffId, Kind, Offer, Party, Question, Reason, Response, TurnKey};
 
 /// What the answer to an agent's request is.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Permit {
     /// The agent's own name for the request.
     pub request: String,
@@ -18,7 +19,7 @@ pub struct Permit {
 }
 
 /// An agent was told whether it may.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PermitGiven {
     /// In which turn.
     pub turn: TurnKey,

@@ -9,6 +9,7 @@ mod route;
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{CLOSED_KEPT, Draft, PathUse, Run, Step, escalate};
@@ -20,7 +21,7 @@ pub use limits::MAX_PAYLOAD;
 pub use refusal::Refusal;
 
 /// A handoff was admitted and has its number.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct HandoffAdmitted {
     /// Its name within the run.
     pub id: HandoffId,
@@ -39,7 +40,7 @@ pub struct HandoffAdmitted {
 }
 
 /// A proposal was refused.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct HandoffRefused {
     /// Its name within the run.
     pub id: HandoffId,

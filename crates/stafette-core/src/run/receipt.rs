@@ -1,6 +1,7 @@
 //! An agent got its turn: how far it got is known step by step, and the clock changes from
 //! acceptance to the lease.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run};
@@ -8,7 +9,7 @@ use crate::handoff::{Receipt, State};
 use crate::{Event, Time, TurnKey};
 
 /// A turn got this far.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ReceiptGiven {
     /// Which turn.
     pub turn: TurnKey,

@@ -1,5 +1,6 @@
 //! A handoff could not be done: one of five ways out, chosen by the workflow.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::propose::{Proposal, propose};
@@ -9,7 +10,7 @@ use crate::workflow::{Strategy, Trouble};
 use crate::{Event, Fields, Handoff, HandoffId, Kind, Offer, Outcome, Party, Response};
 
 /// A way out was chosen.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RecoveryChosen {
     /// For which handoff.
     pub handoff: HandoffId,

@@ -1,5 +1,6 @@
 //! An agent shows that it lives: its lease is renewed, but not recorded more often than needed.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run, receipt};
@@ -10,7 +11,7 @@ use crate::{Event, Millis, Time, TurnKey};
 const NEWS: u64 = 12;
 
 /// The agent lives and has its lease renewed.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LeaseRenewed {
     /// Which turn.
     pub turn: TurnKey,

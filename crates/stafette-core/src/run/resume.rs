@@ -1,5 +1,6 @@
 //! A handoff waits for others, and goes on when they are over.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run};
@@ -7,7 +8,7 @@ use crate::handoff::State;
 use crate::{Event, Fields, HandoffId, Response, Time};
 
 /// A handoff waits for others.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct HandoffBlocked {
     /// Which one.
     pub handoff: HandoffId,
@@ -19,7 +20,7 @@ pub struct HandoffBlocked {
 }
 
 /// A handoff goes on: its next turn may be given out.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HandoffResumed {
     /// Which one.
     pub handoff: HandoffId,

@@ -1,12 +1,13 @@
 //! What becomes of an agent's process, for people to see: it starts, is ready, works, waits, dies.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run};
 use crate::{AgentName, Event};
 
 /// Where an agent's process stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionState {
     /// It was started.
@@ -26,7 +27,7 @@ pub enum SessionState {
 }
 
 /// An agent's process changed.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SessionChanged {
     /// Whose.
     pub agent: AgentName,

@@ -1,6 +1,7 @@
 //! Somebody from outside takes the turn of an agent that nobody here starts: from then on it is
 //! theirs until they answer, or until their lease runs out.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run};
@@ -9,7 +10,7 @@ use crate::workflow::Runner;
 use crate::{Event, Millis, Time, TurnKey};
 
 /// A turn is in somebody's hands.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TurnTaken {
     /// Which turn.
     pub turn: TurnKey,

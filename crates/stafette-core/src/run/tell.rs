@@ -1,6 +1,7 @@
 //! An agent says what it hands on while it still works, by a channel of its own: it hears at once
 //! whether that will be taken, and what was taken is not lost when it dies.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::propose::{self, HandoffRefused, Proposal};
@@ -11,7 +12,7 @@ use crate::{Event, HandoffId, Offer, Response, TurnKey, TurnResult, Usage};
 pub const MAX_OFFERS: usize = 32;
 
 /// What an agent told in the turn that is out.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Told {
     /// What it hands on.
@@ -23,7 +24,7 @@ pub struct Told {
 }
 
 /// An agent told something, and it was taken.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TurnTold {
     /// In which turn.
     pub turn: TurnKey,

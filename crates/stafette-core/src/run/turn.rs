@@ -1,5 +1,6 @@
 //! The next turn of a handoff is given out, once nothing holds it back.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run, arbitrate, assess, budget, escalate};
@@ -8,7 +9,7 @@ use crate::workflow::Runner;
 use crate::{Event, Handoff, HandoffId, Party, Time, TurnKey, TurnOrder, Usage};
 
 /// A turn was given out, and its cost set aside. From here on it is in the outbox.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TurnOrdered {
     /// Which turn.
     pub turn: TurnKey,

@@ -131,7 +131,7 @@ pub async fn runs_are_listed_the_newest_first(store: Arc<dyn Store>) {
         }
     }
     let list = async |status: Option<&str>, limit| {
-        let filter = RunFilter { status: status.map(str::to_owned), limit };
+        let filter = RunFilter { status: status.map(str::to_owned), after: None, limit };
         let rows = store.runs(filter).await.expect("readable");
         rows.into_iter().map(|row| row.run).collect::<Vec<_>>()
     };
@@ -140,6 +140,17 @@ pub async fn runs_are_listed_the_newest_first(store: Arc<dyn Store>) {
     assert_eq!(list(Some("succeeded"), 9).await, [4, 2].map(run));
     assert_eq!(list(Some("running"), 2).await, [5, 3].map(run));
     assert_eq!(list(Some("paused"), 9).await, []);
+    let page = async |status: Option<&str>, after: u64| {
+        let status = status.map(str::to_owned);
+        let filter = RunFilter { status, after: Some(run(after)), limit: 2 };
+        let rows = store.runs(filter).await.expect("readable");
+        rows.into_iter().map(|row| row.run).collect::<Vec<_>>()
+    };
+    assert_eq!(page(None, 4).await, [3, 2].map(run));
+    assert_eq!(page(None, 2).await, [1].map(run));
+    assert_eq!(page(None, 1).await, []);
+    assert_eq!(page(Some("running"), 4).await, [3, 1].map(run));
+    assert_eq!(page(None, 77).await, [], "nothing comes after a run that is not there");
 }
 
 /// People type the last eight digits, or copy the beginning.
@@ -198,7 +209,7 @@ pub async fn many_runs_live_side_by_side(store: Arc<dyn Store>) {
         assert!(loaded.entries.is_sorted_by(|a, b| a.position < b.position));
         assert_eq!(store.run(story.run()).await.expect("readable"), Some(story.row));
     }
-    let filter = RunFilter { status: None, limit: usize::MAX };
+    let filter = RunFilter { limit: usize::MAX, ..RunFilter::default() };
     assert_eq!(store.runs(filter).await.expect("readable").len() as u64, RUNS);
     let mut unfinished: Vec<RunId> = store.unfinished().await.expect("readable");
     unfinished.dedup();

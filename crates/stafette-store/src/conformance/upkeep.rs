@@ -117,6 +117,7 @@ pub async fn a_check_up_counts_everything(store: Arc<dyn Store>) {
 }
 
 async fn listed(store: &dyn Store) -> Vec<u64> {
-    let rows = store.runs(RunFilter { status: None, limit: 999 }).await.expect("readable");
+    let rows =
+        store.runs(RunFilter { limit: 999, ..RunFilter::default() }).await.expect("readable");
     rows.iter().map(|row| row.created_at.0.unsigned_abs()).collect()
 }

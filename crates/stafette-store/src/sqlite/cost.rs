@@ -57,7 +57,11 @@ fn costs(runs: u64) -> Vec<(&'static str, u64)> {
     .expect("a handler");
     let (id, last) = (run(ALICE), alice.row.seq);
     let head = query::head(&conn).expect("readable");
-    let named = |status: Option<&str>| RunFilter { status: status.map(str::to_owned), limit: 5 };
+    let named = |status: Option<&str>| RunFilter {
+        status: status.map(str::to_owned),
+        after: None,
+        limit: 5,
+    };
     let batch = alice.hand(3, "pending", true);
     let rule = Retention { finished_before: Some(Time(1000)), keep_last: 3 };
     type Call<'a> = Box<dyn FnMut(&mut Connection) -> rusqlite::Result<usize> + 'a>;

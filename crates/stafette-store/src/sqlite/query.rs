@@ -74,12 +74,24 @@ pub(super) fn run(conn: &Connection, run: RunId) -> rusqlite::Result<Option<RunR
 
 pub(super) fn runs(conn: &Connection, filter: &RunFilter) -> rusqlite::Result<Vec<RunRow>> {
     let order = "ORDER BY created_at DESC, run DESC LIMIT ?1";
+    let after = "(created_at, run) < (SELECT created_at, run FROM runs WHERE run = ?2)";
     let limit = count(filter.limit);
-    match &filter.status {
-        None => all(conn, &format!("SELECT {RUN} FROM runs {order}"), params![limit], run_row),
-        Some(status) => {
+    let last = filter.after.map(|run| run.0.into_bytes());
+    match (&filter.status, last) {
+        (None, None) => {
+            all(conn, &format!("SELECT {RUN} FROM runs {order}"), params![limit], run_row)
+        }
+        (None, Some(last)) => {
+            let sql = format!("SELECT {RUN} FROM runs WHERE {after} {order}");
+            all(conn, &sql, params![limit, last], run_row)
+        }
+        (Some(status), None) => {
             let sql = format!("SELECT {RUN} FROM runs WHERE status = ?2 {order}");
             all(conn, &sql, params![limit, status], run_row)
+        }
+        (Some(status), Some(last)) => {
+            let sql = format!("SELECT {RUN} FROM runs WHERE status = ?3 AND {after} {order}");
+            all(conn, &sql, params![limit, last, status], run_row)
         }
     }
 }

@@ -10,21 +10,17 @@ use crate::exit::{Exit, Failure};
 
 pub(crate) async fn run(context: &Context, arguments: cli::Up) -> Result<Exit, Failure> {
     let project = context.project()?;
-    let cli::Up { foreground, listen, trusted } = arguments;
+    let cli::Up { foreground, door, trusted } = arguments;
     if foreground {
-        let daemon = Daemon { listen, trusted, private: false };
+        let daemon = Daemon { door, trusted, private: false };
         daemon.run(&project, context.output, || {}).await?;
         return Ok(Exit::Ok);
     }
     let client = Client::new(&project.socket());
     let running = client.is_up().await;
     if !running {
-        let address = listen.map(|address| address.to_string());
-        let mut extra = Vec::new();
-        if let Some(address) = &address {
-            extra.extend(["--listen", address]);
-        }
-        daemon::spawn(&project, &extra)?;
+        let extra = door.arguments();
+        daemon::spawn(&project, &extra.iter().map(String::as_str).collect::<Vec<_>>())?;
         daemon::wait_until_up(&project, &client).await?;
     }
     let health: Value = client.get("/healthz").await?;
@@ -38,6 +34,20 @@ pub(crate) async fn run(context: &Context, arguments: cli::Up) -> Result<Exit, F
         }
     }
     Ok(Exit::Ok)
+}
+
+impl cli::Door {
+    /// The same for a daemon that is started with it. Paths are whole: it starts elsewhere.
+    fn arguments(&self) -> Vec<String> {
+        let whole = |path: &std::path::PathBuf| {
+            std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()
+        };
+        let listen = self.listen.map(|address| ["--listen".to_owned(), address.to_string()]);
+        let cert = self.tls_cert.as_ref().map(|path| ["--tls-cert".to_owned(), whole(path)]);
+        let key = self.tls_key.as_ref().map(|path| ["--tls-key".to_owned(), whole(path)]);
+        let hosts = self.hosts.iter().map(|host| ["--host".to_owned(), host.clone()]);
+        listen.into_iter().chain(cert).chain(key).chain(hosts).flatten().collect()
+    }
 }
 
 pub(crate) async fn down(context: &Context) -> Result<Exit, Failure> {

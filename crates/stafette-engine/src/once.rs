@@ -1,0 +1,73 @@
+//! Beginning a run once, however often it is asked for.
+//!
+//! The key becomes the part of the run's id that is otherwise left to chance, so that the store
+//! itself remembers it: nothing is kept beside the runs, and a restart forgets nothing.
+
+use std::sync::Arc;
+
+use stafette_core::run::create::RunCreated;
+use stafette_core::workflow::Budget;
+use stafette_core::{Event, Fields, RunId, Workflow};
+use tokio::sync::Mutex;
+use uuid::{Builder, Uuid};
+
+use crate::clock;
+use crate::engine::{Engine, EngineError, parse};
+
+/// One key at a time: two requests with the same one would otherwise both find nothing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Once(Arc<Mutex<()>>);
+
+impl Engine {
+    /// Begins a run unless `key` began one already; that one is returned then, and whether it was
+    /// there.
+    ///
+    /// # Errors
+    /// When the key began a run for something else, or the store does not take it.
+    pub async fn start_once(
+        &self,
+        key: &str,
+        workflow: Workflow,
+        request: String,
+        inputs: Fields,
+        budget: Budget,
+        by: String,
+    ) -> Result<(RunId, bool), EngineError> {
+        let chance = chance(key);
+        let _turn = self.once.0.lock().await;
+        if let Some(run) = self.began(chance).await? {
+            let first = self.store().entries(run, 0, 1).await?;
+            let first = first.first().ok_or(EngineError::NoRun { run: run.to_string() })?;
+            let event: Event = parse(first.entry.seq, &first.entry.body)?;
+            let same = matches!(event, Event::RunCreated(created)
+                if created.request == request && created.inputs == inputs && created.by == by);
+            return match same {
+                true => Ok((run, true)),
+                false => Err(EngineError::OtherRequest { run }),
+            };
+        }
+        let now = u64::try_from(clock::now().0).unwrap_or(0);
+        let run = RunId(Builder::from_unix_timestamp_millis(now, &chance).into_uuid());
+        let workflow = Arc::new(workflow);
+        let run = self.begin(RunCreated { run, workflow, request, inputs, budget, by }).await?;
+        Ok((run, false))
+    }
+
+    /// The run that a key began.
+    async fn began(&self, chance: [u8; 10]) -> Result<Option<RunId>, EngineError> {
+        let like = Builder::from_unix_timestamp_millis(0, &chance).into_uuid();
+        let digits = like.simple().to_string();
+        let found = self.store().find_run(digits[16..].to_owned()).await?;
+        let is_it = |run: &RunId| run.0.as_bytes()[6..] == like.as_bytes()[6..];
+        Ok(found.into_iter().find(is_it))
+    }
+}
+
+fn chance(key: &str) -> [u8; 10] {
+    let whole = Uuid::new_v5(&Uuid::NAMESPACE_URL, format!("stafette:run:{key}").as_bytes());
+    let mut chance = [0; 10];
+    // The ends of the hash: its middle says what kind of UUID it is.
+    chance[..6].copy_from_slice(&whole.as_bytes()[..6]);
+    chance[6..].copy_from_slice(&whole.as_bytes()[12..]);
+    chance
+}

@@ -1,0 +1,190 @@
+//! Who may come in: tokens for programs, launch links for the user's browser.
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::{delete_with, get_with, post_with};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::{CONTENT_TYPE, SET_COOKIE};
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_core::Millis;
+
+use crate::clock::now;
+use crate::launch::STAY;
+use crate::problem::causes;
+use crate::request::{Asked, Body, Named};
+use crate::tokens::{NewToken, TokenError, TokenView};
+use crate::visitor::Scope;
+use crate::{Edge, Problem};
+
+/// Where a browser goes once it is in.
+const HOME: &str = "/docs";
+
+pub(crate) fn routes() -> ApiRouter<Edge> {
+    ApiRouter::new()
+        .api_route(
+            "/v1/tokens",
+            get_with(list, |op| {
+                op.id("listTokens")
+                    .tag("access")
+                    .summary("List the tokens, without the tokens themselves")
+            })
+            .post_with(create, |op| {
+                op.id("createToken").tag("access").summary("Make a token; it is shown this once")
+            }),
+        )
+        .api_route(
+            "/v1/tokens/{name}",
+            delete_with(revoke, |op| {
+                op.id("revokeToken").tag("access").summary("Take a token back")
+            }),
+        )
+        .api_route(
+            "/v1/launch",
+            post_with(launch, |op| {
+                op.id("makeLaunchLink")
+                    .tag("access")
+                    .summary("Make a link that lets the user's browser in, once")
+            }),
+        )
+        .route("/launch", axum::routing::get(enter))
+}
+
+async fn list(State(edge): State<Edge>) -> Json<Vec<TokenView>> {
+    Json(edge.tokens.list(now()))
+}
+
+/// A token to be made.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Create {
+    /// Its name: letters, digits, `-`, `_` and `.`.
+    #[schemars(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z0-9._-]+$"))]
+    name: String,
+    /// What it allows.
+    scope: Scope,
+    /// How long it lasts, such as `30d`; for ever otherwise.
+    #[serde(default)]
+    expires: Option<Millis>,
+}
+
+async fn create(
+    State(edge): State<Edge>,
+    Body(Create { name, scope, expires }): Body<Create>,
+) -> Result<Json<NewToken>, Problem> {
+    let tokens = edge.tokens.clone();
+    let made = tokio::task::spawn_blocking(move || tokens.create(now(), &name, scope, expires));
+    Ok(Json(made.await.map_err(gone)??))
+}
+
+/// A token.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct TheToken {
+    /// Its name.
+    name: String,
+}
+
+/// It was taken back.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Revoked {
+    /// The token's name.
+    revoked: String,
+}
+
+async fn revoke(
+    State(edge): State<Edge>,
+    Named(TheToken { name }): Named<TheToken>,
+) -> Result<Json<Revoked>, Problem> {
+    let (tokens, revoked) = (edge.tokens.clone(), name.clone());
+    tokio::task::spawn_blocking(move || tokens.revoke(&name)).await.map_err(gone)??;
+    Ok(Json(Revoked { revoked }))
+}
+
+fn gone(_: tokio::task::JoinError) -> Problem {
+    Problem::new(503, "stopping", "The daemon is stopping")
+}
+
+impl From<TokenError> for Problem {
+    fn from(error: TokenError) -> Self {
+        let (status, code) = match &error {
+            TokenError::Taken { .. } => (409, "token_taken"),
+            TokenError::Unknown { .. } => (404, "no_token"),
+            TokenError::BadName { .. } => (422, "bad_name"),
+            TokenError::TooMany => (409, "too_many_tokens"),
+            TokenError::Read { .. } => (500, "not_readable"),
+            TokenError::Write { .. } => (507, "not_stored"),
+        };
+        Problem::new(status, code, error.to_string()).because(causes(&error))
+    }
+}
+
+/// A link to be made.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Launch {
+    /// What the browser may do.
+    #[serde(default = "everything")]
+    scope: Scope,
+}
+
+fn everything() -> Scope {
+    Scope::Admin
+}
+
+/// A link that works once and for two minutes.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LaunchLink {
+    /// The link.
+    pub url: String,
+}
+
+async fn launch(
+    State(edge): State<Edge>,
+    Body(Launch { scope }): Body<Launch>,
+) -> Result<Json<LaunchLink>, Problem> {
+    // Whoever never looks at the page never has an open port.
+    let door = edge
+        .some_door()
+        .await
+        .map_err(|error| Problem::new(503, "no_door", error.to_string()).because(causes(&error)))?;
+    let key = edge.launches.key(now(), scope).map_err(no_chance)?;
+    Ok(Json(LaunchLink { url: format!("{}/launch?key={key}", door.url()) }))
+}
+
+fn no_chance(error: std::io::Error) -> Problem {
+    Problem::new(503, "no_chance", "The system gives no random numbers").because(error.to_string())
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Key {
+    #[serde(default)]
+    key: String,
+}
+
+/// Lets a browser in and sends it on. That happens by a page and not by a redirect: what another
+/// site's page led to would not get the cookie along.
+async fn enter(
+    State(edge): State<Edge>,
+    Asked(Key { key }): Asked<Key>,
+) -> Result<Response, Problem> {
+    let entered = edge.launches.redeem(now(), &key).map_err(no_chance)?;
+    let (Some(value), Some(door)) = (entered, edge.door()) else {
+        let problem = Problem::new(403, "launch_key", "This link does not work any more");
+        return Err(
+            problem.because("each works once and for two minutes; `stafette open` makes one")
+        );
+    };
+    let (name, age) = (door.cookie(), STAY.0 / 1000);
+    let secure = if door.tls { "; Secure" } else { "" };
+    let cookie =
+        format!("{name}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}");
+    let page = format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Stafette</title>\
+         <meta http-equiv=\"refresh\" content=\"0;url={HOME}\">\
+         <p><a href=\"{HOME}\">Stafette</a></p></html>"
+    );
+    let headers = [(SET_COOKIE, cookie), (CONTENT_TYPE, "text/html; charset=utf-8".to_owned())];
+    Ok((StatusCode::OK, headers, page).into_response())
+}

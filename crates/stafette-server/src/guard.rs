@@ -1,0 +1,224 @@
+//! What stands in front of every route on TCP. A browser on this machine visits pages of strangers,
+//! and any of them can send requests here: whatever does not come from our own page, or from a
+//! program with a token, is refused before any route is looked for.
+
+mod armour;
+mod pace;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, COOKIE, ORIGIN};
+use axum::http::{HeaderMap, Method};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::clock::now;
+use crate::launch::Launches;
+use crate::tokens::Tokens;
+use crate::visitor::{Scope, Via, Visitor};
+use crate::{MAX_BODY, Problem};
+use pace::Pace;
+
+pub(crate) use armour::armour;
+
+/// How long the body of a request may take to arrive.
+const BODY: Duration = Duration::from_secs(30);
+/// Places where nobody has to show anything: whether the daemon lives, and the way in.
+const OPEN: [&str; 3] = ["/healthz", "/readyz", "/launch"];
+
+/// Where a door is and what it is called.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Door {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Whether it speaks TLS.
+    pub tls: bool,
+    /// The names by which it may be called, besides those of this machine.
+    pub hosts: Vec<String>,
+}
+
+impl Door {
+    /// The address for people and programs.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let name = match (self.hosts.first(), self.address.ip()) {
+            (Some(host), _) => host.clone(),
+            (None, ip) if ip.is_unspecified() => "localhost".to_owned(),
+            (None, IpAddr::V6(ip)) => format!("[{ip}]"),
+            (None, IpAddr::V4(ip)) => ip.to_string(),
+        };
+        format!("{}://{name}:{}", self.scheme(), self.address.port())
+    }
+
+    /// The cookie's name. Cookies know no ports, so that two projects would overwrite each other's.
+    pub(crate) fn cookie(&self) -> String {
+        let prefix = if self.tls { "__Host-" } else { "" };
+        format!("{prefix}stafette-{}", self.address.port())
+    }
+
+    fn scheme(&self) -> &'static str {
+        if self.tls { "https" } else { "http" }
+    }
+
+    /// Every `Host` that means us.
+    fn authorities(&self) -> Vec<String> {
+        let port = self.address.port();
+        let usual = if self.tls { 443 } else { 80 };
+        let ours = ["127.0.0.1", "localhost", "[::1]"].map(str::to_owned);
+        let own = match self.address.ip() {
+            IpAddr::V4(ip) => ip.to_string(),
+            IpAddr::V6(ip) => format!("[{ip}]"),
+        };
+        let names = ours.into_iter().chain([own]);
+        let names = names.chain(self.hosts.iter().map(|host| host.to_ascii_lowercase()));
+        names
+            .flat_map(|name| {
+                let bare = (port == usual).then(|| name.clone());
+                std::iter::once(format!("{name}:{port}")).chain(bare)
+            })
+            .collect()
+    }
+}
+
+/// What is asked of everyone who comes by TCP.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    cookie: String,
+    authorities: Vec<String>,
+    origins: Vec<String>,
+    tokens: Arc<Tokens>,
+    launches: Arc<Launches>,
+    visits: Pace,
+    refusals: Pace,
+}
+
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub(crate) IpAddr);
+
+impl Guard {
+    pub(crate) fn new(door: &Door, tokens: Arc<Tokens>, launches: Arc<Launches>) -> Self {
+        let authorities = door.authorities();
+        let origin = |name: &String| format!("{}://{name}", door.scheme());
+        Guard {
+            cookie: door.cookie(),
+            origins: authorities.iter().map(origin).collect(),
+            authorities,
+            tokens,
+            launches,
+            visits: Pace::new(200.0, 1000.0),
+            refusals: Pace::new(5.0, 200.0),
+        }
+    }
+
+    /// Looks at everything but the body; whoever may pass gets a name.
+    fn look(&self, peer: IpAddr, request: &Request) -> Result<Visitor, Problem> {
+        let (headers, path) = (request.headers(), request.uri().path());
+        rules::size(request.uri(), headers)?;
+        rules::host(&self.authorities, request.uri(), headers)?;
+        rules::method(request.method(), headers)?;
+        rules::origin(&self.origins, headers)?;
+        rules::site(path, request.method(), headers)?;
+        rules::content(request.method(), headers)?;
+        let visitor = match self.visitor(request)? {
+            Some(visitor) => visitor,
+            None if OPEN.contains(&path) => Visitor::nobody(),
+            None => return Err(rules::unknown()),
+        };
+        if !OPEN.contains(&path) {
+            visitor.may(Scope::needed(request.method(), path))?;
+        }
+        let name = match visitor.via {
+            Via::Nobody => peer.to_string(),
+            _ => visitor.name.clone(),
+        };
+        match self.visits.take(&name, Instant::now()) {
+            Ok(()) => Ok(visitor),
+            Err(wait) => Err(rules::too_fast(wait)),
+        }
+    }
+
+    fn visitor(&self, request: &Request) -> Result<Option<Visitor>, Problem> {
+        let headers = request.headers();
+        if let Some(shown) = rules::only(headers, &AUTHORIZATION)? {
+            let text = shown.to_str().unwrap_or_default();
+            let bearer =
+                text.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
+            let owner = bearer.and_then(|(_, token)| self.tokens.owner(now(), token.trim()));
+            let (name, scope) = owner.ok_or_else(rules::bad_token)?;
+            return Ok(Some(Visitor { name, scope, via: Via::Bearer }));
+        }
+        let Some(scope) = self.cookie(headers).and_then(|value| self.launches.scope(now(), value))
+        else {
+            return Ok(None);
+        };
+        // A cookie comes along with whatever the browser sends, so that more is asked: that our
+        // own page sent it. Browsers say so themselves whenever something could change.
+        let looks = matches!(*request.method(), Method::GET | Method::HEAD);
+        let upgrade = headers.contains_key(axum::http::header::UPGRADE);
+        let ours = headers.contains_key(ORIGIN) || headers.contains_key("sec-fetch-site");
+        let proven = if upgrade { headers.contains_key(ORIGIN) } else { looks || ours };
+        match proven {
+            true => Ok(Some(Visitor { name: "page".to_owned(), scope, via: Via::Page })),
+            false => Err(rules::no_origin()),
+        }
+    }
+
+    /// The value of our cookie, unless there are two: a neighbour's page may have planted one.
+    fn cookie<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
+        let pairs = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let mut ours = pairs
+            .flat_map(|line| line.split(';'))
+            .filter_map(|pair| pair.trim().split_once('='))
+            .filter(|(name, _)| *name == self.cookie)
+            .map(|(_, value)| value);
+        match (ours.next(), ours.next()) {
+            (Some(value), None) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+/// Lets a request pass, or answers it.
+pub(crate) async fn guard(
+    State(guard): State<Arc<Guard>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let peer = request.extensions().get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0);
+    // Nothing that came from outside is taken for what the guard itself found out.
+    request.extensions_mut().remove::<Visitor>();
+    let looked = match guard.look(peer, &request) {
+        Ok(visitor) => hold(request).await.map(|request| (visitor, request)),
+        Err(problem) => Err(problem),
+    };
+    let answer = match looked {
+        Ok((visitor, mut request)) => {
+            request.extensions_mut().insert(visitor);
+            next.run(request).await
+        }
+        Err(problem) => match guard.refusals.take(&peer.to_string(), Instant::now()) {
+            Ok(()) => problem.into_response(),
+            Err(wait) => rules::too_fast(wait).into_response(),
+        },
+    };
+    armour(answer)
+}
+
+/// Takes the whole body in, within its limits, so that no handler waits for it.
+async fn hold(request: Request) -> Result<Request, Problem> {
+    let (parts, body) = request.into_parts();
+    let bytes = tokio::time::timeout(BODY, axum::body::to_bytes(body, MAX_BODY)).await;
+    match bytes {
+        Ok(Ok(bytes)) => Ok(Request::from_parts(parts, Body::from(bytes))),
+        Ok(Err(_)) => Err(rules::too_long()),
+        Err(_) => Err(Problem::new(408, "slow_body", "The request's body did not arrive in time")),
+    }
+}

@@ -1,0 +1,316 @@
+//! Hostile requests over a real socket: what a browser, or a program that plays one, can send.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::{Door, Guard, guard};
+use crate::clock::now;
+use crate::launch::Launches;
+use crate::tokens::Tokens;
+use crate::visitor::{Scope, Visitor};
+
+/// A door with a guard, and behind it a handler that counts who got through.
+struct Front {
+    address: SocketAddr,
+    passed: Arc<AtomicUsize>,
+    words: Vec<(&'static str, String)>,
+    _folder: tempfile::TempDir,
+}
+
+impl Front {
+    async fn open() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tokens = Tokens::open(&folder.path().join("tokens.json")).expect("none yet");
+        let token = |name, scope| tokens.create(now(), name, scope, None).expect("made").token;
+        let (act, look) = (token("act", Scope::Act), token("look", Scope::Observe));
+        let launches = Launches::default();
+        let key = launches.key(now(), Scope::Act).expect("a key");
+        let cookie = launches.redeem(now(), &key).expect("chance").expect("a cookie");
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let door = Door { address, tls: false, hosts: vec!["team.example".to_owned()] };
+        let words = vec![
+            ("PORT", address.port().to_string()),
+            ("TOKEN", act),
+            ("LOOK", look),
+            ("COOKIE", format!("{}={cookie}", door.cookie())),
+            ("NAME", door.cookie()),
+        ];
+        let passed = Arc::new(AtomicUsize::new(0));
+        let counter = passed.clone();
+        let behind = Router::new().fallback(async move |visitor: Visitor| {
+            counter.fetch_add(1, Ordering::SeqCst);
+            format!("{} is in", visitor.name)
+        });
+        let guarding = Arc::new(Guard::new(&door, Arc::new(tokens), Arc::new(launches)));
+        let asked = axum::middleware::from_fn_with_state(guarding, guard);
+        let router = Router::new().fallback_service(behind).layer(asked);
+        tokio::spawn(crate::serve::port(listener, None, router));
+        Front { address, passed, words, _folder: folder }
+    }
+
+    /// Sends lines as they are, `{PORT}` and the like filled in, and returns the whole answer.
+    async fn send(&self, lines: &[&str], body: &str) -> String {
+        let mut text = lines.join("\r\n");
+        for (word, value) in &self.words {
+            text = text.replace(&format!("{{{word}}}"), value);
+        }
+        let length = match body.is_empty() || text.contains("ontent-Length") {
+            true => String::new(),
+            false => format!("Content-Length: {}\r\n", body.len()),
+        };
+        let text = format!("{text}\r\nConnection: close\r\n{length}\r\n{body}");
+        let talk = async {
+            let mut stream = TcpStream::connect(self.address).await.expect("a connection");
+            // Whoever is refused early need not be heard to the end.
+            let _ = stream.write_all(text.as_bytes()).await;
+            let mut answer = Vec::new();
+            let _ = stream.read_to_end(&mut answer).await;
+            String::from_utf8_lossy(&answer).into_owned()
+        };
+        tokio::time::timeout(Duration::from_secs(20), talk).await.expect("an answer in time")
+    }
+
+    fn passed(&self) -> usize {
+        self.passed.load(Ordering::SeqCst)
+    }
+}
+
+const HOST: &str = "Host: 127.0.0.1:{PORT}";
+const TOKEN: &str = "Authorization: Bearer {TOKEN}";
+const COOKIE: &str = "Cookie: {COOKIE}";
+const OURS: &str = "Origin: http://127.0.0.1:{PORT}";
+const EVIL: &str = "Origin: https://evil.example";
+const JSON: &str = "Content-Type: application/json";
+const GET: &str = "GET /v1/runs HTTP/1.1";
+const POST: &str = "POST /v1/runs HTTP/1.1";
+const SOCKET: &str = "GET /v1/events/live HTTP/1.1";
+const UPGRADE: &str = "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                       Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
+
+/// What is sent, and the code under which it is refused.
+const HOSTILE: &[(&[&str], &str)] = &[
+    // Names of strangers that lead to this machine.
+    (&[GET, "Host: evil.example:{PORT}", COOKIE], "host"),
+    (&[GET, "Host: evil.example", TOKEN], "host"),
+    (&[GET, "Host: 127.0.0.1", TOKEN], "host"),
+    (&[GET, "Host: localhost:1", TOKEN], "host"),
+    (&[GET, "Host: localhost.evil.example:{PORT}", COOKIE], "host"),
+    (&[GET, "Host: 127.0.0.1.evil.example:{PORT}", COOKIE], "host"),
+    (&[GET, "Host: localhost.:{PORT}", COOKIE], "host"),
+    (&[GET, "Host: 127.0.0.1:{PORT}@evil.example", COOKIE], "host"),
+    (&[GET, "Host: evil.example@127.0.0.1:{PORT}", COOKIE], "host"),
+    (&[GET, "Host: 0.0.0.0:{PORT}", COOKIE], "host"),
+    (&[GET, "Host: 2130706433:{PORT}", COOKIE], "host"),
+    (&[GET, "Host: 0177.0.0.1:{PORT}", COOKIE], "host"),
+    (&[GET, "Host: [::ffff:127.0.0.1]:{PORT}", COOKIE], "host"),
+    (&[GET, "Host:", TOKEN], "host"),
+    (&[GET, TOKEN], "host"),
+    (&["GET /v1/runs HTTP/1.0", TOKEN], "host"),
+    (&["GET http://evil.example/v1/runs HTTP/1.1", HOST, TOKEN], "host"),
+    (&["GET /healthz HTTP/1.1", "Host: evil.example:{PORT}"], "host"),
+    (&[GET, HOST, "Host: evil.example", TOKEN], "repeated_header"),
+    // Pages of strangers.
+    (&[GET, HOST, TOKEN, EVIL], "origin"),
+    (&[GET, HOST, COOKIE, EVIL], "origin"),
+    (&[GET, HOST, COOKIE, "Origin: null"], "origin"),
+    (&[GET, HOST, COOKIE, "Origin: file://"], "origin"),
+    (&[GET, HOST, COOKIE, "Origin: http://localhost:3000"], "origin"),
+    (&[GET, HOST, COOKIE, "Origin: https://127.0.0.1:{PORT}"], "origin"),
+    (&[GET, HOST, COOKIE, "Origin: http://127.0.0.1"], "origin"),
+    (&[GET, HOST, COOKIE, "Origin: http://127.0.0.1:{PORT}.evil.example"], "origin"),
+    (&[GET, HOST, COOKIE, "Origin: http://127.0.0.1:{PORT}/"], "origin"),
+    (&[GET, HOST, COOKIE, "Origin: HTTP://127.0.0.1:{PORT}"], "origin"),
+    (&[GET, HOST, COOKIE, "Origin: chrome-extension://abcdefgh"], "origin"),
+    (&[POST, HOST, COOKIE, EVIL, JSON], "origin"),
+    (&[GET, HOST, COOKIE, OURS, EVIL], "repeated_header"),
+    // What the browser itself says about the page.
+    (&[GET, HOST, COOKIE, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Dest: image"], "site"),
+    (&[GET, HOST, COOKIE, "Sec-Fetch-Site: same-site", "Sec-Fetch-Dest: script"], "site"),
+    (&[GET, HOST, COOKIE, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"], "site"),
+    (&[POST, HOST, COOKIE, JSON, OURS, "Sec-Fetch-Site: cross-site"], "site"),
+    (&[POST, HOST, COOKIE, JSON, "Sec-Fetch-Site: none"], "site"),
+    (&[GET, HOST, COOKIE, "Sec-Fetch-Site: same-origin, cross-site"], "site"),
+    (
+        &[GET, HOST, COOKIE, "Sec-Fetch-Site: same-origin", "Sec-Fetch-Site: cross-site"],
+        "repeated_header",
+    ),
+    (
+        &[
+            "GET /launch?key=00 HTTP/1.1",
+            HOST,
+            "Sec-Fetch-Site: cross-site",
+            "Sec-Fetch-Mode: navigate",
+            "Sec-Fetch-Dest: iframe",
+        ],
+        "site",
+    ),
+    // What a form can send without asking.
+    (&[POST, HOST, COOKIE, OURS, "Content-Type: text/plain"], "content_type"),
+    (
+        &[POST, HOST, COOKIE, OURS, "Content-Type: application/x-www-form-urlencoded"],
+        "content_type",
+    ),
+    (&[POST, HOST, COOKIE, OURS, "Content-Type: multipart/form-data; boundary=x"], "content_type"),
+    (&[POST, HOST, COOKIE, OURS, "Content-Type: text/plain; application/json"], "content_type"),
+    (&[POST, HOST, COOKIE, OURS, "Content-Type: application/json; charset=utf-7"], "content_type"),
+    (&[POST, HOST, TOKEN, "Content-Type: application/jsonp"], "content_type"),
+    (&[POST, HOST, TOKEN], "content_type"),
+    (&[POST, HOST, TOKEN, JSON, "Content-Type: text/plain"], "repeated_header"),
+    (&[POST, HOST, TOKEN, JSON, "Content-Encoding: gzip"], "content_type"),
+    // Asking first, and methods that nobody needs.
+    (
+        &[
+            "OPTIONS /v1/runs HTTP/1.1",
+            HOST,
+            EVIL,
+            "Access-Control-Request-Method: POST",
+            "Access-Control-Request-Headers: authorization",
+        ],
+        "preflight",
+    ),
+    (&["OPTIONS /v1/runs HTTP/1.1", HOST, OURS, TOKEN], "preflight"),
+    (&["OPTIONS * HTTP/1.1", HOST, TOKEN], "preflight"),
+    (&[GET, HOST, TOKEN, "Access-Control-Request-Method: GET"], "preflight"),
+    (&["TRACE /v1/runs HTTP/1.1", HOST, TOKEN], "method"),
+    (&["PROPFIND /v1/runs HTTP/1.1", HOST, TOKEN], "method"),
+    (&["CONNECT evil.example:443 HTTP/1.1", HOST, TOKEN], "host"),
+    // Upgrades are requests like any other.
+    (&[SOCKET, UPGRADE, HOST, COOKIE, EVIL], "origin"),
+    (&[SOCKET, UPGRADE, HOST, COOKIE], "no_origin"),
+    (&[SOCKET, UPGRADE, HOST, COOKIE, "Sec-Fetch-Site: same-origin"], "no_origin"),
+    (&[SOCKET, UPGRADE, "Host: evil.example:{PORT}", COOKIE, OURS], "host"),
+    (&[SOCKET, UPGRADE, HOST, OURS], "unauthorized"),
+    (&["POST /mcp HTTP/1.1", HOST, TOKEN, JSON, EVIL], "origin"),
+    (&["POST /mcp HTTP/1.1", HOST, JSON], "unauthorized"),
+    (&["POST /mcp HTTP/1.1", "Host: evil.example:{PORT}", TOKEN, JSON], "host"),
+    // Who is it?
+    (&[GET, HOST], "unauthorized"),
+    (&["GET /v1/runs?token={TOKEN} HTTP/1.1", HOST], "unauthorized"),
+    (&[GET, HOST, "Cookie: {NAME}=0000"], "unauthorized"),
+    (&[GET, HOST, "Cookie: {NAME}=planted; {COOKIE}"], "unauthorized"),
+    (&[GET, HOST, "Cookie: stafette-1={TOKEN}"], "unauthorized"),
+    (&[POST, HOST, COOKIE, JSON], "no_origin"),
+    (&[GET, HOST, "Authorization: Basic {TOKEN}"], "bad_token"),
+    (&[GET, HOST, "Authorization: Bearer"], "bad_token"),
+    (&[GET, HOST, "Authorization: Bearer stf_0000", COOKIE], "bad_token"),
+    (&[GET, HOST, TOKEN, "Authorization: Bearer x"], "repeated_header"),
+    (&[POST, HOST, JSON, "Authorization: Bearer {LOOK}"], "scope"),
+    (&["POST /v1/stop HTTP/1.1", HOST, JSON, TOKEN], "scope"),
+    (&["GET /v1/tokens HTTP/1.1", HOST, TOKEN], "scope"),
+    (&["POST /v1/launch HTTP/1.1", HOST, JSON, COOKIE, OURS], "scope"),
+    // Too much.
+    (&[POST, HOST, TOKEN, JSON, "Content-Length: 3000000"], "too_large"),
+    (&[POST, HOST, TOKEN, JSON, "Content-Length: 99999999999999999999"], ""),
+];
+
+#[tokio::test]
+async fn b_09_hostile_requests_are_refused_before_any_handler_runs() {
+    let front = Front::open().await;
+    assert!(HOSTILE.len() >= 40);
+    for (lines, code) in HOSTILE {
+        let answer = front.send(lines, "").await;
+        let shown = answer.lines().next().unwrap_or_default();
+        assert!(shown.contains(" 4") || shown.is_empty(), "{lines:?} → {shown}");
+        assert_eq!(front.passed(), 0, "{lines:?} reached a handler");
+        if code.is_empty() {
+            continue; // Not even HTTP: the connection ends before there is a request.
+        }
+        let head = answer.to_ascii_lowercase();
+        assert!(answer.contains(&format!("\"code\":\"{code}\"")), "{lines:?} → {answer}");
+        assert!(head.contains("content-type: application/problem+json"), "{answer}");
+        assert_eq!(armour_of(&head), "", "{answer}");
+    }
+}
+
+/// What of the armour is missing in an answer, and what must never be there.
+fn armour_of(head: &str) -> String {
+    let wanted = [
+        "content-security-policy: default-src 'none'",
+        "frame-ancestors 'none'",
+        "x-content-type-options: nosniff",
+        "referrer-policy: no-referrer",
+        "cross-origin-resource-policy: same-origin",
+        "cache-control: no-store",
+    ];
+    let missing = wanted.iter().filter(|line| !head.contains(**line)).copied();
+    let loose = head.lines().filter(|line| line.starts_with("access-control-"));
+    missing.chain(loose).collect::<Vec<_>>().join("; ")
+}
+
+#[tokio::test]
+async fn our_own_page_and_programs_with_a_token_pass() {
+    let front = Front::open().await;
+    let welcome: &[(&[&str], &str)] = &[
+        (&[GET, HOST, TOKEN], "act is in"),
+        (&[GET, "Host: localhost:{PORT}", "Authorization: bearer {LOOK}"], "look is in"),
+        (&[GET, "Host: [::1]:{PORT}", TOKEN], "act is in"),
+        (&[GET, "Host: Team.Example:{PORT}", TOKEN], "act is in"),
+        (&["GET http://127.0.0.1:{PORT}/v1/runs HTTP/1.1", HOST, TOKEN], "act is in"),
+        (&[POST, HOST, TOKEN, JSON], "act is in"),
+        (&[GET, HOST, COOKIE, "Sec-Fetch-Site: same-origin"], "page is in"),
+        (&[GET, HOST, COOKIE, "Sec-Fetch-Site: none", "Sec-Fetch-Mode: navigate"], "page is in"),
+        (
+            &[POST, HOST, COOKIE, OURS, "Content-Type: application/json; charset=UTF-8"],
+            "page is in",
+        ),
+        (&[POST, HOST, COOKIE, JSON, "Sec-Fetch-Site: same-origin"], "page is in"),
+        (&[SOCKET, UPGRADE, HOST, COOKIE, OURS], "page is in"),
+        (&["GET /healthz HTTP/1.1", HOST], " is in"),
+        (
+            &[
+                "GET /launch?key=00 HTTP/1.1",
+                HOST,
+                "Sec-Fetch-Site: cross-site",
+                "Sec-Fetch-Mode: navigate",
+                "Sec-Fetch-Dest: document",
+            ],
+            " is in",
+        ),
+    ];
+    for (count, (lines, said)) in (1..).zip(welcome) {
+        let answer = front.send(lines, "").await;
+        assert!(answer.contains(said), "{lines:?} → {answer}");
+        assert_eq!(front.passed(), count, "{lines:?}");
+        assert_eq!(armour_of(&answer.to_ascii_lowercase()), "", "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_too_large_is_refused_while_it_arrives() {
+    let front = Front::open().await;
+    let long = format!("GET /v1/runs?x={} HTTP/1.1", "y".repeat(9000));
+    assert!(front.send(&[&long, HOST, TOKEN], "").await.contains("\"long_url\""));
+    let wide = format!("X-Padding: {}", "y".repeat(40_000));
+    assert!(front.send(&[GET, HOST, TOKEN, &wide], "").await.contains("\"large_headers\""));
+    let wider = format!("X-Padding: {}", "y".repeat(400_000));
+    assert!(!front.send(&[GET, HOST, TOKEN, &wider], "").await.contains(" 200 "));
+    let chunk = format!("{:x}\r\n{}\r\n", 1 << 20, "y".repeat(1 << 20));
+    let chunks = format!("{chunk}{chunk}{chunk}0\r\n\r\n");
+    let lines = [POST, HOST, TOKEN, JSON, "Transfer-Encoding: chunked", "X-No: Content-Length"];
+    assert!(front.send(&lines, &chunks).await.contains("\"too_large\""));
+    assert_eq!(front.passed(), 0);
+}
+
+#[tokio::test]
+async fn whoever_keeps_being_refused_has_to_wait_and_others_do_not() {
+    let front = Front::open().await;
+    let mut refused = 0;
+    loop {
+        let answer = front.send(&[GET, HOST, "Authorization: Bearer guess"], "").await;
+        if answer.contains("\"too_fast\"") {
+            assert!(answer.to_ascii_lowercase().contains("retry-after: "), "{answer}");
+            break;
+        }
+        refused += 1;
+        assert!(refused < 1000, "guessing is never slowed down");
+    }
+    assert!(refused > 100, "{refused}");
+    assert!(front.send(&[GET, HOST, TOKEN], "").await.contains("act is in"));
+}

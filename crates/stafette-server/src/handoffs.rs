@@ -1,0 +1,319 @@
+//! Handoffs: look at them, propose them in any dialect, and get their answer in the same one.
+
+mod dialect;
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::{get_with, post_with};
+use axum::Json;
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use stafette_core::handoff::State as Stands;
+use stafette_core::{AgentName, Event, HandoffId, Input, Offer, Party, RunId, TurnKey};
+use stafette_engine::{EngineError, HandoffRow, HandoffView};
+
+use crate::openapi::named;
+use crate::request::{Asked, Body, Named};
+use crate::runs::{TheHandoff, TheRun, within_limits};
+use crate::{Edge, Problem};
+
+pub(crate) use dialect::Came;
+
+pub(crate) fn routes() -> ApiRouter<Edge> {
+    let about = |id, summary| named("handoffs", id, summary);
+    ApiRouter::new()
+        .api_route(
+            "/v1/handoffs",
+            post_with(propose, |op| {
+                about("propose", "Propose a handoff in any dialect, recognised by its shape")(op)
+                    .description(dialect::ABOUT)
+            }),
+        )
+        .api_route(
+            "/v1/runs/{run}/handoffs",
+            get_with(list, about("listHandoffs", "List the handoffs of a run")).post_with(
+                propose_in,
+                |op| {
+                    about("proposeInRun", "Propose a handoff within a run, in any dialect")(op)
+                        .description(dialect::ABOUT)
+                },
+            ),
+        )
+        .api_route(
+            "/v1/runs/{run}/handoffs/{handoff}",
+            get_with(show, about("getHandoff", "Show a handoff")),
+        )
+        .api_route(
+            "/v1/runs/{run}/handoffs/{handoff}/answer",
+            get_with(
+                answer,
+                about("waitForAnswer", "Wait for a handoff's answer, in the dialect it came in"),
+            ),
+        )
+}
+
+/// A handoff in one line, with all of it under `handoff`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "HandoffRow")]
+pub(crate) struct Row {
+    /// Its run.
+    run: RunId,
+    /// Its name within the run.
+    id: HandoffId,
+    /// Who gave the work.
+    from: String,
+    /// Who took it.
+    to: String,
+    /// Why, in a word.
+    reason: String,
+    /// Where it stands, in a word.
+    state: String,
+    /// When it was proposed.
+    opened_at: String,
+    /// When it was closed.
+    closed_at: Option<String>,
+    /// All of it: admitted, or refused with the rule.
+    handoff: HandoffView,
+}
+
+impl Row {
+    pub(crate) fn of(row: &HandoffRow) -> Result<Self, Problem> {
+        let handoff = serde_json::from_str(&row.body).map_err(|error| {
+            Problem::new(500, "not_readable", format!("{} cannot be understood", row.id))
+                .because(error.to_string())
+        })?;
+        Ok(Row {
+            run: row.run,
+            id: row.id,
+            from: row.from.clone(),
+            to: row.to.clone(),
+            reason: row.reason.clone(),
+            state: row.state.clone(),
+            opened_at: row.opened_at.rfc3339(),
+            closed_at: row.closed_at.map(|at| at.rfc3339()),
+            handoff,
+        })
+    }
+}
+
+async fn list(
+    State(edge): State<Edge>,
+    Named(TheRun { run }): Named<TheRun>,
+) -> Result<Json<Vec<Row>>, Problem> {
+    let run = crate::runs::find(&edge, &run).await?;
+    let rows = edge.engine.handoffs(run).await?;
+    Ok(Json(rows.iter().map(Row::of).collect::<Result<_, _>>()?))
+}
+
+async fn show(
+    State(edge): State<Edge>,
+    Named(place): Named<TheHandoff>,
+) -> Result<Json<Row>, Problem> {
+    let (run, handoff) = place.find(&edge).await?;
+    Ok(Json(row(&edge, run, handoff).await?))
+}
+
+async fn row(edge: &Edge, run: RunId, handoff: HandoffId) -> Result<Row, Problem> {
+    let row = edge.engine.store().handoff(run, handoff).await;
+    let row = row.map_err(|source| EngineError::Read { source })?;
+    Row::of(&row.ok_or(EngineError::NoHandoff { run, handoff })?)
+}
+
+/// What a document does not say itself.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+pub(crate) struct Besides {
+    /// The run; otherwise the one in which the giver has a turn.
+    #[serde(default)]
+    run: Option<String>,
+    /// Who is to do a phase; otherwise the agent that is called like it.
+    #[serde(default)]
+    to: Option<String>,
+}
+
+/// What became of a proposal.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Proposed {
+    /// Its run.
+    run: RunId,
+    /// Its name, once it has one: what is proposed within a turn moves when the turn ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    handoff: Option<HandoffId>,
+    /// The turn that it was proposed in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turn: Option<TurnKey>,
+    /// Which dialect it came in: `contract`, `phase` or `message`.
+    dialect: String,
+    /// The document as it was understood, in that dialect.
+    document: Value,
+}
+
+async fn propose(
+    State(edge): State<Edge>,
+    Asked(besides): Asked<Besides>,
+    Body(document): Body<Value>,
+) -> Result<Json<Proposed>, Problem> {
+    let run = match &besides.run {
+        Some(run) => Some(crate::runs::find(&edge, run).await?),
+        None => None,
+    };
+    take(&edge, run, &besides, &document).await
+}
+
+async fn propose_in(
+    State(edge): State<Edge>,
+    Named(TheRun { run }): Named<TheRun>,
+    Asked(besides): Asked<Besides>,
+    Body(document): Body<Value>,
+) -> Result<Json<Proposed>, Problem> {
+    let run = crate::runs::find(&edge, &run).await?;
+    take(&edge, Some(run), &besides, &document).await
+}
+
+async fn take(
+    edge: &Edge,
+    run: Option<RunId>,
+    besides: &Besides,
+    document: &Value,
+) -> Result<Json<Proposed>, Problem> {
+    let (offer, came) = dialect::read(document, besides.to.as_deref())?;
+    let given = Proposal { offer, came, document: document.clone() };
+    let turn = match &given.offer.from {
+        Party::Agent(name) => {
+            let bad = |_| Problem::new(422, "no_agent", "The giver's name cannot be an agent's");
+            let agent: AgentName = name.parse().map_err(bad)?;
+            Some(edge.engine.turn_of(run, &agent).await?)
+        }
+        // Those two have no turns: they may propose at any time.
+        Party::Orchestrator | Party::Human => None,
+    };
+    match turn {
+        Some(turn) => given.within(edge, turn).await,
+        None => given.outside(edge, run).await,
+    }
+}
+
+struct Proposal {
+    offer: Offer,
+    came: Came,
+    document: Value,
+}
+
+impl Proposal {
+    /// The giver works on something: it moves when they have finished.
+    async fn within(self, edge: &Edge, turn: TurnKey) -> Result<Json<Proposed>, Problem> {
+        match edge.engine.propose(turn, self.offer.clone()).await {
+            Ok(()) => Ok(self.proposed(turn.run, None, Some(turn))),
+            Err(EngineError::Refused { refusal }) => Err(self.refused(&refusal.to_string())),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn outside(self, edge: &Edge, run: Option<RunId>) -> Result<Json<Proposed>, Problem> {
+        let Some(run) = run else {
+            let problem = Problem::new(422, "which_run", "Which run is this for?");
+            return Err(
+                problem.because(format!("say so with `?run=`: {} has no turns", self.offer.from))
+            );
+        };
+        let input = Input::Propose { offer: Box::new(self.offer.clone()) };
+        let events = edge.engine.send(run, input).await?;
+        for recorded in &events {
+            match &recorded.event {
+                Event::HandoffAdmitted(admitted) => {
+                    return Ok(self.proposed(run, Some(admitted.id), None));
+                }
+                Event::HandoffRefused(refused) => {
+                    return Err(self.refused(&refused.refusal.to_string()));
+                }
+                _ => {}
+            }
+        }
+        Err(Problem::new(409, "refused", "The run does not take it at the moment"))
+    }
+
+    fn proposed(
+        self,
+        run: RunId,
+        handoff: Option<HandoffId>,
+        turn: Option<TurnKey>,
+    ) -> Json<Proposed> {
+        let dialect = self.came.word().to_owned();
+        Json(Proposed { run, handoff, turn, dialect, document: self.document })
+    }
+
+    fn refused(&self, why: &str) -> Problem {
+        let problem = Problem::new(409, "refused", "The handoff is refused").because(why);
+        problem.with_answer(self.came.refusal(&self.offer, why))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Patience {
+    /// How long to wait, in seconds; a minute is the most, and what is taken when nothing is said.
+    #[serde(default)]
+    #[schemars(range(max = 60))]
+    within: Option<u32>,
+}
+
+/// The answer to a handoff.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct AnswerOf {
+    /// Whether it is answered: when not, nobody has in the time that was given.
+    answered: bool,
+    /// Where it stands, in a word.
+    state: String,
+    /// Which dialect it came in.
+    dialect: String,
+    /// The answer in that dialect, or in the contract's when it came in none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    document: Option<Value>,
+}
+
+async fn answer(
+    State(edge): State<Edge>,
+    Named(place): Named<TheHandoff>,
+    Asked(Patience { within }): Asked<Patience>,
+) -> Result<Json<AnswerOf>, Problem> {
+    let (run, handoff) = place.find(&edge).await?;
+    let mut feed = edge.engine.feed(edge.engine.store().head().await.unwrap_or(0));
+    let until = tokio::time::Instant::now() + within_limits(within);
+    loop {
+        let row = row(&edge, run, handoff).await?;
+        let closed = row.closed_at.is_some();
+        let more = async {
+            // Only this run's events can have changed it.
+            while let Ok(Some(page)) = feed.next().await {
+                if page.iter().any(|stored| stored.run == run) {
+                    return true;
+                }
+            }
+            false
+        };
+        if closed || !tokio::time::timeout_at(until, more).await.unwrap_or(false) {
+            return Ok(Json(answer_of(run, row)));
+        }
+    }
+}
+
+fn answer_of(run: RunId, row: Row) -> AnswerOf {
+    let (offer, answer) = match &row.handoff {
+        HandoffView::Refused(refused) => {
+            let came = Came::of(&refused.offer);
+            (&refused.offer, Some(came.refusal(&refused.offer, &refused.refusal.to_string())))
+        }
+        HandoffView::Admitted(handoff) => {
+            let came = Came::of(&handoff.offer);
+            let answer = match &handoff.state {
+                Stands::Closed(closing) => {
+                    let id = handoff.id.uuid(run).to_string();
+                    Some(came.answer(&handoff.offer, &closing.response, &id, closing.at))
+                }
+                _ => None,
+            };
+            (&handoff.offer, answer)
+        }
+    };
+    let dialect = Came::of(offer).word().to_owned();
+    AnswerOf { answered: answer.is_some(), state: row.state, dialect, document: answer }
+}

@@ -1,0 +1,54 @@
+//! Whether the daemon lives, and whether it can work.
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::get_with;
+use axum::Json;
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::visitor::{Via, Visitor};
+use crate::{Edge, Problem};
+
+pub(crate) fn routes() -> ApiRouter<Edge> {
+    ApiRouter::new()
+        .api_route(
+            "/healthz",
+            get_with(alive, |op| op.id("healthz").tag("daemon").summary("Does the daemon live?")),
+        )
+        .api_route(
+            "/readyz",
+            get_with(ready, |op| {
+                op.id("readyz")
+                    .tag("daemon")
+                    .summary("Can it work: is the store writable and the engine open?")
+            }),
+        )
+}
+
+/// The daemon lives.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Health {
+    /// Always `ok`.
+    status: &'static str,
+    /// Its version, for those who are known here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<&'static str>,
+    /// Its process, for those who are known here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+}
+
+async fn alive(visitor: Visitor) -> Json<Health> {
+    let known = visitor.via != Via::Nobody;
+    Json(Health {
+        status: "ok",
+        version: known.then_some(env!("CARGO_PKG_VERSION")),
+        pid: known.then(std::process::id),
+    })
+}
+
+async fn ready(State(edge): State<Edge>, visitor: Visitor) -> Result<Json<Health>, Problem> {
+    edge.engine.ready().await?;
+    Ok(alive(visitor).await)
+}

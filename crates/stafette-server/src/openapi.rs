@@ -1,0 +1,160 @@
+//! The description of the API: OpenAPI 3.1, made from the same types that the handlers read and
+//! answer with.
+
+use std::sync::OnceLock;
+
+use aide::axum::ApiRouter;
+use aide::generate::in_context;
+use aide::openapi::{Info, OpenApi, SecurityScheme, Tag};
+use aide::transform::TransformOperation;
+use axum::Router;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+
+use crate::Edge;
+
+/// The groups of operations, in the order of the page.
+const TAGS: [(&str, &str); 9] = [
+    ("runs", "Begin runs, look at them, steer them."),
+    ("handoffs", "Work on its way from one to another, in any dialect."),
+    ("turns", "Take part as an agent that nobody here starts."),
+    ("inbox", "What is for a person to decide."),
+    ("agents", "Who does what at the moment."),
+    ("events", "Everything that happened and happens."),
+    ("workflow", "Who there is, who may hand to whom, and how documents look."),
+    ("access", "Who may come in."),
+    ("daemon", "The daemon itself."),
+];
+
+const ABOUT: &str = "Agents pass work to each other, and to people, without losing it. Errors are \
+    problem documents (RFC 9457) with a stable `code`. By TCP, programs send `Authorization: \
+    Bearer TOKEN`; what only looks needs the scope `observe`, what changes something `act`, and \
+    what concerns the daemon itself `admin`.";
+
+/// What an operation is called and is for.
+pub(crate) fn named(
+    tag: &'static str,
+    id: &'static str,
+    summary: &'static str,
+) -> impl for<'t> FnOnce(TransformOperation<'t>) -> TransformOperation<'t> {
+    move |op| op.id(id).tag(tag).summary(summary)
+}
+
+/// The description as text.
+#[must_use]
+pub fn document() -> &'static str {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    TEXT.get_or_init(|| {
+        let (_, api) = describe();
+        let mut text = serde_json::to_string_pretty(&api).expect("a description is JSON");
+        text.push('\n');
+        text
+    })
+}
+
+/// All routes, and the description of those that are described.
+pub(crate) fn describe() -> (Router<Edge>, OpenApi) {
+    // OpenAPI 3.1 speaks the schemas of 2020-12.
+    in_context(|context| {
+        let settings = SchemaSettings::draft2020_12().with(|settings| {
+            settings.definitions_path = "/components/schemas".into();
+            settings.meta_schema = None;
+        });
+        context.schema = SchemaGenerator::new(settings);
+    });
+    let mut api = OpenApi {
+        info: Info {
+            title: "Stafette".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            description: Some(ABOUT.to_owned()),
+            ..Info::default()
+        },
+        ..OpenApi::default()
+    };
+    let tags = TAGS.map(|(name, about)| Tag {
+        name: name.to_owned(),
+        description: Some(about.to_owned()),
+        ..Tag::default()
+    });
+    let router = routes().finish_api_with(&mut api, |api| {
+        let scheme = SecurityScheme::Http {
+            scheme: "bearer".to_owned(),
+            bearer_format: None,
+            description: Some("A token of `stafette token create`.".to_owned()),
+            extensions: Default::default(),
+        };
+        api.security_scheme("token", scheme).security_requirement("token")
+    });
+    api.tags = tags.into();
+    (router, api)
+}
+
+fn routes() -> ApiRouter<Edge> {
+    ApiRouter::new()
+        .merge(crate::runs::routes())
+        .merge(crate::handoffs::routes())
+        .merge(crate::turns::routes())
+        .merge(crate::inbox::routes())
+        .merge(crate::agents::routes())
+        .merge(crate::stream::routes())
+        .merge(crate::schemas::routes())
+        .merge(crate::emit::routes())
+        .merge(crate::access::routes())
+        .merge(crate::health::routes())
+        .merge(crate::daemon())
+        .merge(pages())
+}
+
+/// The description itself, for programs and for people.
+fn pages() -> ApiRouter<Edge> {
+    let page = |kind: &'static str, text: &'static str| {
+        get(async move || -> Response { ([(CONTENT_TYPE, kind)], text).into_response() })
+    };
+    ApiRouter::new()
+        .route("/openapi.json", get(async || ([(CONTENT_TYPE, "application/json")], document())))
+        .route("/docs", page("text/html; charset=utf-8", include_str!("../docs/page.html")))
+        .route("/docs/page.css", page("text/css; charset=utf-8", include_str!("../docs/page.css")))
+        .route(
+            "/docs/page.js",
+            page("text/javascript; charset=utf-8", include_str!("../docs/page.js")),
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    /// `UPDATE_GOLDEN=1 cargo test -p stafette-server openapi` writes it anew.
+    #[test]
+    fn the_description_in_the_repository_is_the_one_that_is_served() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(&path, super::document()).expect("written");
+        }
+        let kept = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(kept == super::document(), "run this test with UPDATE_GOLDEN=1");
+    }
+
+    #[test]
+    fn every_operation_is_named_grouped_and_says_what_it_answers() {
+        let api: serde_json::Value = serde_json::from_str(super::document()).expect("JSON");
+        assert_eq!(api["openapi"], "3.1.0");
+        let tags: Vec<_> = super::TAGS.iter().map(|(name, _)| *name).collect();
+        let mut names = std::collections::BTreeSet::new();
+        let paths = api["paths"].as_object().expect("paths");
+        for (path, item) in paths {
+            for (method, op) in item.as_object().expect("methods") {
+                let place = format!("{method} {path}");
+                let name = op["operationId"].as_str().unwrap_or_else(|| panic!("{place}"));
+                assert!(names.insert(name.to_owned()), "{place}: {name} is used twice");
+                assert!(tags.contains(&op["tags"][0].as_str().unwrap_or_default()), "{place}");
+                assert!(op["summary"].is_string(), "{place}");
+                assert!(op["responses"].as_object().is_some_and(|all| !all.is_empty()), "{place}");
+            }
+        }
+        assert!(names.len() > 30, "{names:?}");
+    }
+}

@@ -1,0 +1,173 @@
+//! What comes with a request, read so that whatever is wrong with it is a problem document.
+
+use aide::OperationInput;
+use aide::generate::GenContext;
+use aide::openapi::{
+    HeaderStyle, Operation, Parameter, ParameterData, ParameterSchemaOrContent, SchemaObject,
+};
+use aide::operation::add_parameters;
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use crate::Problem;
+
+/// A JSON body.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Body<T>(pub(crate) T);
+
+/// What stands after the `?`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<T>(pub(crate) T);
+
+/// What the address names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Named<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let Json(body) = Json::<T>::from_request(request, state).await?;
+        Ok(Body(body))
+    }
+}
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Query(asked) = Query::<T>::from_request_parts(parts, state).await?;
+        Ok(Asked(asked))
+    }
+}
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Named<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path(named) = Path::<T>::from_request_parts(parts, state).await?;
+        Ok(Named(named))
+    }
+}
+
+impl<T: JsonSchema> OperationInput for Body<T> {
+    fn operation_input(context: &mut GenContext, operation: &mut Operation) {
+        Json::<T>::operation_input(context, operation);
+    }
+}
+
+impl<T: JsonSchema> OperationInput for Asked<T> {
+    fn operation_input(context: &mut GenContext, operation: &mut Operation) {
+        Query::<T>::operation_input(context, operation);
+    }
+}
+
+impl<T: JsonSchema> OperationInput for Named<T> {
+    fn operation_input(context: &mut GenContext, operation: &mut Operation) {
+        Path::<T>::operation_input(context, operation);
+    }
+}
+
+impl From<JsonRejection> for Problem {
+    fn from(rejection: JsonRejection) -> Self {
+        let (status, code) = match &rejection {
+            JsonRejection::JsonSyntaxError(_) => (400, "bad_json"),
+            JsonRejection::MissingJsonContentType(_) => (415, "content_type"),
+            JsonRejection::JsonDataError(_) => (422, "bad_body"),
+            rejection if rejection.status() == 413 => (413, "too_large"),
+            _ => (400, "bad_body"),
+        };
+        Problem::new(status, code, "The request's body is not what is expected here")
+            .because(rejection.body_text())
+    }
+}
+
+impl From<QueryRejection> for Problem {
+    fn from(rejection: QueryRejection) -> Self {
+        Problem::new(422, "bad_query", "The part of the address after `?` cannot be understood")
+            .because(rejection.body_text())
+    }
+}
+
+impl From<PathRejection> for Problem {
+    fn from(rejection: PathRejection) -> Self {
+        Problem::new(404, "bad_path", "There is nothing at this address")
+            .because(rejection.body_text())
+    }
+}
+
+/// The longest idempotency key.
+const LONGEST_KEY: usize = 255;
+
+/// The header `Idempotency-Key`: the same one again means the same thing.
+#[derive(Clone, Debug)]
+pub(crate) struct Key(pub(crate) Option<String>);
+
+impl<S: Sync> FromRequestParts<S> for Key {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let Some(value) = parts.headers.get("idempotency-key") else { return Ok(Key(None)) };
+        let text = value.to_str().unwrap_or_default().trim();
+        if text.is_empty() || text.len() > LONGEST_KEY {
+            let problem = Problem::new(422, "bad_key", "The idempotency key cannot be used");
+            return Err(problem.because(format!("1 to {LONGEST_KEY} printable characters can")));
+        }
+        Ok(Key(Some(text.to_owned())))
+    }
+}
+
+impl OperationInput for Key {
+    fn operation_input(context: &mut GenContext, operation: &mut Operation) {
+        let about = "The same key again is the same request: nothing is begun twice.";
+        header(context, operation, "Idempotency-Key", about);
+    }
+}
+
+/// The header `Last-Event-ID`: what a browser heard last before it lost the connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LastEvent(pub(crate) Option<u64>);
+
+impl<S: Sync> FromRequestParts<S> for LastEvent {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let Some(value) = parts.headers.get("last-event-id") else { return Ok(LastEvent(None)) };
+        match value.to_str().ok().and_then(|text| text.trim().parse().ok()) {
+            Some(number) => Ok(LastEvent(Some(number))),
+            None => Err(Problem::new(422, "bad_cursor", "`Last-Event-ID` is not a number")),
+        }
+    }
+}
+
+impl OperationInput for LastEvent {
+    fn operation_input(context: &mut GenContext, operation: &mut Operation) {
+        let about = "The number of the last event that was heard; counts more than `after`.";
+        header(context, operation, "Last-Event-ID", about);
+    }
+}
+
+fn header(context: &mut GenContext, operation: &mut Operation, name: &str, about: &str) {
+    let schema = context.schema.subschema_for::<String>();
+    let parameter_data = ParameterData {
+        name: name.to_owned(),
+        description: Some(about.to_owned()),
+        required: false,
+        deprecated: None,
+        format: ParameterSchemaOrContent::Schema(SchemaObject {
+            json_schema: schema,
+            example: None,
+            external_docs: None,
+        }),
+        example: None,
+        examples: Default::default(),
+        explode: None,
+        extensions: Default::default(),
+    };
+    let style = HeaderStyle::Simple;
+    add_parameters(context, operation, [Parameter::Header { parameter_data, style }]);
+}

@@ -1,0 +1,57 @@
+//! The schemas of the documents, and the workflow as it stands.
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::get_with;
+use axum::Json;
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use stafette_core::Workflow;
+use stafette_core::wire::schema;
+
+use crate::openapi::named;
+use crate::request::Named;
+use crate::{Edge, Problem};
+
+pub(crate) fn routes() -> ApiRouter<Edge> {
+    let about = |id, summary| named("workflow", id, summary);
+    ApiRouter::new()
+        .api_route(
+            "/v1/workflow",
+            get_with(workflow, about("getWorkflow", "Show who there is and who may hand to whom")),
+        )
+        .api_route(
+            "/v1/schemas",
+            get_with(list, about("listSchemas", "List the documents that have a schema")),
+        )
+        .api_route(
+            "/v1/schemas/{name}",
+            get_with(show, about("getSchema", "Show the JSON Schema of a document")),
+        )
+}
+
+/// The project's workflow: agents, routes, loops, limits. It is read anew each time.
+async fn workflow(State(edge): State<Edge>) -> Result<Json<Workflow>, Problem> {
+    Ok(Json((edge.workflow)()?))
+}
+
+async fn list() -> Json<Vec<String>> {
+    Json(schema::list().iter().map(ToString::to_string).collect())
+}
+
+/// A document in an address.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct TheSchema {
+    /// Its name, as `/v1/schemas` lists them.
+    name: String,
+}
+
+async fn show(Named(TheSchema { name }): Named<TheSchema>) -> Result<Json<Value>, Problem> {
+    let known = name.parse().map_err(|_| {
+        let names: Vec<&str> = schema::list().iter().map(|name| name.as_str()).collect();
+        Problem::new(404, "no_schema", "There is no such schema")
+            .because(format!("there are {}", names.join(", ")))
+    })?;
+    Ok(Json(schema::schema(known)))
+}

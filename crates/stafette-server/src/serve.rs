@@ -1,0 +1,111 @@
+//! Connections: how many, how long, how large, and who is at the other end.
+
+mod tls;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::sync::Semaphore;
+
+use crate::guard::Peer;
+use crate::visitor::Visitor;
+
+pub use tls::{Tls, TlsError};
+
+/// The most connections of one door at a time; further ones wait to be accepted.
+const MOST: usize = 512;
+/// How long the headers of a request may take to arrive.
+const HEADERS: Duration = Duration::from_secs(15);
+/// The most that is held of a connection, in bytes.
+const BUFFER: usize = 64 * 1024;
+/// The most headers.
+const COUNT: usize = 64;
+/// How long a client may take to agree on a cipher.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// Serves the user's own socket for as long as it lives.
+pub(crate) async fn socket(listener: UnixListener, router: Router) {
+    let room = Arc::new(Semaphore::new(MOST));
+    loop {
+        let Ok(place) = room.clone().acquire_owned().await else { return };
+        match listener.accept().await {
+            Err(error) => pass(&error).await,
+            Ok((stream, _)) => {
+                let pid = stream.peer_cred().ok().and_then(|credentials| credentials.pid());
+                let spoken = speak(stream, router.clone(), Visitor::at_socket(pid));
+                tokio::spawn(async move {
+                    spoken.await;
+                    drop(place);
+                });
+            }
+        }
+    }
+}
+
+/// Serves a port for as long as it lives.
+pub(crate) async fn port(listener: TcpListener, tls: Option<Tls>, router: Router) {
+    let room = Arc::new(Semaphore::new(MOST));
+    loop {
+        let Ok(place) = room.clone().acquire_owned().await else { return };
+        match listener.accept().await {
+            Err(error) => pass(&error).await,
+            Ok((stream, address)) => {
+                let _ = stream.set_nodelay(true);
+                // An IPv4 address stays one when it comes through an IPv6 socket.
+                let peer = Peer(address.ip().to_canonical());
+                let (tls, router) = (tls.clone(), router.clone());
+                tokio::spawn(async move {
+                    match tls {
+                        None => speak(stream, router, peer).await,
+                        Some(tls) => agree(stream, &tls, router, peer).await,
+                    }
+                    drop(place);
+                });
+            }
+        }
+    }
+}
+
+async fn agree(stream: TcpStream, tls: &Tls, router: Router, peer: Peer) {
+    let agreed = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await;
+    if let Ok(Ok(stream)) = agreed {
+        speak(stream, router, peer).await;
+    }
+}
+
+/// Most often there are no descriptors left, which passes.
+async fn pass(error: &std::io::Error) {
+    tracing::warn!(%error, "a connection cannot be accepted");
+    tokio::time::sleep(Duration::from_millis(50)).await;
+}
+
+async fn speak<S, W>(stream: S, router: Router, who: W)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    W: Clone + Send + Sync + 'static,
+{
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(who.clone());
+        router.call(request)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS)
+        .max_buf_size(BUFFER)
+        .max_headers(COUNT)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    if let Err(error) = connection.await {
+        tracing::debug!(%error, "a connection broke");
+    }
+}

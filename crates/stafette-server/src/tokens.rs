@@ -1,0 +1,307 @@
+//! Tokens: how programs show who they are. Only hashes of them are kept.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_core::{Millis, Time};
+use thiserror::Error;
+
+use crate::secret::{self, Hash};
+use crate::visitor::Scope;
+
+/// How a token begins, so that people and scanners recognise one that got out.
+const PREFIX: &str = "stf_";
+/// The most tokens that a project may have.
+const MOST: usize = 256;
+/// The longest file of tokens that is read, in bytes.
+const LONGEST_FILE: u64 = 1024 * 1024;
+
+/// What is known of a token, apart from the token itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct TokenView {
+    /// Its name.
+    pub name: String,
+    /// What it allows.
+    pub scope: Scope,
+    /// When it was made.
+    pub created_at: String,
+    /// When it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+    /// Whether it has ended.
+    #[serde(default)]
+    pub expired: bool,
+}
+
+/// A token that was just made.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct NewToken {
+    /// The token itself: it is shown this once.
+    pub token: String,
+    /// What is kept of it.
+    #[serde(flatten)]
+    pub view: TokenView,
+}
+
+/// Something about a token could not be done.
+#[derive(Debug, Error)]
+pub enum TokenError {
+    /// There is one of that name.
+    #[error("there is a token `{name}` already")]
+    Taken {
+        /// The name.
+        name: String,
+    },
+    /// There is none of that name.
+    #[error("there is no token `{name}`")]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// The name cannot be one.
+    #[error("`{name}` cannot name a token: use 1 to 64 letters, digits, `-`, `_` or `.`")]
+    BadName {
+        /// What was given.
+        name: String,
+    },
+    /// There are too many.
+    #[error("there are {MOST} tokens, which is the most")]
+    TooMany,
+    /// The file cannot be read.
+    #[error("{} cannot be read", path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file cannot be written.
+    #[error("{} cannot be written", path.display())]
+    Write {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Kept {
+    name: String,
+    scope: Scope,
+    sha256: String,
+    created_at: Time,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires_at: Option<Time>,
+}
+
+impl Kept {
+    fn is_over(&self, now: Time) -> bool {
+        self.expires_at.is_some_and(|end| end <= now)
+    }
+
+    fn view(&self, now: Time) -> TokenView {
+        TokenView {
+            name: self.name.clone(),
+            scope: self.scope,
+            created_at: self.created_at.rfc3339(),
+            expires_at: self.expires_at.map(Time::rfc3339),
+            expired: self.is_over(now),
+        }
+    }
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Book {
+    tokens: Vec<Kept>,
+}
+
+/// The tokens of a project, in a file that only its user can read.
+#[derive(Debug)]
+pub struct Tokens {
+    path: PathBuf,
+    book: Mutex<Book>,
+}
+
+impl Tokens {
+    /// Reads the tokens; a file that is not there holds none.
+    ///
+    /// # Errors
+    /// When the file is there and cannot be read.
+    pub fn open(path: &Path) -> Result<Self, TokenError> {
+        let failed = |source| TokenError::Read { path: path.to_owned(), source };
+        let book = match fs::metadata(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Book::default(),
+            Err(error) => return Err(failed(error)),
+            Ok(file) if file.len() > LONGEST_FILE => {
+                return Err(failed(std::io::Error::other("it is too long")));
+            }
+            Ok(_) => {
+                let text = fs::read_to_string(path).map_err(failed)?;
+                serde_json::from_str(&text).map_err(|error| failed(error.into()))?
+            }
+        };
+        Ok(Tokens { path: path.to_owned(), book: Mutex::new(book) })
+    }
+
+    /// Makes a token. It can be read off the answer and nowhere else.
+    ///
+    /// # Errors
+    /// When the name is taken or none, or the file cannot be written.
+    pub fn create(
+        &self,
+        now: Time,
+        name: &str,
+        scope: Scope,
+        lasts: Option<Millis>,
+    ) -> Result<NewToken, TokenError> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+            return Err(TokenError::BadName { name: name.chars().take(80).collect() });
+        }
+        let mut book = self.lock();
+        if book.tokens.iter().any(|kept| kept.name == name) {
+            return Err(TokenError::Taken { name: name.to_owned() });
+        }
+        if book.tokens.len() >= MOST {
+            return Err(TokenError::TooMany);
+        }
+        let failed = |source| TokenError::Write { path: self.path.clone(), source };
+        let token = format!("{PREFIX}{}", secret::fresh().map_err(failed)?);
+        let kept = Kept {
+            name: name.to_owned(),
+            scope,
+            sha256: Hash::of(&token).text(),
+            created_at: now,
+            expires_at: lasts.map(|lasts| now + lasts),
+        };
+        let view = kept.view(now);
+        book.tokens.push(kept);
+        if let Err(error) = self.write(&book) {
+            book.tokens.pop();
+            return Err(failed(error));
+        }
+        Ok(NewToken { token, view })
+    }
+
+    /// The tokens, in the order in which they were made.
+    #[must_use]
+    pub fn list(&self, now: Time) -> Vec<TokenView> {
+        self.lock().tokens.iter().map(|kept| kept.view(now)).collect()
+    }
+
+    /// Takes a token back.
+    ///
+    /// # Errors
+    /// When there is none, or the file cannot be written; then it still holds.
+    pub fn revoke(&self, name: &str) -> Result<(), TokenError> {
+        let mut book = self.lock();
+        let Some(place) = book.tokens.iter().position(|kept| kept.name == name) else {
+            return Err(TokenError::Unknown { name: name.chars().take(80).collect() });
+        };
+        let kept = book.tokens.remove(place);
+        if let Err(source) = self.write(&book) {
+            book.tokens.insert(place, kept);
+            return Err(TokenError::Write { path: self.path.clone(), source });
+        }
+        Ok(())
+    }
+
+    /// Whether there is a token that somebody could come with.
+    #[must_use]
+    pub fn any(&self, now: Time) -> bool {
+        self.lock().tokens.iter().any(|kept| !kept.is_over(now))
+    }
+
+    /// Whose token this is, and what it allows.
+    pub(crate) fn owner(&self, now: Time, token: &str) -> Option<(String, Scope)> {
+        let hash = Hash::of(token);
+        let book = self.lock();
+        // All of them are compared, so that the time tells nothing.
+        let mut found = None;
+        for kept in &book.tokens {
+            let fits = Hash::read(&kept.sha256).is_some_and(|known| known.fits(hash));
+            if fits && !kept.is_over(now) {
+                found = Some((kept.name.clone(), kept.scope));
+            }
+        }
+        found
+    }
+
+    /// Either the old file or the new one is there, whatever happens.
+    fn write(&self, book: &Book) -> std::io::Result<()> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let text = serde_json::to_vec_pretty(book)?;
+        // Temporary files can be read by their user alone, and stay so when they are renamed.
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        file.write_all(&text)?;
+        file.as_file().sync_all()?;
+        file.persist(&self.path)?;
+        fs::File::open(folder)?.sync_all()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    const NOON: Time = Time(43_200_000);
+
+    #[test]
+    fn a_token_holds_until_it_ends_or_is_taken_back_and_is_nowhere_in_the_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("tokens.json");
+        let tokens = Tokens::open(&path).expect("none yet");
+        assert!(!tokens.any(NOON));
+        let ci = tokens.create(NOON, "ci", Scope::Act, None).expect("made");
+        let guest = tokens.create(NOON, "guest", Scope::Observe, Some(Millis::hours(1)));
+        let guest = guest.expect("made");
+        let text = fs::read_to_string(&path).expect("a file");
+        assert!(!text.contains(&ci.token) && !text.contains(&ci.token[PREFIX.len()..]));
+        let mode = fs::metadata(&path).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let again = Tokens::open(&path).expect("read");
+        assert_eq!(again.owner(NOON, &ci.token), Some(("ci".to_owned(), Scope::Act)));
+        assert_eq!(again.owner(NOON, &ci.token[1..]), None);
+        let later = NOON + Millis::hours(1);
+        assert!(again.owner(NOON, &guest.token).is_some());
+        assert!(again.owner(later, &guest.token).is_none());
+        assert!(again.list(later)[1].expired);
+        again.revoke("ci").expect("taken back");
+        assert_eq!(Tokens::open(&path).expect("read").owner(NOON, &ci.token), None);
+        assert!(!again.any(later));
+    }
+
+    #[test]
+    fn names_are_plain_and_used_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tokens = Tokens::open(&folder.path().join("tokens.json")).expect("none yet");
+        tokens.create(NOON, "ci", Scope::Act, None).expect("made");
+        let taken = tokens.create(NOON, "ci", Scope::Act, None);
+        assert!(matches!(taken, Err(TokenError::Taken { .. })));
+        for name in ["", "a b", "../x\n", &"x".repeat(65)] {
+            let made = tokens.create(NOON, name, Scope::Act, None);
+            assert!(matches!(made, Err(TokenError::BadName { .. })), "{name:?}");
+        }
+        assert!(matches!(tokens.revoke("no"), Err(TokenError::Unknown { .. })));
+    }
+
+    #[test]
+    fn a_file_that_is_no_book_of_tokens_is_said_and_kept() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("tokens.json");
+        fs::write(&path, "{").expect("written");
+        assert!(matches!(Tokens::open(&path), Err(TokenError::Read { .. })));
+        assert_eq!(fs::read_to_string(&path).expect("a file"), "{");
+    }
+}

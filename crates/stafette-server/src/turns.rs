@@ -1,0 +1,319 @@
+//! Turns of agents that nobody here starts: wait for one, take it, bring its result.
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::{get_with, post_with};
+use axum::Json;
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use stafette_core::wire::Document;
+use stafette_core::{
+    AgentName, Event, Fields, HandoffId, Kind, Millis, MissingInput, Offer, Outcome, Party, Reason,
+    Recorded, Response, RunId, TurnKey, TurnOrder, TurnResult, Usage,
+};
+use stafette_engine::Wanted;
+
+use crate::openapi::named;
+use crate::request::{Asked, Body, Named};
+use crate::runs::{TheHandoff, within_limits};
+use crate::visitor::Visitor;
+use crate::{Edge, Problem};
+
+pub(crate) fn routes() -> ApiRouter<Edge> {
+    let about = |id, summary| named("turns", id, summary);
+    ApiRouter::new()
+        .api_route(
+            "/v1/turns",
+            get_with(wait, about("waitForTurn", "Wait for work: the turns that nobody has taken")),
+        )
+        .api_route(
+            "/v1/runs/{run}/handoffs/{handoff}/accept",
+            post_with(accept, about("acceptTurn", "Take a turn")),
+        )
+        .api_route(
+            "/v1/runs/{run}/handoffs/{handoff}/report",
+            post_with(
+                report,
+                about("reportProgress", "Show that a turn goes on, and what it used"),
+            ),
+        )
+        .api_route(
+            "/v1/runs/{run}/handoffs/{handoff}/complete",
+            post_with(complete, about("completeTurn", "End a turn with its result")),
+        )
+        .api_route(
+            "/v1/runs/{run}/handoffs/{handoff}/reject",
+            post_with(reject, about("rejectTurn", "Give a turn back: it cannot be done")),
+        )
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Wish {
+    /// Only turns of this run.
+    #[serde(default)]
+    run: Option<String>,
+    /// Only turns of this agent.
+    #[serde(default)]
+    agent: Option<AgentName>,
+    /// How long to wait for one, in seconds: a minute at most, not at all when nothing is said.
+    #[serde(default)]
+    #[schemars(range(max = 60))]
+    within: Option<u32>,
+}
+
+async fn wait(
+    State(edge): State<Edge>,
+    Asked(Wish { run, agent, within }): Asked<Wish>,
+) -> Result<Json<Vec<TurnOrder>>, Problem> {
+    let run = match run {
+        Some(run) => Some(crate::runs::find(&edge, &run).await?),
+        None => None,
+    };
+    let within = within_limits(Some(within.unwrap_or(0)));
+    Ok(Json(edge.engine.wait_offered(&Wanted { run, agent }, within).await))
+}
+
+/// Who takes a turn.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Accept {
+    /// A name of theirs: the same one may take the turn again and is told the same again.
+    by: String,
+    /// How often they will show up at least; the workflow's lease otherwise.
+    lease: Option<Millis>,
+}
+
+async fn accept(
+    State(edge): State<Edge>,
+    visitor: Visitor,
+    Named(place): Named<TheHandoff>,
+    Body(Accept { by, lease }): Body<Accept>,
+) -> Result<Json<TurnOrder>, Problem> {
+    let (run, handoff) = place.find(&edge).await?;
+    let by = visitor.signed(by);
+    Ok(Json(edge.engine.accept(run, handoff, &by, lease).await?))
+}
+
+/// The turn that is meant: `1.1`, or the whole key as it was given out.
+fn turn(run: RunId, handoff: HandoffId, text: &str) -> Result<TurnKey, Problem> {
+    let bad = |why: &str| {
+        Problem::new(
+            422,
+            "not_a_turn",
+            format!("`{}` is not a turn", text.chars().take(80).collect::<String>()),
+        )
+        .because(why)
+    };
+    let whole =
+        if text.contains('/') { text.to_owned() } else { format!("{run}/{handoff}/{text}") };
+    let key: TurnKey = whole.parse().map_err(|_| bad("they look like 1.1 or RUN/h7/1.1"))?;
+    match key.run == run && key.handoff == handoff {
+        true => Ok(key),
+        false => Err(bad("it is a turn of another handoff")),
+    }
+}
+
+/// What a turn has been doing.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Report {
+    /// The turn: its key, or the end of it such as `1.1`.
+    turn: String,
+    /// What is being done, in a few words.
+    #[serde(default)]
+    note: Option<String>,
+    /// What was used since the last report.
+    #[serde(default)]
+    usage: Usage,
+}
+
+/// It was heard.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Heard {
+    /// The turn.
+    turn: TurnKey,
+}
+
+async fn report(
+    State(edge): State<Edge>,
+    Named(place): Named<TheHandoff>,
+    Body(Report { turn: text, note, usage }): Body<Report>,
+) -> Result<Json<Heard>, Problem> {
+    let (run, handoff) = place.find(&edge).await?;
+    let turn = turn(run, handoff, &text)?;
+    edge.engine.report(turn, note, usage).await?;
+    Ok(Json(Heard { turn }))
+}
+
+/// The result of a turn.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Complete {
+    /// The turn: its key, or the end of it such as `1.1`.
+    turn: String,
+    /// How it came out.
+    #[serde(default)]
+    outcome: Outcome,
+    /// In a few sentences.
+    #[serde(default)]
+    summary: String,
+    /// What is provided.
+    #[serde(default)]
+    outputs: Fields,
+    /// Why it was not done, when it was not.
+    #[serde(default)]
+    failure: Option<String>,
+    /// What could not be provided.
+    #[serde(default)]
+    unresolved: Vec<String>,
+    /// What to do next.
+    #[serde(default)]
+    recommendations: Vec<String>,
+    /// What is handed on.
+    #[serde(default)]
+    handoffs: Vec<Onward>,
+    /// A response in a dialect instead: a handoff response or a phase response.
+    #[serde(default)]
+    document: Option<Value>,
+    /// What it used, as far as that was not reported.
+    #[serde(default)]
+    usage: Usage,
+}
+
+/// Something that is handed on.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Onward {
+    /// To whom.
+    to: String,
+    /// Whether the giver goes on with the answer; otherwise the baton moves.
+    #[serde(default)]
+    wait: bool,
+    /// Why, in a word.
+    #[serde(default = "task")]
+    reason: Reason,
+    /// What the taker should know first.
+    #[serde(default)]
+    summary: String,
+    /// What the taker should do.
+    #[serde(default)]
+    instructions: Option<String>,
+    /// What is handed along.
+    #[serde(default)]
+    outputs: Fields,
+    /// What the giver wants back.
+    #[serde(default)]
+    missing: Vec<MissingInput>,
+}
+
+fn task() -> Reason {
+    Reason::TaskHandoff
+}
+
+impl Onward {
+    fn offer(self, from: &Party) -> Offer {
+        let kind = if self.wait { Kind::Delegate } else { Kind::Transfer };
+        Offer {
+            summary: self.summary,
+            instructions: self.instructions,
+            outputs: self.outputs,
+            missing: self.missing,
+            ..Offer::new(from.clone(), Party::from(self.to), kind, self.reason)
+        }
+    }
+}
+
+impl Complete {
+    fn result(self, by: &Party) -> Result<TurnResult, Problem> {
+        let offers = self.handoffs.into_iter().map(|onward| onward.offer(by)).collect();
+        let response = match self.document {
+            Some(document) => answer(&document, by)?,
+            None => Response {
+                outputs: self.outputs,
+                unresolved: self.unresolved,
+                failure: self.failure,
+                recommendations: self.recommendations,
+                summary: self.summary,
+                ..Response::new(by.clone(), self.outcome)
+            },
+        };
+        let usage = self.usage.max(response.usage);
+        Ok(TurnResult { response, offers, usage, fingerprint: None, bare: false })
+    }
+}
+
+fn answer(document: &Value, by: &Party) -> Result<Response, Problem> {
+    let bad =
+        |why: String| Problem::new(422, "not_an_answer", "The document is no answer").because(why);
+    let read = Document::read(document).map_err(|violations| {
+        let said = violations.iter().take(16).map(|v| format!("{} {}", v.path, v.message));
+        bad(said.collect::<Vec<_>>().join("; "))
+    })?;
+    match read {
+        Document::HandoffResponse(response) => Ok(response.into_response()),
+        Document::PhaseResponse(response) => Ok(response.into_response(by.clone())),
+        other => Err(bad(format!("it is a {}", other.name()))),
+    }
+}
+
+/// What became of a turn that ended.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Ended {
+    /// The turn.
+    turn: TurnKey,
+    /// The handoffs that it led to.
+    admitted: Vec<HandoffId>,
+    /// What was not taken, with the rule.
+    refused: Vec<String>,
+}
+
+impl Ended {
+    fn of(turn: TurnKey, events: &[Recorded]) -> Self {
+        let mut ended = Ended { turn, admitted: Vec::new(), refused: Vec::new() };
+        for recorded in events {
+            match &recorded.event {
+                Event::HandoffAdmitted(admitted) => ended.admitted.push(admitted.id),
+                Event::HandoffRefused(refused) => ended.refused.push(refused.refusal.to_string()),
+                _ => {}
+            }
+        }
+        ended
+    }
+}
+
+async fn complete(
+    State(edge): State<Edge>,
+    Named(place): Named<TheHandoff>,
+    Body(body): Body<Complete>,
+) -> Result<Json<Ended>, Problem> {
+    let (run, handoff) = place.find(&edge).await?;
+    let turn = turn(run, handoff, &body.turn)?;
+    let state = edge.engine.state(run).await?;
+    let missing = stafette_engine::EngineError::NoHandoff { run, handoff };
+    let by = state.handoff(handoff).map(|handoff| handoff.offer.to.clone()).ok_or(missing)?;
+    let events = edge.engine.complete(turn, body.result(&by)?).await?;
+    Ok(Json(Ended::of(turn, &events)))
+}
+
+/// Why a turn is given back.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Reject {
+    /// The turn: its key, or the end of it such as `1.1`.
+    turn: String,
+    /// Why it cannot be done.
+    #[schemars(length(min = 1))]
+    why: String,
+}
+
+async fn reject(
+    State(edge): State<Edge>,
+    Named(place): Named<TheHandoff>,
+    Body(Reject { turn: text, why }): Body<Reject>,
+) -> Result<Json<Ended>, Problem> {
+    let (run, handoff) = place.find(&edge).await?;
+    let turn = turn(run, handoff, &text)?;
+    let events = edge.engine.reject(turn, why).await?;
+    Ok(Json(Ended::of(turn, &events)))
+}

@@ -1,0 +1,120 @@
+//! `token`: who may come by HTTP.
+//!
+//! A daemon that runs is asked, since it has the tokens in hand. Without one the file is changed
+//! directly: a daemon that is to listen beyond this machine does not start without a token.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use stafette_core::{Millis, Time};
+use stafette_server::{NewToken, TokenError, TokenView, Tokens};
+
+use super::{Context, segment};
+use crate::cli;
+use crate::client::Client;
+use crate::daemon;
+use crate::exit::{Exit, Failure};
+
+pub(crate) async fn run(context: &Context, arguments: cli::Token) -> Result<Exit, Failure> {
+    let project = context.project()?;
+    let client = Client::new(&project.socket());
+    let keeper = match client.is_up().await {
+        true => Keeper::Daemon(client),
+        false => Keeper::File(daemon::tokens(&project)?),
+    };
+    let output = context.output;
+    match arguments {
+        cli::Token::Create { name, scope, expires } => {
+            let made = keeper.create(&name, scope, expires.as_deref()).await?;
+            match output.json {
+                true => output.data(&made),
+                false => {
+                    output.line(&made.token);
+                    output.say("this is the only time that it is shown");
+                }
+            }
+        }
+        cli::Token::List => {
+            let tokens = keeper.list().await?;
+            match output.json {
+                true => output.data(&tokens),
+                false => show(context, &tokens),
+            }
+        }
+        cli::Token::Revoke { name } => {
+            keeper.revoke(&name).await?;
+            match output.json {
+                true => output.data(&json!({ "revoked": name })),
+                false => output.say(&format!("`{name}` is taken back")),
+            }
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn show(context: &Context, tokens: &[TokenView]) {
+    let rows = tokens.iter().map(|token| {
+        let end = token.expires_at.clone().unwrap_or_else(|| "never".to_owned());
+        let end = if token.expired { format!("{end} (over)") } else { end };
+        vec![token.name.clone(), token.scope.as_str().to_owned(), token.created_at.clone(), end]
+    });
+    context.output.table(&["name", "scope", "made", "ends"], rows.collect());
+}
+
+enum Keeper {
+    Daemon(Client),
+    File(Tokens),
+}
+
+impl Keeper {
+    async fn create(
+        &self,
+        name: &str,
+        scope: cli::Scope,
+        expires: Option<&str>,
+    ) -> Result<NewToken, Failure> {
+        let lasts = expires.map(Millis::parse).transpose().map_err(Failure::usage)?;
+        match self {
+            Keeper::Daemon(client) => {
+                let body = json!({ "name": name, "scope": scope.word(), "expires": lasts });
+                client.post("/v1/tokens", &body).await
+            }
+            Keeper::File(tokens) => {
+                tokens.create(now(), name, scope.scope(), lasts).map_err(|error| failure(&error))
+            }
+        }
+    }
+
+    async fn list(&self) -> Result<Vec<TokenView>, Failure> {
+        match self {
+            Keeper::Daemon(client) => client.get("/v1/tokens").await,
+            Keeper::File(tokens) => Ok(tokens.list(now())),
+        }
+    }
+
+    async fn revoke(&self, name: &str) -> Result<(), Failure> {
+        match self {
+            Keeper::Daemon(client) => {
+                let _: Value = client.delete(&format!("/v1/tokens/{}", segment(name))).await?;
+                Ok(())
+            }
+            Keeper::File(tokens) => tokens.revoke(name).map_err(|error| failure(&error)),
+        }
+    }
+}
+
+fn failure(error: &TokenError) -> Failure {
+    let failure = match error {
+        TokenError::BadName { .. } => Failure::usage(error.to_string()),
+        _ => Failure::failed(error.to_string()),
+    };
+    match std::error::Error::source(error) {
+        Some(why) => failure.because(why),
+        None => failure,
+    }
+}
+
+fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
