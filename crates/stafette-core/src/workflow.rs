@@ -4,6 +4,7 @@ pub mod check;
 mod coordination;
 pub mod file;
 pub mod gate;
+pub mod locks;
 
 use std::collections::BTreeMap;
 
@@ -50,6 +51,9 @@ pub struct Workflow {
     /// Handoffs and state as files; without this there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coordination: Option<Coordination>,
+    /// How locks are given.
+    #[serde(default)]
+    pub locks: locks::LockRules,
 }
 
 /// The workflow itself.
