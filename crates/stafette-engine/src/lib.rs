@@ -32,7 +32,7 @@ pub use driver::{Driver, Plan, RestoreError, Step};
 pub use engine::{Engine, EngineError, Settings};
 pub use explain::{Explanation, Leg};
 pub use feed::Feed;
-pub use locks::{DeadlockAlert, DeskError, LockDesk};
+pub use locks::{DeadlockAlert, DeskError, LockDesk, restore_locks};
 pub use outside::Wanted;
 pub use record::{HandoffView, RunView};
 pub use stafette_store::{HandoffRow, Stored};

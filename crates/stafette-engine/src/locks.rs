@@ -14,7 +14,7 @@ use stafette_core::lock::{
 };
 use stafette_core::{HandoffId, Input, Millis, Run, RunId, State, Time};
 
-pub use desk::{DeskError, LockDesk};
+pub use desk::{DeskError, LockDesk, restore as restore_locks};
 
 use crate::clock;
 use crate::engine::{Engine, EngineError};

@@ -14,7 +14,7 @@ use crate::{Edge, Problem};
 /// The process at the other end of the socket, as the system tells it.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
-    pid: Option<i32>,
+    pub(crate) pid: Option<i32>,
 }
 
 impl Connected<IncomingStream<'_, UnixListener>> for Caller {

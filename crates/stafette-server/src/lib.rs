@@ -10,6 +10,7 @@
 mod agents;
 mod emit;
 mod inbox;
+mod locks;
 mod problem;
 mod runs;
 mod stream;
@@ -81,6 +82,7 @@ impl Edge {
             .route("/v1/inbox/{question}", post(inbox::answer))
             .route("/v1/emit", post(emit::emit))
             .route("/v1/events", get(stream::all))
+            .merge(locks::routes())
             .route("/v1/stop", post(stop))
             .route("/healthz", get(health))
             .fallback(nothing_here)

@@ -7,6 +7,8 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use stafette_engine::EngineError;
 
+use crate::locks;
+
 /// Something went wrong: what, why, and under which stable code.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Problem {
@@ -52,6 +54,9 @@ impl From<EngineError> for Problem {
             EngineError::NoTurn { .. } => (409, "no_turn"),
             EngineError::Mistaken { .. } => (422, "mistaken"),
             EngineError::Refused { .. } => (409, "refused"),
+            EngineError::Lock { refusal } => locks::refused(refusal),
+            EngineError::MayNotWrite { conflict } => locks::in_the_way(conflict),
+            EngineError::LockStore { .. } => (507, "not_stored"),
             EngineError::Stopping => (503, "stopping"),
         };
         let causes = causes(&error);

@@ -275,7 +275,7 @@ impl LockDesk {
 ///
 /// # Errors
 /// When one of them cannot be read.
-pub(crate) fn restore(book: &LockBook) -> Result<Locks, RestoreError> {
+pub fn restore(book: &LockBook) -> Result<Locks, RestoreError> {
     let unreadable = |seq| move |source| RestoreError::Unreadable { seq, source };
     let mut locks = Locks { version: book.version, fence: book.fence, ..Locks::default() };
     for row in &book.rows {
