@@ -37,6 +37,9 @@ impl Places {
             Failure::usage(format!("{text} is outside of the project"))
                 .why(format!("the project is {}", self.root.display()))
         };
+        if text.is_empty() {
+            return Err(Failure::usage("Nothing is named").fix("`.` is the whole project"));
+        }
         let relative = match Path::new(text).is_absolute() {
             true => within(&self.root, Path::new(text)).ok_or_else(outside)?,
             false => self.here.join(text),
