@@ -44,7 +44,6 @@ pub(super) fn draw(chance: &mut Chance, long: bool) -> Workflow {
         budget: budget(chance, long),
         sources: sources(chance, &names),
         recovery: recovery(chance, &names),
-        locks: stafette_core::lock::LockRules::default(),
         routes,
         loops,
         ..plain()
