@@ -16,6 +16,7 @@ pub mod event;
 pub mod handoff;
 pub mod id;
 pub mod input;
+pub mod lock;
 pub mod order;
 pub mod redact;
 pub mod run;

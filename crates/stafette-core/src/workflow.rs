@@ -4,6 +4,7 @@ pub mod check;
 mod coordination;
 pub mod file;
 pub mod gate;
+pub mod locks;
 pub mod server;
 
 use std::collections::BTreeMap;
@@ -54,6 +55,9 @@ pub struct Workflow {
     /// Where the daemon can be reached besides its socket.
     #[serde(default, skip_serializing_if = "server::Server::is_silent")]
     pub server: server::Server,
+    /// How locks are given.
+    #[serde(default)]
+    pub locks: locks::LockRules,
 }
 
 /// The workflow itself.

@@ -48,7 +48,7 @@ impl Sessions {
         house: &House,
         queue: &mpsc::WeakSender<Message>,
     ) {
-        let House { settings, tokens, places, terminals } = house;
+        let House { settings, tokens, places, terminals, locks: _ } = house;
         for key in plan.stop {
             if let Some(words) = self.out.remove(&key) {
                 // Gone already when it gave its result: then there is nothing to stop.

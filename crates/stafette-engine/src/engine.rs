@@ -20,6 +20,7 @@ use uuid::Uuid;
 use crate::dispatch::Sessions;
 use crate::driver::RestoreError;
 use crate::house::House;
+use crate::locks::LockDesk;
 use crate::once::Once;
 use crate::task::{First, Message, QUEUE, Shown, Task};
 use crate::{Driver, Explanation, Feed, HandoffView, Leg, RunView, clock};
@@ -146,6 +147,24 @@ pub enum EngineError {
         /// Under which rule.
         refusal: Refusal,
     },
+    /// The lock is not to be had.
+    #[error("{refusal}")]
+    Lock {
+        /// Why.
+        refusal: stafette_core::lock::Refusal,
+    },
+    /// It must not be written.
+    #[error("{conflict}")]
+    MayNotWrite {
+        /// What is in the way.
+        conflict: stafette_core::lock::Conflict,
+    },
+    /// The store did not take a change of the locks.
+    #[error("the locks could not be stored")]
+    LockStore {
+        /// Why.
+        source: stafette_store::LockError,
+    },
     /// The engine is on its way out.
     #[error("the engine is stopping")]
     Stopping,
@@ -182,16 +201,25 @@ impl Engine {
     /// When the store cannot be read. A single run that cannot is left alone, and logged.
     pub async fn open(store: Arc<dyn Store>, settings: Settings) -> Result<Engine, EngineError> {
         let head = store.head().await?;
+        let desk = LockDesk::open(store.clone()).await?;
         let engine = Engine {
             store,
-            house: House::new(settings),
+            house: House::new(settings, desk),
             runs: Arc::default(),
             head: watch::Sender::new(head),
             stopping: watch::Sender::new(false),
             alive: watch::Sender::new(()),
             once: Once::default(),
         };
-        for run in engine.store.unfinished().await? {
+        let unfinished = engine.store.unfinished().await?;
+        engine.free_locks(&unfinished).await;
+        let (timer, alive) = (engine.desk().clone(), engine.alive.subscribe());
+        let stopping = engine.stopping.subscribe();
+        tokio::spawn(async move {
+            timer.keep_time(stopping).await;
+            drop(alive);
+        });
+        for run in unfinished {
             if let Err(error) = engine.adopt(run).await {
                 tracing::error!(%run, %error, "cannot be taken over");
             }
@@ -531,6 +559,10 @@ impl Engine {
 
     fn bump(&self, position: u64) {
         self.head.send_modify(|head| *head = position.max(*head));
+    }
+
+    pub(crate) fn desk(&self) -> &LockDesk {
+        &self.house.locks
     }
 
     pub(crate) fn settings(&self) -> &Settings {

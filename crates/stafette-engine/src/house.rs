@@ -5,6 +5,7 @@ use std::sync::Arc;
 use stafette_agents::terminal::Terminals;
 
 use crate::engine::Settings;
+use crate::locks::LockDesk;
 use crate::place::Places;
 use crate::tokens::Tokens;
 
@@ -15,10 +16,11 @@ pub(crate) struct House {
     pub(crate) tokens: Tokens,
     pub(crate) places: Places,
     pub(crate) terminals: Terminals,
+    pub(crate) locks: LockDesk,
 }
 
 impl House {
-    pub(crate) fn new(settings: Settings) -> Self {
+    pub(crate) fn new(settings: Settings, locks: LockDesk) -> Self {
         let settings = Arc::new(settings);
         let recordings = settings.scratch.join("recordings");
         House {
@@ -26,6 +28,7 @@ impl House {
             places: Places::new(Arc::clone(&settings)),
             terminals: Terminals::new().recorded_in(recordings, settings.redactor.clone()),
             settings,
+            locks,
         }
     }
 }

@@ -144,6 +144,7 @@ impl Task {
                 Ok(position) => {
                     let events = step.events.clone();
                     self.carry_out(step);
+                    self.house.locks.mind(self.driver.run()).await;
                     self.announce(position);
                     return answer(messages, &events);
                 }

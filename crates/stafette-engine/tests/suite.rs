@@ -2,6 +2,8 @@
 
 #[path = "suite/flaky.rs"]
 mod flaky;
+#[path = "suite/locks.rs"]
+mod locks;
 #[path = "suite/outside.rs"]
 mod outside;
 #[path = "suite/runs.rs"]

@@ -20,6 +20,7 @@ mod handoffs;
 mod health;
 mod inbox;
 mod launch;
+mod locks;
 mod openapi;
 mod problem;
 mod request;

@@ -16,6 +16,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stafette_engine::EngineError;
 
+use crate::locks;
+
 /// Something went wrong: what, why, and under which stable code.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
@@ -89,6 +91,9 @@ impl From<EngineError> for Problem {
             EngineError::Mistaken { .. } => (422, "mistaken"),
             EngineError::OtherRequest { .. } => (422, "key_reused"),
             EngineError::Refused { .. } => (409, "refused"),
+            EngineError::Lock { refusal } => locks::refused(refusal),
+            EngineError::MayNotWrite { conflict } => locks::in_the_way(conflict),
+            EngineError::LockStore { .. } => (507, "not_stored"),
             EngineError::Stopping => (503, "stopping"),
         };
         let causes = causes(&error);

@@ -5,11 +5,13 @@
 
 mod append;
 mod content;
+mod locks;
 mod read;
 mod upkeep;
 
 pub use append::*;
 pub use content::{Story, run};
+pub use locks::*;
 pub use read::*;
 pub use upkeep::*;
 
@@ -41,6 +43,11 @@ macro_rules! conformance {
             positions_are_not_given_twice_after_retention
             compaction_keeps_the_content
             a_check_up_counts_everything
+            s5_04_locks_are_read_back_as_written
+            s5_04_locks_change_only_from_the_version_that_was_known
+            s5_04_the_fencing_number_never_falls
+            s5_04_racing_writers_of_locks_lose_nothing
+            s5_04_old_entries_of_locks_are_dropped
         }
     };
     ($open:path: $($case:ident)*) => {

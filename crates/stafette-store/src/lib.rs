@@ -10,15 +10,18 @@
 //! - Positions grow over all runs, become visible in order and are never given twice: a reader
 //!   that remembers the last one misses nothing and sees nothing twice.
 //! - No read depends on how long the history is, except [`Store::check`].
+//! - The book of locks lands only on the version that it was made for, and its fencing number
+//!   never falls.
 //! - Everything has a limit: the queue, a commit, a page of a read, the size of the file.
 //!
-//! Absent on purpose: clocks (time is handed in), locks between daemons (the sequence number
+//! Absent on purpose: clocks (time is handed in), a lock between daemons (the sequence number
 //! makes two of them safe), and any type of a database library in a public signature.
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod digits;
 mod error;
+mod locks;
 mod memory;
 mod record;
 mod report;
@@ -26,6 +29,7 @@ mod sqlite;
 mod store;
 
 pub use error::{AppendError, Fault, OpenError, ReadError, UpkeepError};
+pub use locks::{LOCK_ENTRIES, LockBatch, LockBook, LockEntry, LockError, LockRow};
 pub use memory::MemoryStore;
 pub use record::{
     BATCH_BYTES, Batch, Entry, HandoffRow, Loaded, PAGE_BYTES, RunRow, Snapshot, Stored,

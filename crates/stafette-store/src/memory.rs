@@ -10,8 +10,9 @@ use stafette_core::{HandoffId, RunId};
 use crate::digits;
 use crate::record::Page;
 use crate::{
-    AppendError, Batch, Compacted, FIND_LIMIT, HandoffRow, Health, Loaded, ReadError, Removed,
-    Reply, Retention, RunFilter, RunRow, Snapshot, Store, Stored, UpkeepError,
+    AppendError, Batch, Compacted, FIND_LIMIT, HandoffRow, Health, LOCK_ENTRIES, Loaded, LockBatch,
+    LockBook, LockEntry, LockError, LockRow, ReadError, Removed, Reply, Retention, RunFilter,
+    RunRow, Snapshot, Store, Stored, UpkeepError,
 };
 
 /// Keeps runs in memory, with the same rules as a store on disk.
@@ -36,6 +37,15 @@ struct Content {
     runs: BTreeMap<RunId, Kept>,
     /// Where the entry of a position is: run and sequence number.
     feed: BTreeMap<u64, (RunId, u64)>,
+    locks: Book,
+}
+
+#[derive(Debug, Default)]
+struct Book {
+    version: u64,
+    fence: u64,
+    rows: BTreeMap<u64, LockRow>,
+    entries: BTreeMap<u64, LockEntry>,
 }
 
 #[derive(Debug)]
@@ -95,6 +105,26 @@ impl MemoryStore {
             let mut open: Vec<_> = open.map(|kept| (kept.row.created_at, kept.row.run)).collect();
             open.sort_unstable();
             open.into_iter().map(|(_, run)| run).collect()
+        })
+    }
+
+    /// [`Store::write_locks`] without waiting.
+    ///
+    /// # Errors
+    /// As `write_locks`, though it is never full, busy or read-only.
+    pub fn write_locks_now(&self, batch: LockBatch) -> Result<u64, LockError> {
+        batch.check()?;
+        self.content().ok_or(AppendError::Closed)?.locks.write(batch)
+    }
+
+    /// [`Store::locks`] without waiting.
+    ///
+    /// # Errors
+    /// Only when the handle is closed.
+    pub fn locks_now(&self) -> Result<LockBook, ReadError> {
+        self.read_now(|content| {
+            let Book { version, fence, rows, .. } = &content.locks;
+            LockBook { version: *version, fence: *fence, rows: rows.values().cloned().collect() }
         })
     }
 
@@ -219,6 +249,21 @@ impl Content {
     }
 }
 
+impl Book {
+    fn write(&mut self, batch: LockBatch) -> Result<u64, LockError> {
+        batch.fits(self.version, self.fence)?;
+        self.version = batch.version();
+        self.fence = batch.fence;
+        self.entries.extend(batch.entries.into_iter().map(|entry| (entry.seq, entry)));
+        self.entries = self.entries.split_off(&(self.version.saturating_sub(LOCK_ENTRIES) + 1));
+        for id in batch.remove {
+            self.rows.remove(&id);
+        }
+        self.rows.extend(batch.put.into_iter().map(|row| (row.id, row)));
+        Ok(self.version)
+    }
+}
+
 fn load(kept: &Kept) -> Loaded {
     let newest = kept.snapshots.last_key_value();
     let snapshot = newest.map(|(&seq, body)| Snapshot { seq, body: body.clone() });
@@ -322,6 +367,25 @@ impl Store for MemoryStore {
 
     fn unfinished(&self) -> Reply<'_, Result<Vec<RunId>, ReadError>> {
         Box::pin(ready(self.unfinished_now()))
+    }
+
+    fn write_locks(&self, batch: LockBatch) -> Reply<'_, Result<u64, LockError>> {
+        Box::pin(ready(self.write_locks_now(batch)))
+    }
+
+    fn locks(&self) -> Reply<'_, Result<LockBook, ReadError>> {
+        Box::pin(ready(self.locks_now()))
+    }
+
+    fn lock_entries(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Reply<'_, Result<Vec<LockEntry>, ReadError>> {
+        self.read(|content| {
+            let later = content.locks.entries.range(after.saturating_add(1)..);
+            later.take(limit).map(|(_, entry)| entry.clone()).collect()
+        })
     }
 
     fn retain(&self, retention: Retention) -> Reply<'_, Result<Removed, UpkeepError>> {

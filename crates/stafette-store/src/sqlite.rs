@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod cost;
 mod fault;
+mod locks;
 mod open;
 mod pool;
 mod query;
@@ -27,8 +28,9 @@ use tokio::sync::{mpsc, oneshot};
 use self::pool::Pool;
 use self::writer::{Append, Job};
 use crate::{
-    AppendError, Batch, Compacted, Fault, HandoffRow, Health, Loaded, OpenError, ReadError,
-    Removed, Reply, Retention, RunFilter, RunRow, Store, Stored, UpkeepError,
+    AppendError, Batch, Compacted, Fault, HandoffRow, Health, Loaded, LockBatch, LockBook,
+    LockEntry, LockError, OpenError, ReadError, Removed, Reply, Retention, RunFilter, RunRow,
+    Store, Stored, UpkeepError,
 };
 
 /// The longest wait for another process.
@@ -216,6 +218,31 @@ impl Store for SqliteStore {
 
     fn unfinished(&self) -> Reply<'_, Result<Vec<RunId>, ReadError>> {
         self.read(query::unfinished)
+    }
+
+    fn write_locks(&self, batch: LockBatch) -> Reply<'_, Result<u64, LockError>> {
+        Box::pin(async move {
+            batch.check()?;
+            let (answer, answered) = oneshot::channel();
+            // On the writer's thread, between two groups.
+            let job = Job::Upkeep(Box::new(move |conn| {
+                let _ = answer.send(locks::write(conn, &batch));
+            }));
+            self.jobs.send(job).await.map_err(|_| AppendError::Closed)?;
+            answered.await.map_err(|_| AppendError::Closed)?
+        })
+    }
+
+    fn locks(&self) -> Reply<'_, Result<LockBook, ReadError>> {
+        self.read(locks::all)
+    }
+
+    fn lock_entries(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Reply<'_, Result<Vec<LockEntry>, ReadError>> {
+        self.read(move |conn| locks::entries(conn, after, limit))
     }
 
     fn retain(&self, retention: Retention) -> Reply<'_, Result<Removed, UpkeepError>> {

@@ -5,8 +5,8 @@ use std::pin::Pin;
 use stafette_core::{HandoffId, RunId, Time};
 
 use crate::{
-    AppendError, Batch, Compacted, HandoffRow, Health, Loaded, ReadError, Removed, RunRow, Stored,
-    UpkeepError,
+    AppendError, Batch, Compacted, HandoffRow, Health, Loaded, LockBatch, LockBook, LockEntry,
+    LockError, ReadError, Removed, RunRow, Stored, UpkeepError,
 };
 
 /// The most runs that [`Store::find_run`] names.
@@ -102,6 +102,20 @@ pub trait Store: Send + Sync + 'static {
 
     /// The runs that have not ended, the oldest first.
     fn unfinished(&self) -> Reply<'_, Result<Vec<RunId>, ReadError>>;
+
+    /// Writes what became true of the locks, durably, and answers with their new version.
+    fn write_locks(&self, batch: LockBatch) -> Reply<'_, Result<u64, LockError>>;
+
+    /// All locks as they are.
+    fn locks(&self) -> Reply<'_, Result<LockBook, ReadError>>;
+
+    /// What became true of the locks after entry `after`, in order, as far as it is kept (see
+    /// [`crate::LOCK_ENTRIES`]).
+    fn lock_entries(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Reply<'_, Result<Vec<LockEntry>, ReadError>>;
 
     /// Removes finished runs, a few in each commit so that writers need not wait for all of them.
     fn retain(&self, retention: Retention) -> Reply<'_, Result<Removed, UpkeepError>>;

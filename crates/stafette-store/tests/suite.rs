@@ -5,6 +5,7 @@ mod suite {
     mod file;
     mod full;
     mod group;
+    mod locks;
     mod memory;
     mod sqlite;
 }

@@ -104,6 +104,8 @@ async fn parse<T: DeserializeOwned>(response: Response<Incoming>) -> Result<T, F
     let problem: Problem = serde_json::from_slice(&bytes).map_err(odd)?;
     let code = if problem.status == 422 || problem.code.starts_with("usage_") {
         Exit::Usage
+    } else if problem.code.starts_with("lock") || problem.code == "deadlock" {
+        Exit::Lock
     } else {
         Exit::Failed
     };

@@ -10,6 +10,7 @@ mod frames;
 mod handoffs;
 mod inbox;
 mod init;
+mod lock;
 mod log;
 mod open;
 mod run;
@@ -88,6 +89,9 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
         Command::Why(arguments) => why::run(&context, arguments).await,
         Command::Cancel(arguments) => status::cancel(&context, arguments).await,
         Command::Pause(arguments) => status::pause(&context, arguments).await,
+        Command::Lock(arguments) => lock::run(&context, arguments).await,
+        Command::Unlock(arguments) => lock::unlock(&context, arguments).await,
+        Command::Locks => lock::list(&context).await,
         Command::Doctor => doctor::run(&context).await,
         Command::Demo(arguments) => demo::run(&context, arguments).await,
         Command::Emit(arguments) => emit::run(&context, arguments).await,

@@ -16,6 +16,8 @@ pub(crate) enum Exit {
     NeedsPerson = 3,
     /// The budget is reached.
     Budget = 4,
+    /// Somebody else has the lock, or it was lost.
+    Lock = 6,
     /// No daemon answers.
     NoDaemon = 7,
 }
@@ -55,6 +57,7 @@ impl Failure {
         let part = |name: &str| Some(error.get(name)?.as_str()?.to_owned());
         let code = match error.get("exit")?.as_u64()? {
             2 => Exit::Usage,
+            6 => Exit::Lock,
             7 => Exit::NoDaemon,
             _ => Exit::Failed,
         };

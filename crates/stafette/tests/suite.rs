@@ -10,6 +10,8 @@ mod documents;
 mod frames;
 #[path = "suite/guide.rs"]
 mod guide;
+#[path = "suite/locks.rs"]
+mod locks;
 #[path = "suite/project.rs"]
 mod project;
 #[path = "suite/real_cli.rs"]

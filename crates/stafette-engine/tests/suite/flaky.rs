@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use stafette_core::{HandoffId, RunId};
 use stafette_store::{
-    AppendError, Batch, Compacted, Fault, HandoffRow, Health, Loaded, MemoryStore, ReadError,
-    Removed, Reply, Retention, RunFilter, RunRow, Store, Stored, UpkeepError,
+    AppendError, Batch, Compacted, Fault, HandoffRow, Health, Loaded, LockBatch, LockBook,
+    LockEntry, LockError, MemoryStore, ReadError, Removed, Reply, Retention, RunFilter, RunRow,
+    Store, Stored, UpkeepError,
 };
 
 /// Refuses the next so many appends as full; otherwise a store in memory.
@@ -78,6 +79,19 @@ impl Store for Flaky {
     }
     fn unfinished(&self) -> Reply<'_, Result<Vec<RunId>, ReadError>> {
         self.inner.unfinished()
+    }
+    fn write_locks(&self, batch: LockBatch) -> Reply<'_, Result<u64, LockError>> {
+        self.inner.write_locks(batch)
+    }
+    fn locks(&self) -> Reply<'_, Result<LockBook, ReadError>> {
+        self.inner.locks()
+    }
+    fn lock_entries(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Reply<'_, Result<Vec<LockEntry>, ReadError>> {
+        self.inner.lock_entries(after, limit)
     }
     fn retain(&self, retention: Retention) -> Reply<'_, Result<Removed, UpkeepError>> {
         self.inner.retain(retention)

@@ -24,7 +24,7 @@ pub(crate) fn settings(folder: &Path) -> Settings {
     }
 }
 
-fn workflow(command: &str) -> Workflow {
+pub(crate) fn workflow(command: &str) -> Workflow {
     let text = format!(
         r#"
         workflow = {{ name = "one", entry = "a", trust_bare_frames = true }}

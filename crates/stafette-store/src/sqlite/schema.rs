@@ -6,7 +6,7 @@ use rusqlite::{Connection, TransactionBehavior};
 pub(super) const APPLICATION_ID: i32 = 0x5354_4146;
 
 /// Step n brings tables of version n to version n + 1. A step that was released never changes.
-const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql"), include_str!("schema/2.sql")];
 
 /// The version of the tables that this program knows.
 pub(super) const VERSION: u32 = MIGRATIONS.len() as u32;

@@ -1,6 +1,7 @@
 //! Limits: clocks run in the right order, and everything fits the time that a run has.
 
 use super::{NO_ESCALATION, Report};
+use crate::lock::LONGEST_LEASE;
 use crate::workflow::Retries;
 use crate::workflow::file::Diagnostic;
 use crate::{Millis, Workflow};
@@ -34,6 +35,14 @@ pub(super) fn check(report: &mut Report<'_>) {
             limits.handoffs_per_item, limits.handoffs_per_run
         );
         report.add(Diagnostic::warning("never-reached", "/limits/handoffs_per_item", message));
+    }
+    let locks = &report.workflow.locks;
+    if locks.lease == Millis(0) || locks.lease > LONGEST_LEASE {
+        let message = format!("a lock's lease lasts from 1ms to {LONGEST_LEASE}");
+        report.add(
+            Diagnostic::error("bad-lease", "/locks/lease", message)
+                .help("who needs a lock for longer renews it"),
+        );
     }
     if retries.max == 0 {
         let message = "every turn needs at least one attempt";

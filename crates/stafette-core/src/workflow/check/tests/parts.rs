@@ -329,3 +329,15 @@ fn s2_11_a_workflow_has_agents_but_not_without_end() {
       |  ^^^^^^
     ");
 }
+
+#[test]
+fn s5_05_a_lock_that_could_not_be_held_is_a_mistake() {
+    insta::assert_snapshot!(with("[locks]\non_conflict = \"skip\"\nlease = \"25h\"\n"), @r#"
+    error[bad-lease]: a lock's lease lasts from 1ms to 24h 00m
+      --> stafette.toml:37:9
+       |
+    37 | lease = "25h"
+       |         ^^^^^
+       = help: who needs a lock for longer renews it
+    "#);
+}

@@ -1,0 +1,377 @@
+//! What a lock is on: a name, a path or a glob, relative to the project.
+//!
+//! `*` is any part of a name, `?` any one character, `**` any number of folders. Nothing else is
+//! special, so `app/[id].tsx` is the file of that name. A name without these covers what lies below
+//! it too: nothing lies below a file, and who locks a folder means all of it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// The longest name or glob, in bytes.
+pub const LONGEST_PATTERN: usize = 512;
+
+/// A name or a glob, in its plain form: no `.`, no `..`, no doubled slash.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct Pattern(String);
+
+/// The text cannot be locked.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("`{}` cannot be locked: {flaw}", text.chars().take(80).collect::<String>().escape_debug())]
+pub struct BadPattern {
+    /// What was given.
+    pub text: String,
+    /// What is wrong with it.
+    pub flaw: &'static str,
+}
+
+impl Pattern {
+    /// The text of it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it stands for more than one name.
+    #[must_use]
+    pub fn is_glob(&self) -> bool {
+        self.0.contains(['*', '?'])
+    }
+
+    /// Whether some path is meant by both.
+    #[must_use]
+    pub fn overlaps(&self, other: &Pattern) -> bool {
+        meet(&self.parts(), &other.parts())
+    }
+
+    /// Whether the file at `path`, taken letter by letter, is meant. A path that cannot be read
+    /// as one inside the project is not.
+    #[must_use]
+    pub fn covers(&self, path: &str) -> bool {
+        plain(path).is_ok_and(|path| {
+            let exact: Vec<Part> = path.split('/').map(Part::literal).collect();
+            meet(&self.parts(), &exact)
+        })
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        let mut parts: Vec<Part> = Vec::new();
+        for segment in self.0.split('/') {
+            let part = Part::of(segment);
+            // Two in a row mean no more than one.
+            if !(part == Part::AnyFolders && parts.last() == Some(&Part::AnyFolders)) {
+                parts.push(part);
+            }
+        }
+        if !self.is_glob() {
+            parts.push(Part::AnyFolders);
+        }
+        parts
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = BadPattern;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        plain(text).map(Pattern)
+    }
+}
+
+impl TryFrom<String> for Pattern {
+    type Error = BadPattern;
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<Pattern> for String {
+    fn from(pattern: Pattern) -> Self {
+        pattern.0
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The plain form of a text that people typed.
+fn plain(text: &str) -> Result<String, BadPattern> {
+    let bad = |flaw| Err(BadPattern { text: text.to_owned(), flaw });
+    if text.is_empty() {
+        return bad("it is empty");
+    }
+    if text.len() > LONGEST_PATTERN {
+        return bad("it is longer than 512 bytes");
+    }
+    if text.chars().any(char::is_control) {
+        return bad("it has control characters in it");
+    }
+    if text.starts_with('/') {
+        return bad("it is outside of the project; name it relative to the project's folder");
+    }
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in text.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => match segments.pop() {
+                Some(above) if !above.contains(['*', '?']) => {}
+                Some(_) => return bad("`..` after a wildcard leads anywhere"),
+                None => return bad("`..` leads out of the project"),
+            },
+            segment => segments.push(segment),
+        }
+    }
+    // The project as a whole, and a folder by its slash.
+    if segments.is_empty() || text.ends_with('/') {
+        segments.push("**");
+    }
+    Ok(segments.join("/"))
+}
+
+/// A part of a pattern between two slashes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Part {
+    /// `**`: any number of names, none included.
+    AnyFolders,
+    /// One name.
+    Name(Vec<Letter>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Letter {
+    /// `*`: any letters, none included.
+    Any,
+    /// `?`: any one letter.
+    One,
+    /// This letter.
+    Just(char),
+}
+
+impl Part {
+    fn of(segment: &str) -> Part {
+        if segment == "**" {
+            return Part::AnyFolders;
+        }
+        let mut letters: Vec<Letter> = Vec::new();
+        for c in segment.chars() {
+            let letter = match c {
+                '*' => Letter::Any,
+                '?' => Letter::One,
+                c => Letter::Just(c),
+            };
+            if !(letter == Letter::Any && letters.last() == Some(&Letter::Any)) {
+                letters.push(letter);
+            }
+        }
+        Part::Name(letters)
+    }
+
+    fn literal(segment: &str) -> Part {
+        Part::Name(segment.chars().map(Letter::Just).collect())
+    }
+}
+
+/// Whether two ways through patterns can be walked with one path. `open` is what may stand for
+/// nothing or for anything; `same` is whether two steps can be one.
+fn walk<T>(a: &[T], b: &[T], open: impl Fn(&T) -> bool, same: impl Fn(&T, &T) -> bool) -> bool {
+    // reached[j]: some text is read by a[..i] and by b[..j] alike.
+    let mut reached = vec![false; b.len() + 1];
+    reached[0] = true;
+    for j in 0..b.len() {
+        reached[j + 1] = reached[j] && open(&b[j]);
+    }
+    for step in a {
+        let mut next = vec![false; b.len() + 1];
+        next[0] = reached[0] && open(step);
+        for j in 0..b.len() {
+            next[j + 1] = if open(step) {
+                // It reads nothing, or one more of what the other reads.
+                reached[j + 1] || next[j]
+            } else if open(&b[j]) {
+                next[j] || reached[j + 1]
+            } else {
+                reached[j] && same(step, &b[j])
+            };
+        }
+        reached = next;
+    }
+    reached[b.len()]
+}
+
+fn meet(a: &[Part], b: &[Part]) -> bool {
+    let same = |a: &Part, b: &Part| match (a, b) {
+        (Part::Name(a), Part::Name(b)) => names_meet(a, b),
+        _ => true,
+    };
+    walk(a, b, |part| *part == Part::AnyFolders, same)
+}
+
+/// Two names of which one is all wildcards share more than the empty name, which is none.
+fn names_meet(a: &[Letter], b: &[Letter]) -> bool {
+    let same = |a: &Letter, b: &Letter| match (a, b) {
+        (Letter::Just(a), Letter::Just(b)) => a == b,
+        _ => true,
+    };
+    walk(a, b, |letter| *letter == Letter::Any, same)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pattern(text: &str) -> Pattern {
+        text.parse().expect(text)
+    }
+
+    #[test]
+    fn b_10_a_glob_conflicts_with_what_it_could_mean() {
+        let cases = [
+            ("src/**", "src/a.rs", true),
+            ("src/**", "src", true),
+            ("src/**", "docs/a.md", false),
+            ("src", "src/deep/a.rs", true),
+            ("src/*.rs", "src/a.rs", true),
+            ("src/*.rs", "src/deep/a.rs", false),
+            ("src/*.rs", "src/a*", true),
+            ("*.rs", "*.md", false),
+            ("**/a.rs", "src/**", true),
+            ("**/a.rs", "src/*/b.rs", false),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("app/[id].tsx", "app/i.tsx", false),
+            ("app/[id].tsx", "app/*.tsx", true),
+            ("db:migrations", "db:*", true),
+            (".", "any/thing", true),
+        ];
+        for (a, b, expected) in cases {
+            assert_eq!(pattern(a).overlaps(&pattern(b)), expected, "{a} {b}");
+            assert_eq!(pattern(b).overlaps(&pattern(a)), expected, "{b} {a}");
+        }
+        assert!(pattern("src/*.rs").covers("src/*.rs"), "a file may be called so");
+        assert!(!pattern("a.rs").covers("*.rs"), "the name of a file is no glob");
+    }
+
+    #[test]
+    fn s5_04_names_are_plain_and_stay_in_the_project() {
+        for (text, expected) in [
+            ("./src//a.rs", "src/a.rs"),
+            ("src/x/../a.rs", "src/a.rs"),
+            ("src/", "src/**"),
+            (".", "**"),
+            ("a..b", "a..b"),
+        ] {
+            assert_eq!(pattern(text).as_str(), expected);
+            assert_eq!(pattern(expected).as_str(), expected, "it is plain already");
+        }
+        let long = "x".repeat(LONGEST_PATTERN + 1);
+        for text in ["", "/etc/passwd", "../x", "src/../../x", "*/../x", "a\nb", "a\0", &long] {
+            assert!(text.parse::<Pattern>().is_err(), "{text:?}");
+        }
+    }
+
+    /// Every row of `a` and `b` of up to six, put together with `between`.
+    fn rows(between: &str) -> Vec<String> {
+        let mut rows: Vec<String> = vec!["a".to_owned(), "b".to_owned()];
+        let mut from = 0;
+        for _ in 1..6 {
+            let longer: Vec<String> = rows[from..]
+                .iter()
+                .flat_map(|row| ["a", "b"].map(|next| format!("{row}{between}{next}")))
+                .collect();
+            from = rows.len();
+            rows.extend(longer);
+        }
+        rows
+    }
+
+    /// A matcher as plain as can be, to hold the other one against.
+    fn matches(pattern: &str, path: &str) -> bool {
+        fn folders(pattern: &[&str], path: &[&str]) -> bool {
+            match (pattern.split_first(), path.split_first()) {
+                (None, None) => true,
+                (Some((&"**", rest)), _) => {
+                    (0..=path.len()).any(|skip| folders(rest, &path[skip..]))
+                }
+                (Some((name, rest)), Some((text, more))) => {
+                    letters(name.as_bytes(), text.as_bytes()) && folders(rest, more)
+                }
+                _ => false,
+            }
+        }
+        fn letters(pattern: &[u8], text: &[u8]) -> bool {
+            match (pattern.split_first(), text.split_first()) {
+                (None, None) => true,
+                (Some((b'*', rest)), _) => {
+                    (0..=text.len()).any(|skip| letters(rest, &text[skip..]))
+                }
+                (Some((letter, rest)), Some((found, more))) => {
+                    (*letter == b'?' || letter == found) && letters(rest, more)
+                }
+                _ => false,
+            }
+        }
+        let mut parts: Vec<&str> = pattern.split('/').collect();
+        if !pattern.contains(['*', '?']) {
+            parts.push("**");
+        }
+        folders(&parts, &path.split('/').collect::<Vec<_>>())
+    }
+
+    /// Up to three folders of one letter each: two such need no path longer than six.
+    fn folders() -> impl Strategy<Value = String> {
+        let segment = prop_oneof![Just("**"), Just("a"), Just("b"), Just("*"), Just("?")];
+        prop::collection::vec(segment, 1..=3).prop_map(|segments| segments.join("/"))
+    }
+
+    fn exact(a: &str, b: &str, between: &str) -> Result<(), TestCaseError> {
+        let brute = rows(between).iter().any(|path| matches(a, path) && matches(b, path));
+        prop_assert_eq!(pattern(a).overlaps(&pattern(b)), brute, "{} {}", a, b);
+        prop_assert_eq!(pattern(b).overlaps(&pattern(a)), brute, "{} {}", b, a);
+        for path in rows(between) {
+            prop_assert_eq!(pattern(a).covers(&path), matches(a, &path), "{} {}", a, path);
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+        #[test]
+        fn b_10_two_globs_conflict_exactly_when_a_path_is_meant_by_both(
+            a in folders(), b in folders()
+        ) {
+            exact(&a, &b, "/")?;
+        }
+
+        #[test]
+        fn b_10_two_names_conflict_exactly_when_a_name_is_meant_by_both(
+            a in "[ab*?]{1,3}", b in "[ab*?]{1,3}"
+        ) {
+            // A name that is `**` alone is any number of folders.
+            prop_assume!(!a.contains("**") && !b.contains("**"));
+            exact(&a, &b, "")?;
+        }
+
+        #[test]
+        fn s5_04_any_text_is_a_pattern_or_a_clear_refusal(text in any::<String>()) {
+            if let Ok(pattern) = text.parse::<Pattern>() {
+                prop_assert_eq!(pattern.as_str().parse::<Pattern>(), Ok(pattern.clone()));
+                prop_assert!(pattern.overlaps(&pattern));
+            }
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! The one place of a process where locks are given: decide, store, apply, answer.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::Serialize;
+use stafette_core::Time;
+use stafette_core::lock::{Answer, Ask, Decision, GaveUp, LockEvent, LockId, Locks, Refusal};
+use stafette_store::{LockBatch, LockBook, LockEntry, LockError, LockRow, ReadError, Store};
+use thiserror::Error;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::clock;
+use crate::driver::RestoreError;
+
+/// How often a change that others came before is decided anew.
+const TRIES: usize = 64;
+
+/// The longest wait in one call.
+const LONGEST_CALL: Duration = Duration::from_secs(60);
+
+/// Who waits in line and has not asked for so long has gone.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How often the line is looked through for those who have gone.
+const LOOK: Duration = Duration::from_secs(30);
+
+/// Between two attempts to store that time has passed.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The ends of so many waits are remembered, for those who ask.
+const REMEMBERED: usize = 256;
+
+/// The locks could not be asked.
+#[derive(Debug, Error)]
+pub enum DeskError {
+    /// The wait ended without a lock.
+    #[error("{refusal}")]
+    Refused {
+        /// Why.
+        refusal: Refusal,
+    },
+    /// The store did not take it.
+    #[error("the locks could not be stored")]
+    Store {
+        /// Why.
+        #[from]
+        source: LockError,
+    },
+    /// The store did not give it.
+    #[error("the locks could not be read")]
+    Read {
+        /// Why.
+        #[from]
+        source: ReadError,
+    },
+    /// What the store gave is no lock.
+    #[error("what is stored of the locks cannot be understood")]
+    Restore {
+        /// Why.
+        #[from]
+        source: RestoreError,
+    },
+}
+
+/// All locks of a project. Cheap to clone.
+#[derive(Clone)]
+pub struct LockDesk {
+    store: Arc<dyn Store>,
+    /// Held from the decision until it is applied.
+    turn: Arc<tokio::sync::Mutex<()>>,
+    shown: watch::Sender<Arc<Locks>>,
+    line: Arc<Mutex<Line>>,
+}
+
+#[derive(Default)]
+struct Line {
+    /// When each waiter was last asked about.
+    seen: HashMap<LockId, Instant>,
+    /// How waits ended, the newest last.
+    ended: VecDeque<(LockId, Refusal)>,
+}
+
+impl std::fmt::Debug for LockDesk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LockDesk").field("locks", &*self.shown.borrow()).finish_non_exhaustive()
+    }
+}
+
+impl LockDesk {
+    /// The locks as the store has them.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn open(store: Arc<dyn Store>) -> Result<LockDesk, DeskError> {
+        let locks = restore(&store.locks().await?)?;
+        Ok(LockDesk {
+            store,
+            turn: Arc::default(),
+            shown: watch::Sender::new(Arc::new(locks)),
+            line: Arc::default(),
+        })
+    }
+
+    /// The locks as they were after the last change that is known here.
+    #[must_use]
+    pub fn shown(&self) -> Arc<Locks> {
+        self.shown.borrow().clone()
+    }
+
+    /// The locks as the store has them now, whoever wrote them.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn refreshed(&self) -> Result<Arc<Locks>, DeskError> {
+        let _turn = self.turn.lock().await;
+        self.reload().await?;
+        Ok(self.shown())
+    }
+
+    /// Asks for something, and answers once what follows from it is stored. Time is handed in, and
+    /// read anew when somebody else came first.
+    ///
+    /// # Errors
+    /// When the store does not take it; nothing has changed then, as far as is known.
+    pub async fn ask(
+        &self,
+        clock: impl Fn() -> Time,
+        ask: Ask,
+    ) -> Result<(Vec<LockEvent>, Result<Answer, Refusal>), DeskError> {
+        let _turn = self.turn.lock().await;
+        let mut tries = 0;
+        loop {
+            let now = clock();
+            let before = self.shown();
+            let Decision { events, answer } = before.decide(now, ask.clone());
+            if events.is_empty() {
+                return Ok((events, answer));
+            }
+            let mut next = Locks::clone(&before);
+            events.iter().for_each(|event| next.apply(event));
+            match self.store.write_locks(batch(now, &before, &events, &next)).await {
+                Ok(_) => {
+                    self.remember(&events);
+                    self.shown.send_replace(Arc::new(next));
+                    return Ok((events, answer));
+                }
+                Err(LockError::Conflict { .. }) if tries < TRIES => {
+                    tries += 1;
+                    self.reload().await?;
+                }
+                Err(error) => {
+                    // Whether it was written is not known: the store is the only truth.
+                    let _ = self.reload().await;
+                    return Err(error.into());
+                }
+            }
+        }
+    }
+
+    /// See [`crate::Engine::wait_lock`].
+    ///
+    /// # Errors
+    /// When the wait ended without a lock.
+    pub async fn wait(&self, id: LockId, within: Duration) -> Result<Answer, DeskError> {
+        let mut shown = self.shown.subscribe();
+        let until = Instant::now() + within.min(LONGEST_CALL);
+        self.line().seen.insert(id, Instant::now());
+        loop {
+            let waiter = {
+                let locks = shown.borrow_and_update();
+                if let Some(lock) = locks.held.get(&id) {
+                    return Ok(Answer::Held(lock.clone()));
+                }
+                locks.waiting.get(&id).cloned()
+            };
+            let Some(waiter) = waiter else {
+                let line = self.line();
+                let known = line.ended.iter().rev().find(|(ended, _)| *ended == id);
+                let refusal = known.map_or(Refusal::Lost { id }, |(_, refusal)| refusal.clone());
+                return Err(DeskError::Refused { refusal });
+            };
+            if !matches!(tokio::time::timeout_at(until, shown.changed()).await, Ok(Ok(()))) {
+                return Ok(Answer::Waiting(waiter));
+            }
+        }
+    }
+
+    /// Ends what is over, when it is over, until it is told to stop.
+    pub(crate) async fn keep_time(self, mut stopping: watch::Receiver<bool>) {
+        let mut shown = self.shown.subscribe();
+        loop {
+            let (next, waiting) = {
+                let locks = shown.borrow_and_update();
+                (locks.deadline(), !locks.waiting.is_empty())
+            };
+            let far = if waiting { LOOK } else { Duration::from_secs(3600) };
+            let pause = next.map_or(far, clock::until).min(far);
+            let due = tokio::select! {
+                _ = stopping.wait_for(|stop| *stop) => return,
+                changed = shown.changed() => match changed {
+                    Ok(()) => false,
+                    Err(_) => return,
+                },
+                () = tokio::time::sleep(pause) => true,
+            };
+            if due && let Err(error) = self.pass(self.gone()).await {
+                tracing::warn!(%error, "the locks stay as they are for now");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+
+    async fn pass(&self, gone: Vec<Ask>) -> Result<(), DeskError> {
+        for ask in gone.into_iter().chain([Ask::Tick]) {
+            // A refusal means that it has ended by itself meanwhile.
+            let _ = self.ask(clock::now, ask).await?.1;
+        }
+        Ok(())
+    }
+
+    /// Those in line whom nobody has asked about for long.
+    fn gone(&self) -> Vec<Ask> {
+        let locks = self.shown();
+        let mut line = self.line();
+        line.seen.retain(|id, _| locks.waiting.contains_key(id));
+        let mut gone = Vec::new();
+        for waiter in locks.waiting.values() {
+            // One from before we started has all the time from now on.
+            let seen = *line.seen.entry(waiter.id).or_insert_with(Instant::now);
+            if seen.elapsed() > PATIENCE {
+                gone.push(Ask::Release { id: waiter.id, by: waiter.claim.holder.clone() });
+            }
+        }
+        gone
+    }
+
+    fn remember(&self, events: &[LockEvent]) {
+        let mut line = self.line();
+        for event in events {
+            let (id, refusal) = match event {
+                LockEvent::DeadlockFound { circle, refused } => {
+                    (*refused, Refusal::Deadlock { circle: circle.clone() })
+                }
+                LockEvent::WaitEnded { id, why: GaveUp::Late } => (*id, Refusal::Late { id: *id }),
+                LockEvent::WaitEnded { id, why: GaveUp::Withdrawn | GaveUp::HolderGone } => {
+                    (*id, Refusal::Lost { id: *id })
+                }
+                _ => continue,
+            };
+            line.ended.push_back((id, refusal));
+            if line.ended.len() > REMEMBERED {
+                line.ended.pop_front();
+            }
+        }
+    }
+
+    async fn reload(&self) -> Result<(), DeskError> {
+        let book = self.store.locks().await?;
+        if book.version != self.shown.borrow().version {
+            let locks = restore(&book)?;
+            self.shown.send_replace(Arc::new(locks));
+        }
+        Ok(())
+    }
+
+    fn line(&self) -> std::sync::MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The locks that a store has kept.
+///
+/// # Errors
+/// When one of them cannot be read.
+pub fn restore(book: &LockBook) -> Result<Locks, RestoreError> {
+    let unreadable = |seq| move |source| RestoreError::Unreadable { seq, source };
+    let mut locks = Locks { version: book.version, fence: book.fence, ..Locks::default() };
+    for row in &book.rows {
+        let id = LockId(row.id);
+        if row.held {
+            let lock = serde_json::from_str(&row.body).map_err(unreadable(row.id))?;
+            locks.held.insert(id, lock);
+        } else {
+            let waiter = serde_json::from_str(&row.body).map_err(unreadable(row.id))?;
+            locks.waiting.insert(id, waiter);
+        }
+    }
+    Ok(locks)
+}
+
+fn batch(now: Time, before: &Locks, events: &[LockEvent], next: &Locks) -> LockBatch {
+    let entry = |(seq, event): (u64, &LockEvent)| LockEntry {
+        seq,
+        at: now,
+        name: event.name().to_owned(),
+        body: json(event),
+    };
+    let touched: BTreeSet<LockId> = events.iter().map(LockEvent::id).collect();
+    let (mut put, mut remove) = (Vec::new(), Vec::new());
+    for id in touched {
+        match (next.held.get(&id), next.waiting.get(&id)) {
+            (Some(lock), _) => put.push(LockRow { id: id.0, held: true, body: json(lock) }),
+            (None, Some(waiter)) => {
+                put.push(LockRow { id: id.0, held: false, body: json(waiter) });
+            }
+            (None, None) => remove.push(id.0),
+        }
+    }
+    LockBatch {
+        expected_version: before.version,
+        entries: (before.version + 1..).zip(events).map(entry).collect(),
+        fence: next.fence,
+        put,
+        remove,
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("our own types are JSON")
+}

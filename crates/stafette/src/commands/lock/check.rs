@@ -1,0 +1,89 @@
+//! `lock check`: whether files may be written.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+use stafette_core::lock::{Holder, Locks};
+use stafette_store::Store;
+
+use super::paths::{Places, within};
+use super::{Asker, Context, client, now, session};
+use crate::cli;
+use crate::daemon;
+use crate::exit::{Exit, Failure};
+use crate::project::person;
+
+pub(super) async fn run(context: &Context, arguments: cli::LockCheck) -> Result<Exit, Failure> {
+    let places = Places::of(context)?;
+    let paths = match arguments.staged {
+        true => staged(&places.root)?,
+        false => places.patterns(&arguments.paths)?,
+    };
+    let asker = Asker::new(false);
+    let project = context.project()?;
+    if session().is_some() || daemon::find(&project).await.is_ok() {
+        let body = json!({ "paths": paths, "fence": arguments.fence, "who": asker.json() });
+        let client = client(context).await?;
+        client.post::<Value>("/v1/locks/check", &body).await.map_err(advice)?;
+    } else if project.store().exists() {
+        // No daemon is started for a commit: that would go on with the runs as well.
+        let store = daemon::open_store(&project.store())?;
+        let book = store
+            .locks()
+            .await
+            .map_err(|error| Failure::failed("The locks cannot be read").because(&error))?;
+        store.close().await;
+        let locks = restore(&book)?;
+        let holder = Holder::person(&person()).at(&asker.seat);
+        let paths = paths.iter().map(String::as_str);
+        locks
+            .may_write(now(), &holder, paths, arguments.fence)
+            .map_err(|conflict| advice(Failure::new(Exit::Lock, conflict.to_string())))?;
+    }
+    match context.output.json {
+        true => context.output.data(&json!({ "allowed": true, "paths": paths })),
+        false if arguments.staged => {}
+        false => context.output.say("nobody else has it"),
+    }
+    Ok(Exit::Ok)
+}
+
+fn advice(failure: Failure) -> Failure {
+    match failure.code {
+        Exit::Lock => failure.fix("ask its holder, or wait; `stafette locks` shows who has what"),
+        _ => failure,
+    }
+}
+
+fn restore(book: &stafette_store::LockBook) -> Result<Locks, Failure> {
+    stafette_engine::restore_locks(book)
+        .map_err(|error| Failure::failed("The locks cannot be read").because(&error))
+}
+
+/// What is about to be committed here, as names within the project. What lies outside of the
+/// project cannot be locked, so it is left out.
+fn staged(root: &Path) -> Result<Vec<String>, Failure> {
+    let top = git(Path::new("."), &["rev-parse", "--show-toplevel"])?;
+    let top = PathBuf::from(String::from_utf8_lossy(&top).trim_end_matches('\n').to_owned());
+    // Without renames: a file that moves away is changed as well.
+    let names = git(&top, &["diff", "--cached", "--name-only", "--no-renames", "-z"])?;
+    let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    let inside = names.filter_map(|name| {
+        let path = top.join(&*String::from_utf8_lossy(name));
+        Some(within(root, &path)?.display().to_string())
+    });
+    Ok(inside.collect())
+}
+
+/// What git says.
+pub(super) fn git(folder: &Path, arguments: &[&str]) -> Result<Vec<u8>, Failure> {
+    let output = Command::new("git").arg("-C").arg(folder).args(arguments).output();
+    let output =
+        output.map_err(|error| Failure::failed("git cannot be started").because(&error))?;
+    match output.status.success() {
+        true => Ok(output.stdout),
+        false => Err(Failure::usage("This is not a git repository, or git refuses it")
+            .why(String::from_utf8_lossy(&output.stderr).trim())),
+    }
+}

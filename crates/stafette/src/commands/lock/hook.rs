@@ -1,0 +1,110 @@
+//! `lock hook`: git's pre-commit hook, which refuses what somebody else has locked.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::Context;
+use super::check::git;
+use crate::cli::LockHook;
+use crate::daemon;
+use crate::exit::{Exit, Failure};
+
+/// How our hook is told apart from others.
+const MARK: &str = "# stafette lock hook";
+
+/// The name that the hook from before has while ours is there.
+const BEFORE: &str = "pre-commit.before-stafette";
+
+pub(super) async fn run(context: &Context, action: LockHook) -> Result<Exit, Failure> {
+    let root = context.project()?.root;
+    let folder = git(&root, &["rev-parse", "--git-path", "hooks"])?;
+    let folder = root.join(String::from_utf8_lossy(&folder).trim_end_matches('\n'));
+    let hook = folder.join("pre-commit");
+    let said = match action {
+        LockHook::Install => install(&folder, &hook, &root)?,
+        LockHook::Uninstall => uninstall(&folder, &hook)?,
+    };
+    match context.output.json {
+        true => context.output.data(&json!({ "hook": hook, "said": said })),
+        false => context.output.say(&format!("{}: {said}", hook.display())),
+    }
+    Ok(Exit::Ok)
+}
+
+fn install(folder: &Path, hook: &Path, root: &Path) -> Result<&'static str, Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::failed(format!("{} cannot be written", hook.display())).because(&error)
+    };
+    fs::create_dir_all(folder).map_err(failed)?;
+    let before = folder.join(BEFORE);
+    let other = hook.exists() && !is_ours(hook);
+    if other && before.exists() {
+        return Err(Failure::usage("There are two hooks already").why(format!(
+            "{} and {} are not ours to replace",
+            hook.display(),
+            before.display()
+        )));
+    }
+    let program = daemon::program()?;
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    file.write_all(script(&program, root).as_bytes()).map_err(failed)?;
+    file.as_file().set_permissions(fs::Permissions::from_mode(0o755)).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    if other {
+        fs::rename(hook, &before).map_err(failed)?;
+    }
+    file.persist(hook).map_err(|error| failed(error.error))?;
+    Ok(match before.exists() {
+        true => "installed; the hook from before runs first",
+        false => "installed",
+    })
+}
+
+fn uninstall(folder: &Path, hook: &Path) -> Result<&'static str, Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::failed(format!("{} cannot be removed", hook.display())).because(&error)
+    };
+    if !is_ours(hook) {
+        return Ok("there is no hook of ours");
+    }
+    let before: PathBuf = folder.join(BEFORE);
+    if before.exists() {
+        fs::rename(before, hook).map_err(failed)?;
+        return Ok("removed; the hook from before is back");
+    }
+    fs::remove_file(hook).map_err(failed)?;
+    Ok("removed")
+}
+
+fn is_ours(hook: &Path) -> bool {
+    fs::read(hook).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(MARK))
+}
+
+fn script(program: &Path, root: &Path) -> String {
+    let (program, root) = (quoted(program), quoted(root));
+    format!(
+        r#"#!/bin/sh
+{MARK}: refuses to commit what somebody else has locked.
+# `stafette lock hook uninstall` removes it; `git commit --no-verify` goes past it.
+before="$(dirname "$0")/{BEFORE}"
+if [ -x "$before" ]; then
+    "$before" "$@" || exit $?
+fi
+if [ ! -x {program} ]; then
+    echo "the lock hook does not find" {program} >&2
+    echo "install it anew with: stafette lock hook install" >&2
+    exit 1
+fi
+exec {program} --project {root} lock check --staged
+"#
+    )
+}
+
+/// For the shell, whatever is in it.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
+}
