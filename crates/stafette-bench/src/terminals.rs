@@ -4,7 +4,7 @@ mod bare;
 mod crew;
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use stafette_agents::terminal::{Piece, Terminal};
 
@@ -15,6 +15,12 @@ use crew::Crew;
 
 /// Keys that are typed at each point: less than a line's worth of a terminal in all.
 const KEYS: u32 = 300;
+
+/// How long is typed at each point, unless it takes longer to have a few keys.
+const TYPING: Duration = Duration::from_secs(10);
+
+/// Keys that are typed however long it takes.
+const FEW: u32 = 5;
 
 /// The least and the most that is printed through one terminal alone, in bytes.
 const FLOOD: (u64, u64) = (64 << 10, 8 << 20);
@@ -96,7 +102,11 @@ async fn echo(probe: &Terminal, idle: u32, busy: u32) -> Result<Crowd, Trouble> 
     let (mut ours, mut reference) = (Sample::default(), Sample::default());
     let mut follower = probe.subscribe(None);
     follower.next().await.ok_or("the terminal is gone")?;
-    for _ in 0..KEYS {
+    let typing = Instant::now();
+    for key in 0..KEYS {
+        if key >= FEW && typing.elapsed() > TYPING {
+            break;
+        }
         let begin = Instant::now();
         probe.write(b"k".to_vec()).await?;
         loop {
