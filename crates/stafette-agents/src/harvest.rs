@@ -9,7 +9,8 @@ use serde_json::Value;
 use stafette_core::run::tell::Told;
 use stafette_core::wire::frame::{Code, Frame};
 use stafette_core::{
-    AgentName, Failure, Millis, Offer, Outcome, Party, Response, TurnResult, Usage, Usd,
+    AgentName, Failure, FailureKind, Millis, Offer, Outcome, Party, Response, TurnResult, Usage,
+    Usd,
 };
 use tokio::time::Instant;
 
@@ -60,6 +61,8 @@ pub(crate) struct Harvest {
     trouble: Option<String>,
     /// A failure that the transport has already named.
     failure: Option<Failure>,
+    /// Whether the program runs on, so that only what it printed says that the turn is over.
+    runs_on: bool,
 }
 
 impl Harvest {
@@ -83,7 +86,13 @@ impl Harvest {
             alerts: 0,
             trouble: None,
             failure: None,
+            runs_on: false,
         }
+    }
+
+    /// The same, of a program that did not leave with the end of the turn.
+    pub(crate) fn of_one_that_runs_on(self) -> Self {
+        Harvest { runs_on: true, ..self }
     }
 
     /// The turn has failed, whatever its exit status will be.
@@ -254,11 +263,16 @@ impl Harvest {
         }
         if !self.mistakes.is_empty() {
             let list = self.mistakes.join("; ");
-            return Signal::recoverable(
-                format!("what it handed in is not valid: {list}"),
-                self.usage,
-            );
+            let message = format!("what it handed in is not valid: {list}");
+            let kind = if self.bare { FailureKind::Invalid } else { FailureKind::Recoverable };
+            return Signal::Failed { failure: Failure::new(kind, message), usage: self.usage };
         }
+        // That a program which has left has done its work needs no proof; all else would move work.
+        let moves = !self.offers.is_empty()
+            || self
+                .response
+                .as_ref()
+                .is_some_and(|response| self.runs_on || response.outcome != Outcome::Resolved);
         let mut response = self.response.unwrap_or_else(|| Response {
             summary,
             ..Response::new(self.agent.clone(), Outcome::Resolved)
@@ -267,7 +281,7 @@ impl Harvest {
         response.took = Millis(u64::try_from(took).unwrap_or(u64::MAX));
         response.usage += self.usage;
         Signal::Finished(Box::new(TurnResult {
-            bare: self.bare && self.sealed.is_none() && !self.offers.is_empty(),
+            bare: self.bare && self.sealed.is_none() && moves,
             offers: self.offers,
             usage: response.usage,
             fingerprint: None,

@@ -8,7 +8,8 @@
 //! - A session ends with exactly one of [`Signal::Finished`] and [`Signal::Failed`], and nothing
 //!   comes after it.
 //! - An agent is a process group. When its session ends, is stopped or is dropped, the whole group
-//!   is gone. Only a terminal outlives its turns: it ends with its run, or when it is dropped.
+//!   is gone, and whoever has left it with the environment that it was given. Only a terminal
+//!   outlives its turns: it ends with its run, or when it is dropped.
 //! - Work that is delivered again never runs beside what is left of the earlier delivery.
 //! - Memory does not grow with an agent's output.
 //!

@@ -8,9 +8,12 @@ use std::io::{self, ErrorKind};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::process::{Pid, Signal as Posix, getpgrp, kill_process_group, test_kill_process_group};
+use rustix::process::{
+    Pid, Signal as Posix, getpgrp, kill_process, kill_process_group, test_kill_process_group,
+};
 use stafette_core::{AgentName, Failure, FailureKind, TurnKey, Usage};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::{Instant, sleep};
@@ -28,6 +31,9 @@ const HARMLESS_PREFIXES: [&str; 2] = ["LC_", "XDG_"];
 /// The variable that carries the idempotency key of the turn.
 pub(crate) const KEY: &str = "STAFETTE_KEY";
 
+/// The variable that says by which group a process was started.
+const GROUP: &str = "STAFETTE_GROUP";
+
 /// The pipes of a group's leader.
 #[derive(Debug)]
 pub(crate) struct Pipes {
@@ -43,6 +49,9 @@ pub(crate) struct Group {
     leader: Child,
     /// Where it is noted down; a group beside an agent's own is found by the turn's key alone.
     mark: Option<Mark>,
+    /// The variable that everyone carries who was started here, also whoever has left the group, and
+    /// nobody else does.
+    carried: Option<String>,
     over: bool,
 }
 
@@ -112,7 +121,7 @@ impl Launch {
 
     /// Checks that the command can be started, and ends what an earlier delivery of it has left
     /// behind.
-    async fn prepare(&self) -> Result<Command, Failure> {
+    async fn prepare(&self) -> Result<(Command, String), Failure> {
         let Some((program, arguments)) = self.command.split_first() else {
             return Err(fatal(format!("agent {} has no command: give it one", self.agent)));
         };
@@ -125,8 +134,9 @@ impl Launch {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(&self.folder).env_clear();
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        command.kill_on_drop(true);
-        Ok(command)
+        let group = unique();
+        command.env(GROUP, &group).kill_on_drop(true);
+        Ok((command, format!("{GROUP}={group}")))
     }
 
     fn did_not_start(&self, error: &io::Error) -> Failure {
@@ -147,13 +157,13 @@ impl Launch {
         }
     }
 
-    fn noted(&self, leader: Child) -> Result<Group, Failure> {
+    fn noted(&self, leader: Child, carried: String) -> Result<Group, Failure> {
         let id = leader.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let Some(id) = id else {
             return Err(recoverable("the process was gone at once".into()));
         };
         let mark = Mark::new(self.place.clone(), id);
-        let mut group = Group { id, leader, mark: None, over: false };
+        let mut group = Group { id, leader, mark: None, carried: Some(carried), over: false };
         mark.write().map_err(|error| {
             let place = self.place.display();
             recoverable(format!("cannot note the turn in {place}: {error}"))
@@ -183,7 +193,7 @@ impl Group {
     }
 
     async fn start_with_pipes(launch: &Launch) -> Result<(Group, Pipes), Failure> {
-        let mut command = launch.prepare().await?;
+        let (mut command, carried) = launch.prepare().await?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0);
         let mut leader = command.spawn().map_err(|error| launch.did_not_start(&error))?;
@@ -191,14 +201,14 @@ impl Group {
         let Some(((input, output), errors)) = pipes else {
             return Err(recoverable("the process was gone at once".into()));
         };
-        Ok((launch.noted(leader)?, Pipes { input, output, errors }))
+        Ok((launch.noted(leader, carried)?, Pipes { input, output, errors }))
     }
 
     /// Starts a command as the leader of a session with this terminal.
     pub(crate) async fn start_in(launch: &Launch, terminal: ProgramSide) -> Result<Group, Failure> {
-        let command = launch.prepare().await?;
+        let (command, carried) = launch.prepare().await?;
         let leader = terminal.start(command).map_err(|error| launch.did_not_start(&error))?;
-        launch.noted(leader)
+        launch.noted(leader, carried)
     }
 
     /// Starts a command beside an agent's own group: it sees what the agent may see, and `extra`,
@@ -214,7 +224,8 @@ impl Group {
         let leader = command.spawn()?;
         let id = leader.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let id = id.ok_or(ErrorKind::NotFound)?;
-        Ok(Group { id, leader, mark: None, over: false })
+        // The agent's own group ends its strays as well.
+        Ok(Group { id, leader, mark: None, carried: None, over: false })
     }
 
     /// The leader's number, which is the group's.
@@ -235,6 +246,7 @@ impl Group {
         }
         let leader = &mut self.leader;
         end(self.id, || drop(leader.try_wait())).await;
+        end_strays(self.carried.as_deref()).await;
         self.over = true;
         self.forget();
     }
@@ -251,6 +263,9 @@ impl Drop for Group {
         if !self.over {
             // Nobody is left to wait for a grace period, and an agent must not outlive its session.
             kill(self.id, Posix::KILL);
+            for stray in strays(self.carried.as_deref()) {
+                let _ = kill_process(stray, Posix::KILL);
+            }
             self.forget();
         }
     }
@@ -278,6 +293,41 @@ async fn end(group: Pid, mut reap: impl FnMut()) {
     }
 }
 
+/// Ends whoever has left the group for one or a session of their own: known by what they carry, since
+/// nothing else ties them to it.
+async fn end_strays(carried: Option<&str>) {
+    for signal in [Posix::TERM, Posix::KILL] {
+        let patience = Instant::now() + GRACE;
+        let mut asked: Vec<Pid> = Vec::new();
+        while Instant::now() < patience {
+            let left = strays(carried);
+            if left.is_empty() {
+                return;
+            }
+            for stray in left {
+                if !asked.contains(&stray) {
+                    // One that is gone by now needs nothing.
+                    let _ = kill_process(stray, signal);
+                    asked.push(stray);
+                }
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+fn strays(carried: Option<&str>) -> Vec<Pid> {
+    carried.map(table::carrying).unwrap_or_default()
+}
+
+/// A text that no other group has, of this process or of another.
+fn unique() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("{}-{since}-{count}", std::process::id())
+}
+
 /// Sends a signal to everyone in a group and, when its leader leads a session, to the other groups
 /// of that session: a shell with job control makes one for each job. Tells whether anyone got it.
 fn kill(group: Pid, signal: Posix) -> bool {
@@ -296,9 +346,12 @@ fn lives(group: Pid) -> bool {
     runs || !table::groups_in_session(group).is_empty()
 }
 
-/// The process that leads the turn's group, by the note that is kept of it.
-pub(crate) fn leader(scratch: &Path, key: TurnKey) -> Option<i32> {
-    mark::group(&mark::place(scratch, key))
+/// The process that leads the turn's group, by the note that is kept of it. A program that gets its
+/// order with its command can be quicker than the note that it has the turn: then the note of its
+/// terminal counts.
+pub(crate) fn leader(scratch: &Path, key: TurnKey, agent: &AgentName) -> Option<i32> {
+    let terminal = || mark::group(&mark::terminal_place(scratch, key.run, agent));
+    mark::group(&mark::place(scratch, key)).or_else(terminal)
 }
 
 /// Whether a process is of the leader's family: its group, its session or its descendants.

@@ -33,11 +33,11 @@ pub fn read(agent: &AgentName, kind: &str, payload: Value) -> Result<Telling, Ve
     harvest.told().map(|told| Telling { told, signal })
 }
 
-/// Whether process `caller` belongs to the turn: it is the agent's process, in its group or
-/// session, or descends from it. Where the system does not tell, the token alone has to do.
+/// Whether process `caller` belongs to the turn that `agent` has: it is the agent's process, in its
+/// group or session, or descends from it. Where the system does not tell, the token alone has to do.
 #[must_use]
-pub fn belongs(caller: i32, scratch: &Path, turn: TurnKey) -> bool {
-    match process::leader(scratch, turn) {
+pub fn belongs(caller: i32, scratch: &Path, turn: TurnKey, agent: &AgentName) -> bool {
+    match process::leader(scratch, turn, agent) {
         Some(leader) => process::is_kin(caller, leader),
         None => !cfg!(target_os = "linux"),
     }

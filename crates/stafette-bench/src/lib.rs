@@ -1,4 +1,4 @@
-//! Measures what a handoff costs, with agents that cost nothing.
+//! Measures what a handoff costs, with agents that cost nothing, and what terminals cost.
 //!
 //! Invariants:
 //! - A rate that depends on the disk is measured in turns with a plain file on the same disk, so
@@ -17,13 +17,17 @@ mod plain;
 mod report;
 mod sample;
 mod scanning;
+mod terminals;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use stafette_store::{MemoryStore, Options, SqliteStore};
 
-pub use report::{Decisions, History, Opening, Pace, Phases, Point, Report, Scanning};
+pub use report::{
+    Crowd, Decisions, History, Opening, Pace, Phases, Point, Report, Scanning, TerminalCosts,
+};
+pub use terminals::terminals;
 
 /// Anything that keeps a measurement from being one.
 pub type Trouble = Box<dyn std::error::Error + Send + Sync>;
@@ -52,6 +56,7 @@ pub async fn handoffs(folder: &Path, handoffs: u32, runs: u32) -> Result<Report,
             history::measure(folder, null::Shape::Loop, handoffs).await?,
         ],
         scanner: scanning::measure(handoffs)?,
+        terminals: None,
     })
 }
 

@@ -28,6 +28,8 @@ pub struct Report {
     pub histories: Vec<History>,
     /// Finding frames.
     pub scanner: Vec<Scanning>,
+    /// Terminals, when they were asked for.
+    pub terminals: Option<TerminalCosts>,
 }
 
 /// How fast handoffs are stored.
@@ -149,6 +151,48 @@ pub struct Scanning {
     pub to_memmem: f64,
 }
 
+/// What terminals cost.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct TerminalCosts {
+    /// How many sat there.
+    pub idle: u32,
+    /// How many printed without a pause.
+    pub busy: u32,
+    /// Memory for a bare terminal of the system: the reference.
+    pub bare_bytes: f64,
+    /// Memory for one that sits there.
+    pub idle_bytes: f64,
+    /// Memory for one that prints, with all that it keeps.
+    pub busy_bytes: f64,
+    /// How long a key takes to be seen: alone, among the idle, and among all.
+    pub echoes: Vec<Crowd>,
+    /// What one alone takes in, in millions of bytes a second.
+    pub mb_per_second: f64,
+    /// The reference: a bare terminal.
+    pub bare_mb_per_second: f64,
+    /// Ours to the reference.
+    pub to_bare: f64,
+    /// What all that print take in together, in millions of bytes a second.
+    pub all_busy_mb_per_second: f64,
+}
+
+/// How long a key takes to be seen in one terminal among others.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Crowd {
+    /// How many others sit there.
+    pub idle: u32,
+    /// How many others print.
+    pub busy: u32,
+    /// From the key until it is there to be drawn: half took less.
+    pub median_us: f64,
+    /// The same: 95 of 100 took less.
+    pub p95_us: f64,
+    /// The reference, a bare terminal of the system: half took less.
+    pub bare_median_us: f64,
+    /// Ours to the reference.
+    pub to_bare: f64,
+}
+
 impl Report {
     /// What to keep in mind when reading it.
     #[must_use]
@@ -216,6 +260,9 @@ impl fmt::Display for Report {
                 ratio(row.to_memmem)
             )?;
         }
+        if let Some(terminals) = &self.terminals {
+            write_terminals(f, terminals)?;
+        }
         match self.caveat() {
             Some(caveat) => write!(f, "\n{caveat}"),
             None => Ok(()),
@@ -264,6 +311,32 @@ fn write_history(f: &mut fmt::Formatter<'_>, history: &History) -> fmt::Result {
         writeln!(f, "{name:<22}{early:>12}{late:>11}{:>11}", ratio(of))?;
     }
     Ok(())
+}
+
+fn write_terminals(f: &mut fmt::Formatter<'_>, costs: &TerminalCosts) -> fmt::Result {
+    writeln!(
+        f,
+        "\n{:<22}{:>12}{:>11}{:>11}{:>9}",
+        "A KEY UNTIL IT IS SEEN", "median", "95 %", "bare", "ratio"
+    )?;
+    for crowd in &costs.echoes {
+        let among = match (crowd.idle, crowd.busy) {
+            (0, 0) => "alone".to_owned(),
+            (idle, 0) => format!("among {idle} idle"),
+            (_, busy) => format!("… and {busy} busy"),
+        };
+        let [median, p95, bare] = [crowd.median_us, crowd.p95_us, crowd.bare_median_us].map(span);
+        let ratio = format!("{:.0}×", crowd.to_bare);
+        writeln!(f, "{among:<22}{median:>12}{p95:>11}{bare:>11}{ratio:>9}")?;
+    }
+    writeln!(f, "\n{:<22}{:>12}{:>11}{:>11}", "A TERMINAL", "idle", "busy", "bare")?;
+    let [idle, busy, bare] = [costs.idle_bytes, costs.busy_bytes, costs.bare_bytes].map(count);
+    writeln!(f, "{:<22}{idle:>12}{busy:>11}{bare:>11}", "bytes of memory")?;
+    let ours = format!("{:.1}", costs.mb_per_second);
+    let all = format!("{:.1}", costs.all_busy_mb_per_second);
+    let bare = format!("{:.1}", costs.bare_mb_per_second);
+    writeln!(f, "\n{:<22}{:>12}{:>11}{:>11}{:>9}", "PRINTED", "one", "all busy", "bare", "ratio")?;
+    writeln!(f, "{:<22}{ours:>12}{all:>11}{bare:>11}{:>9}", "MB/s", ratio(costs.to_bare))
 }
 
 fn title(place: &str, runs: u32) -> String {

@@ -1,6 +1,6 @@
 //! The measurement counts what it says it counts; how long that takes is nobody's business here.
 
-use stafette_bench::{Pace, handoffs};
+use stafette_bench::{Pace, handoffs, terminals};
 
 fn counts(pace: &Pace) -> (u32, u64) {
     (pace.runs, pace.handoffs)
@@ -41,6 +41,26 @@ async fn people_get_a_table_with_every_part_of_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let table = handoffs(folder.path(), 1, 0).await.expect("a report").to_string();
     for part in ["on disk, 1 run", "in memory, 1 run", "decided only", "plain file", "memmem"] {
+        assert!(table.contains(part), "{part} is missing:\n{table}");
+    }
+    assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn terminals_are_measured_among_others_and_against_bare_ones() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let costs = terminals(folder.path(), 3, 2).await.expect("costs");
+    let crowds: Vec<_> = costs.echoes.iter().map(|crowd| (crowd.idle, crowd.busy)).collect();
+    assert_eq!(crowds, [(0, 0), (3, 0), (3, 2)]);
+    let measured = |crowd: &stafette_bench::Crowd| crowd.median_us > 0.0 && crowd.to_bare > 0.0;
+    assert!(costs.echoes.iter().all(measured), "{costs:?}");
+    assert!(costs.busy_bytes > 0.0 && costs.all_busy_mb_per_second > 0.0, "{costs:?}");
+    assert!(costs.to_bare > 0.0, "{costs:?}");
+
+    let mut report = handoffs(folder.path(), 1, 1).await.expect("a report");
+    report.terminals = Some(costs);
+    let table = report.to_string();
+    for part in ["A KEY UNTIL IT IS SEEN", "among 3 idle", "and 2 busy", "bytes of memory"] {
         assert!(table.contains(part), "{part} is missing:\n{table}");
     }
     assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");

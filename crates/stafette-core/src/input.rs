@@ -148,7 +148,7 @@ pub struct TurnResult {
     /// What the work looks like now: a round of a loop that leaves it as it was changed nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
-    /// The offers were read off plain output, which anyone can imitate.
+    /// What would move work was read off plain output, which anyone can imitate.
     #[serde(default)]
     pub bare: bool,
 }
@@ -187,4 +187,7 @@ pub enum FailureKind {
     Fatal,
     /// The agent's quota is used up: it is nobody's fault and passes by itself.
     Quota,
+    /// What it printed cannot be understood: worth another try, unless it has told its answer by its
+    /// own channel, for then what it printed does not count.
+    Invalid,
 }

@@ -315,13 +315,17 @@ impl Engine {
     /// # Errors
     /// When there is no such run.
     pub async fn view(&self, run: RunId) -> Result<(RunView, Option<String>), EngineError> {
-        if let Some(handle) = self.handle(run) {
-            let shown = handle.shown.borrow().clone();
-            return Ok((RunView::of(&shown.run), shown.trouble));
-        }
         let row = self.store.run(run).await?;
-        let row = row.ok_or_else(|| EngineError::NoRun { run: run.to_string() })?;
-        Ok((parse(row.seq, &row.body)?, None))
+        let shown = self.handle(run).map(|handle| handle.shown.borrow().clone());
+        match (row, shown) {
+            // Whoever follows the events can know more than the memory for a moment.
+            (Some(row), Some(shown)) if row.seq > shown.run.seq => {
+                Ok((parse(row.seq, &row.body)?, shown.trouble))
+            }
+            (_, Some(shown)) => Ok((RunView::of(&shown.run), shown.trouble)),
+            (Some(row), None) => Ok((parse(row.seq, &row.body)?, None)),
+            (None, None) => Err(EngineError::NoRun { run: run.to_string() }),
+        }
     }
 
     /// The state of a run, from memory or from the store.

@@ -189,7 +189,7 @@ impl Engine {
             return Err(EngineError::NoTurn { agent });
         };
         let scratch = &self.settings().scratch;
-        let kin = |pid| stafette_agents::tell::belongs(pid, scratch, turn);
+        let kin = |pid| stafette_agents::tell::belongs(pid, scratch, turn, &agent);
         if !caller.is_some_and(kin) {
             return Err(EngineError::NotYours);
         }

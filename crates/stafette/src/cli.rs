@@ -419,6 +419,12 @@ pub(crate) struct Bench {
     /// How many runs at once.
     #[arg(long, default_value_t = 32)]
     pub(crate) runs: u32,
+    /// How many terminals sit there.
+    #[arg(long, default_value_t = 200)]
+    pub(crate) idle: u32,
+    /// How many terminals print without a pause.
+    #[arg(long, default_value_t = 20)]
+    pub(crate) busy: u32,
 }
 
 #[derive(Debug, Args)]

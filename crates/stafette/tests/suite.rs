@@ -2,16 +2,22 @@
 
 #[path = "suite/bad_input.rs"]
 mod bad_input;
+#[path = "suite/corpus.rs"]
+mod corpus;
 #[path = "suite/demo.rs"]
 mod demo;
 #[path = "suite/documents.rs"]
 mod documents;
+#[path = "suite/echoes.rs"]
+mod echoes;
 #[path = "suite/frames.rs"]
 mod frames;
 #[path = "suite/guide.rs"]
 mod guide;
 #[path = "suite/locks.rs"]
 mod locks;
+#[path = "suite/hostile_agents.rs"]
+mod hostile_agents;
 #[path = "suite/project.rs"]
 mod project;
 #[path = "suite/real_cli.rs"]

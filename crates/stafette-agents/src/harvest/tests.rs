@@ -78,7 +78,7 @@ fn s2_01_everything_that_is_wrong_is_told_at_once() {
     harvest.signal("HANDOFF", json!({"summary": "to nobody"}));
     harvest.signal("RESULT", json!({"status": "great", "outputs": 3}));
     let failure = failed(harvest, 0);
-    assert_eq!(failure.kind, FailureKind::Recoverable);
+    assert_eq!(failure.kind, FailureKind::Invalid);
     for part in ["HANDOFF: /to", "RESULT: /status: `great`", "RESULT: /outputs"] {
         assert!(failure.message.contains(part), "{part} in {}", failure.message);
     }
@@ -99,7 +99,7 @@ fn s5_06_a_result_keeps_its_fields_and_adds_up_what_was_used() {
     assert_eq!(result.response.unresolved, ["tests"]);
     assert_eq!(result.response.outputs, fields(json!({"issues": 2})));
     assert_eq!(result.response.summary, "");
-    assert!(!result.bare);
+    assert!(result.bare, "that it is done only in part has to be meant");
 }
 
 #[test]
@@ -264,4 +264,17 @@ fn b_07_a_signed_frame_counts_once_and_what_is_only_printed_no_more() {
     let result = finished(harvest);
     let targets: Vec<&str> = result.offers.iter().map(|offer| offer.to.as_str()).collect();
     assert_eq!((targets, result.bare), (vec!["reviewer"], false));
+}
+
+#[test]
+fn b_07_what_is_printed_is_the_word_of_a_program_only_when_it_ends_its_own_work() {
+    let result = |status: &str, runs_on: bool| {
+        let mut harvest = harvest();
+        frame(&mut harvest, "RESULT", &json!({ "status": status }).to_string());
+        finished(if runs_on { harvest.of_one_that_runs_on() } else { harvest })
+    };
+    assert!(!result("resolved", false).bare, "it has left, so it is done");
+    assert!(result("resolved", true).bare, "nothing but a print says that it is done");
+    assert!(result("failed", false).bare, "another agent would get the work");
+    assert!(!finished(harvest().of_one_that_runs_on()).bare, "nothing was read off");
 }

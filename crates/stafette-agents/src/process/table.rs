@@ -109,16 +109,31 @@ pub(super) fn group_carries(group: Pid, variable: &str) -> bool {
 }
 
 /// The groups that were started with this variable: their leaders carry it, and the process that
-/// started them does not. Sessions of their own are left alone, since an agent that opens one
-/// (a terminal multiplexer, a server) means it to stay.
+/// started them does not.
 #[cfg(target_os = "linux")]
 pub(super) fn groups_carrying(variable: &str) -> Vec<Pid> {
     Entry::all()
-        .filter(|entry| entry.id == entry.group && entry.id != entry.session)
+        .filter(|entry| entry.id == entry.group)
         .filter(|entry| Entry::carries(entry.id, variable))
         .filter(|entry| !Entry::carries(entry.parent, variable))
         .filter_map(|entry| Pid::from_raw(entry.group))
         .collect()
+}
+
+/// Everyone who was started with this variable, except ourselves.
+#[cfg(target_os = "linux")]
+pub(super) fn carrying(variable: &str) -> Vec<Pid> {
+    let own = rustix::process::getpid().as_raw_pid();
+    Entry::all()
+        .filter(|entry| entry.id != own && Entry::carries(entry.id, variable))
+        .filter_map(|entry| Pid::from_raw(entry.id))
+        .collect()
+}
+
+/// Unknown here.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn carrying(_: &str) -> Vec<Pid> {
+    Vec::new()
 }
 
 /// Unknown here.

@@ -390,6 +390,7 @@ impl<'a> Turn<'a> {
             true => Some(format!("last screen:\n{}", self.terminal.lines(SCREEN_LINES).join("\n"))),
             false => self.terminal.lines(1).pop(),
         };
+        let harvest = if left.is_none() { harvest.of_one_that_runs_on() } else { harvest };
         match harvest.end(left.unwrap_or_default(), summary, complaint) {
             // The program's profile may know what its complaint means.
             Signal::Failed { failure, usage } if failure.kind == FailureKind::Recoverable => {

@@ -303,8 +303,9 @@ async fn b_07_a_program_in_a_terminal_is_known_by_its_family_in_every_turn() {
     hears(&mut session, "working").await;
     let pid = terminals.list()[0].pid.unwrap();
     let key = world.job(Runner::Pty, "").order.key;
-    assert!(belongs(pid, &world.scratch(), key));
-    assert!(!belongs(1, &world.scratch(), key));
+    let agent = "builder".parse().unwrap();
+    assert!(belongs(pid, &world.scratch(), key, &agent));
+    assert!(!belongs(1, &world.scratch(), key, &agent));
     session.stop().await;
     assert!(world.is_clean());
 }

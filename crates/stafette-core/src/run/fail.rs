@@ -3,10 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run, escalate, park, permission, recover};
+use super::{Draft, Run, escalate, finish, park, permission, recover, tell};
 use crate::handoff::State;
 use crate::workflow::{Retries, Trouble};
-use crate::{Event, Failure, FailureKind, HandoffId, Millis, Response, Time, TurnKey, Usage};
+use crate::{
+    Event, Failure, FailureKind, HandoffId, Millis, Response, Time, TurnKey, TurnResult, Usage,
+};
 
 /// A turn broke.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -32,8 +34,12 @@ pub struct RetryScheduled {
 }
 
 pub(super) fn decide(draft: &mut Draft, turn: TurnKey, failure: Failure, usage: Usage) {
-    if draft.run.is_current(turn) {
-        broke(draft, turn, failure, usage, Trouble::Failed);
+    if !draft.run.is_current(turn) {
+        return;
+    }
+    match tell::answer(&draft.run, turn.handoff).filter(|_| failure.kind == FailureKind::Invalid) {
+        Some(result) => finish::decide(draft, turn, TurnResult { usage, ..result }),
+        None => broke(draft, turn, failure, usage, Trouble::Failed),
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, result: TurnResult) {
     draft.record(Event::TurnFinished(Box::new(settled)));
     permission::withdraw(draft, turn);
     let trusted = draft.run.workflow.workflow.trust_bare_frames;
-    if result.bare && !trusted && !result.offers.is_empty() {
+    if result.bare && !trusted {
         return confirm(draft, turn.handoff, result);
     }
     hand_on(draft, turn.handoff, result);
@@ -61,9 +61,15 @@ pub(super) fn keep_if_late(draft: &mut Draft, input: Input) {
 /// proposes: a person says whether it is meant.
 fn confirm(draft: &mut Draft, id: HandoffId, result: TurnResult) {
     let targets: Vec<&str> = result.offers.iter().map(|offer| offer.to.as_str()).collect();
+    let says = match result.response.outcome {
+        _ if !targets.is_empty() => format!("to hand over to {}", targets.join(", ")),
+        Outcome::Resolved => "that its work is done".to_owned(),
+        Outcome::Partial => "that its work is done in part".to_owned(),
+        Outcome::Failed | Outcome::Escalated => "that it failed".to_owned(),
+    };
     let question = crate::Question {
         reason: "unconfirmed_frame".into(),
-        details: format!("Its output says to hand over to {}. Is that meant?", targets.join(", ")),
+        details: format!("Its output says {says}. Is that meant?"),
         options: vec!["allow".into(), "refuse".into()],
         blocking: true,
         about: About::Confirm(id, Box::new(result)),

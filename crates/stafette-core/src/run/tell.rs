@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::propose::{self, HandoffRefused, Proposal};
 use super::{Draft, Run};
-use crate::{Event, HandoffId, Offer, Response, TurnKey, TurnResult, Usage};
+use crate::{Event, HandoffId, Offer, Outcome, Response, TurnKey, TurnResult, Usage};
 
 /// The most handoffs that one turn may tell of.
 pub const MAX_OFFERS: usize = 32;
@@ -70,12 +70,30 @@ pub(super) fn complete(run: &Run, id: HandoffId, mut result: TurnResult) -> Turn
     }
     if let Some(response) = &told.response {
         result.response = response.clone();
+        result.bare = false;
         if told.offers.is_empty() {
             result.offers.clear();
         }
     }
     result.usage += told.usage;
     result
+}
+
+/// What a turn told, as its result; nothing when it told neither an answer nor a handoff.
+pub(super) fn answer(run: &Run, id: HandoffId) -> Option<TurnResult> {
+    let handoff = run.handoff(id)?;
+    let Told { offers, response, .. } = &handoff.told;
+    if offers.is_empty() && response.is_none() {
+        return None;
+    }
+    let resolved = || Response::new(handoff.offer.to.clone(), Outcome::Resolved);
+    Some(TurnResult {
+        response: response.clone().unwrap_or_else(resolved),
+        offers: offers.clone(),
+        usage: Usage::default(),
+        fingerprint: None,
+        bare: false,
+    })
 }
 
 impl TurnTold {
@@ -100,7 +118,9 @@ impl TurnTold {
 mod tests {
     use super::Told;
     use crate::run::story::{RELAY, Story, done, h, pass};
-    use crate::{Input, Offer, TurnResult};
+    use crate::{
+        Failure, FailureKind, Input, Offer, Outcome, Party, Response, Status, TurnResult, Usage,
+    };
 
     fn tells(story: &mut Story, offers: Vec<Offer>) -> bool {
         let turn = story.key(h(1));
@@ -123,6 +143,31 @@ mod tests {
         let admitted: Vec<String> = story.run.open().map(|h| h.offer.to.to_string()).collect();
         assert_eq!(admitted, ["builder"]);
         assert_eq!(story.run.tally.escalated, 0, "nobody has to confirm it");
+    }
+
+    #[test]
+    fn b_07_what_is_told_beats_a_print_that_fails_and_one_that_makes_no_sense() {
+        let failed = || Response::new(Party::from("planner"), Outcome::Failed);
+        for told in [true, false] {
+            let mut story = Story::new(RELAY);
+            story.accept(h(1));
+            if told {
+                let response = Some(Response::new(Party::from("?"), Outcome::Resolved));
+                let told = Box::new(Told { response, ..Told::default() });
+                story.input(Input::Tell { turn: story.key(h(1)), told });
+            }
+            let quoted = TurnResult { response: failed(), bare: true, ..done() };
+            story.ends(h(1), quoted);
+            let expected = if told { Status::Succeeded } else { Status::WaitingForHuman };
+            assert_eq!(story.status(), expected);
+        }
+        let mut story = Story::new(RELAY);
+        story.accept(h(1));
+        assert!(tells(&mut story, vec![pass("builder")]));
+        let failure = Failure::new(FailureKind::Invalid, "HANDOFF: /to is missing");
+        let turn = story.key(h(1));
+        story.input(Input::Fail { turn, failure, usage: Usage::default() });
+        assert_eq!((story.state(h(1)), story.state(h(2))), ("resolved", "pending"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `bench`: how fast handoffs are here, with a reference measured in the same run.
+//! `bench`: how fast handoffs and terminals are here, with a reference measured in the same run.
 
 use super::Context;
 use crate::cli;
@@ -9,9 +9,15 @@ pub(crate) async fn run(context: &Context, arguments: cli::Bench) -> Result<Exit
     let folder = std::env::current_dir()
         .and_then(|here| tempfile::Builder::new().prefix(".stafette-bench-").tempdir_in(here))
         .map_err(|error| Failure::failed("No folder can be made").because(&error))?;
-    let report = stafette_bench::handoffs(folder.path(), arguments.handoffs, arguments.runs)
-        .await
-        .map_err(|error| Failure::failed("The measurement failed").because(&*error))?;
+    let failed =
+        |error: stafette_bench::Trouble| Failure::failed("The measurement failed").because(&*error);
+    let cli::Bench { handoffs, runs, idle, busy } = arguments;
+    let mut report =
+        stafette_bench::handoffs(folder.path(), handoffs, runs).await.map_err(failed)?;
+    if idle + busy > 0 {
+        let terminals = stafette_bench::terminals(folder.path(), idle, busy);
+        report.terminals = Some(terminals.await.map_err(failed)?);
+    }
     match context.output.json {
         true => context.output.data(&report),
         false => context.output.line(&report.to_string()),

@@ -1,0 +1,60 @@
+//! A terminal with nothing around it: the reference.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use crate::Trouble;
+
+/// Both sides of a terminal of the system.
+pub(super) struct BarePty {
+    ours: File,
+    program: File,
+}
+
+impl BarePty {
+    pub(super) fn open() -> Result<Self, Trouble> {
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+        grantpt(&ours)?;
+        unlockpt(&ours)?;
+        let name = ptsname(&ours, Vec::new())?;
+        let path = std::path::Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
+        let program = OpenOptions::new().read(true).write(true).open(path)?;
+        Ok(BarePty { ours: ours.into(), program })
+    }
+
+    /// Types a key and waits for the system to show it.
+    pub(super) fn echo(&mut self) -> Result<Duration, Trouble> {
+        let begin = Instant::now();
+        self.ours.write_all(b"k")?;
+        let mut key = [0; 64];
+        match self.ours.read(&mut key)? {
+            0 => Err("the terminal shows nothing".into()),
+            _ => Ok(begin.elapsed()),
+        }
+    }
+
+    /// Reads all that a program prints; tells how many bytes that were.
+    pub(super) fn read_all(self, program: &str) -> Result<u64, Trouble> {
+        let BarePty { mut ours, program: side } = self;
+        let output = Stdio::from(side);
+        let mut child =
+            Command::new("sh").args(["-c", program]).stdin(Stdio::null()).stdout(output).spawn()?;
+        let (mut count, mut chunk) = (0, vec![0; 16 * 1024]);
+        loop {
+            match ours.read(&mut chunk) {
+                Ok(0) => break,
+                Ok(read) => count += read as u64,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // Its last program has gone: that is the end of a terminal.
+                Err(_) => break,
+            }
+        }
+        child.wait()?;
+        Ok(count)
+    }
+}
