@@ -13,6 +13,7 @@
 //! - When the last handle is dropped, or the terminal is ended, every process of its session goes.
 
 mod input;
+mod keyboard;
 mod pump;
 mod queries;
 mod recording;
@@ -28,16 +29,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
-use stafette_core::Failure;
 use stafette_core::redact::Redactor;
 use stafette_core::wire::frame::Word;
+use stafette_core::{AgentName, Failure, RunId};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 
+pub use keyboard::Keyboard;
 pub use recording::{
-    Event as RecordedEvent, Header as RecordingHeader, RECORDING_LIMIT, Recording, RecordingError,
-    Timed,
+    Event as RecordedEvent, Header as RecordingHeader, Lines as RecordingLines, RECORDING_LIMIT,
+    Recording, RecordingError, Timed, file as recording_file,
 };
 pub use registry::{TerminalInfo, Terminals};
 pub use subscription::{Piece, Subscription};
@@ -207,6 +209,8 @@ pub struct Terminal {
     inputs: mpsc::Sender<Input>,
     /// Held by whoever has a turn in it.
     turn: Arc<tokio::sync::Mutex<()>>,
+    /// Held by whoever types a text, so that no two are mixed.
+    hand: Arc<tokio::sync::Mutex<()>>,
     setup: Arc<Setup>,
     launch: Arc<Launch>,
 }
@@ -248,6 +252,7 @@ impl Terminal {
             orders,
             inputs,
             turn: Arc::default(),
+            hand: Arc::default(),
             setup: Arc::new(setup.clone()),
             launch: Arc::new(launch),
         })
@@ -316,10 +321,10 @@ impl Terminal {
 
     async fn paste_once(&self, text: &str) -> Result<(), InputError> {
         let mut changes = self.board.changes.subscribe();
-        let proof = {
-            let view = &mut self.board.facts().view;
-            view.listen();
-            Proof::new(text, &view.screen.text())
+        // A turn may be under way, so what it counts is left alone.
+        let (proof, before) = {
+            let view = &self.board.facts().view;
+            (Proof::new(text, &view.screen.text()), view.snapshot(0).seq)
         };
         let until = Instant::now() + self.setup.arrival;
         let typing = self.type_in(Text::Pasted(text.to_owned()));
@@ -341,7 +346,8 @@ impl Terminal {
             changes.borrow_and_update();
             {
                 let facts = self.board.facts();
-                let printed = String::from_utf8_lossy(facts.view.printed.bytes()).into_owned();
+                let printed = facts.view.since(before, RECENT_LIMIT).unwrap_or_default();
+                let printed = String::from_utf8_lossy(&printed).into_owned();
                 let lines = printed.split(['\r', '\n']);
                 let plain: String =
                     lines.filter_map(|line| output::plain(line, usize::MAX)).collect();
@@ -360,6 +366,37 @@ impl Terminal {
                 };
             }
         }
+    }
+
+    /// Types a message of a person, and presses Enter if `submit` and all of it is to be seen.
+    /// Waits until nobody else types.
+    ///
+    /// # Errors
+    /// When it was not seen in time, or no program is there to take it.
+    pub async fn send(&self, text: &str, submit: bool) -> Result<(), InputError> {
+        let _hand = self.hand().await;
+        self.paste_seen(text).await?;
+        if submit { self.submit().await } else { Ok(()) }
+    }
+
+    /// Types a person's keys as they are, but not into the midst of a text that is being typed.
+    ///
+    /// # Errors
+    /// When no program is there to take them.
+    pub async fn press(&self, keys: Vec<u8>) -> Result<(), InputError> {
+        let _hand = self.hand().await;
+        self.write(keys).await
+    }
+
+    /// Waits until nobody else types a text.
+    pub(crate) async fn hand(&self) -> tokio::sync::OwnedMutexGuard<()> {
+        self.hand.clone().lock_owned().await
+    }
+
+    /// Says something to whoever watches the recording later.
+    pub async fn note(&self, text: &str) {
+        // A terminal that is gone records nothing any more.
+        drop(self.orders.send(Order::Note { text: text.to_owned() }).await);
     }
 
     /// Presses Enter.
@@ -426,6 +463,24 @@ impl Terminal {
         self.board.facts().view.sightings.token().map(str::to_owned)
     }
 
+    /// What there is to know of it at a glance, as the one of `agent` in `run`.
+    #[must_use]
+    pub fn info(&self, run: RunId, agent: &AgentName) -> TerminalInfo {
+        let facts = self.board.facts();
+        let (cols, rows) = facts.view.screen.size();
+        TerminalInfo {
+            run,
+            agent: agent.clone(),
+            state: facts.status.state,
+            title: facts.view.title.clone(),
+            cols,
+            rows,
+            pid: facts.status.pid,
+            since: facts.status.since,
+            note: facts.status.note.clone(),
+        }
+    }
+
     /// The last lines that say something.
     pub(crate) fn lines(&self, count: usize) -> Vec<String> {
         self.board.facts().view.lines(count)
@@ -437,7 +492,8 @@ impl Terminal {
     }
 
     /// Wakes whoever waits for something to happen.
-    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
         self.board.changes.subscribe()
     }
 

@@ -20,7 +20,7 @@ pub(crate) struct House {
 impl House {
     pub(crate) fn new(settings: Settings) -> Self {
         let settings = Arc::new(settings);
-        let recordings = settings.scratch.join("recordings");
+        let recordings = settings.recordings();
         House {
             tokens: Tokens::default(),
             places: Places::new(Arc::clone(&settings)),

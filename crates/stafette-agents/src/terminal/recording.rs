@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stafette_core::redact::{Redactor, Stream};
 use stafette_core::wire::frame::Word;
+use stafette_core::{AgentName, RunId};
 use thiserror::Error;
 
 use crate::screen::{BadSize, Screen, Utf8};
@@ -76,6 +77,69 @@ pub enum RecordingError {
     },
 }
 
+/// Where the recording of an agent in a run is, in the folder of all recordings.
+#[must_use]
+pub fn file(folder: &Path, run: RunId, agent: &AgentName) -> PathBuf {
+    folder.join(run.to_string()).join(format!("{agent}.cast"))
+}
+
+/// The whole lines of a recording, one at a time. What its writer was stopped in the middle of is
+/// left out, so that every player takes the rest.
+#[derive(Debug)]
+pub struct Lines {
+    file: BufReader<File>,
+    /// The first line, until it is taken.
+    first: Option<Vec<u8>>,
+}
+
+impl Lines {
+    /// Opens a recording.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is not an asciicast.
+    pub fn open(path: &Path) -> Result<Self, RecordingError> {
+        let (_, file, line) = begin(path)?;
+        Ok(Lines { file, first: Some(line) })
+    }
+
+    /// The next line with its end; nothing after the last one.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn next_line(&mut self) -> io::Result<Option<Vec<u8>>> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(first));
+        }
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let mut limited = io::Read::take(&mut self.file, LINE_LIMIT);
+            if limited.read_until(b'\n', &mut line)? == 0 {
+                return Ok(None);
+            }
+            if event(&line).is_some() {
+                break;
+            }
+        }
+        if !line.ends_with(b"\n") {
+            line.push(b'\n');
+        }
+        Ok(Some(line))
+    }
+}
+
+/// Reads the first line of a recording, and tells what it says.
+fn begin(path: &Path) -> Result<(Header, BufReader<File>, Vec<u8>), RecordingError> {
+    let unreadable = |source| RecordingError::Unreadable { path: path.to_owned(), source };
+    let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
+    let mut line = Vec::new();
+    io::Read::take(&mut file, LINE_LIMIT).read_until(b'\n', &mut line).map_err(unreadable)?;
+    let header: Option<Header> = serde_json::from_slice(&line).ok();
+    let header = header.filter(|header| header.version == 2);
+    let header = header.ok_or_else(|| RecordingError::Wrong { path: path.to_owned() })?;
+    Ok((header, file, line))
+}
+
 /// A recording that was read back.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Recording {
@@ -92,19 +156,10 @@ impl Recording {
     /// When the file cannot be read, or is not an asciicast.
     pub fn read(path: &Path) -> Result<Self, RecordingError> {
         let unreadable = |source| RecordingError::Unreadable { path: path.to_owned(), source };
-        let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
-        let mut line = Vec::new();
-        io::Read::take(&mut file, LINE_LIMIT).read_until(b'\n', &mut line).map_err(unreadable)?;
-        let header: Option<Header> = serde_json::from_slice(&line).ok();
-        let header = header.filter(|header| header.version == 2);
-        let header = header.ok_or_else(|| RecordingError::Wrong { path: path.to_owned() })?;
+        let (header, file, _) = begin(path)?;
+        let mut lines = Lines { file, first: None };
         let mut events = Vec::new();
-        loop {
-            line.clear();
-            let mut limited = io::Read::take(&mut file, LINE_LIMIT);
-            if limited.read_until(b'\n', &mut line).map_err(unreadable)? == 0 {
-                break;
-            }
+        while let Some(line) = lines.next_line().map_err(unreadable)? {
             events.extend(event(&line));
         }
         Ok(Recording { header, events })
@@ -327,6 +382,23 @@ mod tests {
         assert_eq!(events[0].event, Event::Output("one".into()));
         let last = &events.last().unwrap().event;
         assert!(matches!(last, Event::Note(note) if note.contains("full")), "{last:?}");
+    }
+
+    #[test]
+    fn b_12_what_is_torn_is_not_handed_on() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a.cast");
+        recorder(&path).output(b"one");
+        let whole = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, format!("{whole}[1.0,\"o\",\"tw")).unwrap();
+        recorder(&path).output(b"three");
+        let mut lines = Lines::open(&path).unwrap();
+        let mut said = String::new();
+        while let Some(line) = lines.next_line().unwrap() {
+            said.push_str(str::from_utf8(&line).unwrap());
+        }
+        assert!(said.starts_with(&whole) && said.contains("three"), "{said}");
+        assert!(said.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{said}");
     }
 
     #[test]
