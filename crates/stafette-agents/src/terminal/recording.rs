@@ -14,6 +14,7 @@ use stafette_core::wire::frame::Word;
 use stafette_core::{AgentName, RunId};
 use thiserror::Error;
 
+use super::SCROLLBACK_LIMIT;
 use crate::screen::{BadSize, Screen, Utf8};
 
 /// The most bytes that a recording may have; a note says that it goes on unrecorded.
@@ -47,6 +48,21 @@ pub enum Event {
     Resize(u16, u16),
     /// A note for people.
     Note(String),
+}
+
+impl Event {
+    /// Lets it happen on a screen.
+    ///
+    /// # Errors
+    /// When no screen has that size.
+    pub fn show(&self, screen: &mut Screen) -> Result<(), BadSize> {
+        match self {
+            Event::Output(text) => drop(screen.feed(text.as_bytes())),
+            Event::Resize(columns, rows) => screen.resize(*columns, *rows)?,
+            Event::Note(_) => {}
+        }
+        Ok(())
+    }
 }
 
 /// An event and when it happened.
@@ -176,16 +192,39 @@ impl Recording {
     /// # Errors
     /// When no screen has the size that was recorded.
     pub fn screen_at(&self, at: Duration) -> Result<Screen, BadSize> {
-        let mut screen = Screen::new(Word::default(), self.header.width, self.header.height)?;
-        for timed in self.events.iter().take_while(|timed| timed.at <= at) {
-            match &timed.event {
-                Event::Output(text) => drop(screen.feed(text.as_bytes())),
-                Event::Resize(columns, rows) => screen.resize(*columns, *rows)?,
-                Event::Note(_) => {}
-            }
+        self.played(Screen::new(Word::default(), self.header.width, self.header.height)?, at)
+    }
+
+    /// All lines that were to be seen, as plain text: what has left the screen, and what is on it
+    /// in the end. At most about as much as a terminal keeps.
+    ///
+    /// # Errors
+    /// When no screen has the size that was recorded.
+    pub fn transcript(&self) -> Result<Vec<String>, BadSize> {
+        let screen = Screen::new(Word::default(), self.header.width, self.header.height)?;
+        let screen = self.played(screen.keeping(SCROLLBACK_LIMIT), self.length())?;
+        let history = screen.history(SCROLLBACK_LIMIT);
+        let mut lines: Vec<String> = history.lines().map(unstyled).collect();
+        lines.extend(screen.text());
+        Ok(lines)
+    }
+
+    fn played(&self, mut screen: Screen, until: Duration) -> Result<Screen, BadSize> {
+        for timed in self.events.iter().take_while(|timed| timed.at <= until) {
+            timed.event.show(&mut screen)?;
         }
         Ok(screen)
     }
+}
+
+/// A line of the history without its styling.
+fn unstyled(line: &str) -> String {
+    let mut parts = line.split("\x1b[");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text.push_str(part.split_once('m').map_or("", |(_, rest)| rest));
+    }
+    text
 }
 
 /// Reads a line `[SECONDS, KIND, TEXT]`; kinds that we do not write come back as empty notes.
@@ -360,6 +399,7 @@ mod tests {
         ];
         std::fs::write(&path, lines.join("\n")).unwrap();
         let recording = Recording::read(&path).unwrap();
+        assert_eq!(recording.transcript().unwrap(), ["one", "two"]);
         let text = |ms| recording.screen_at(Duration::from_millis(ms)).unwrap().text();
         assert!(text(400).is_empty());
         assert_eq!(text(2000), ["one"]);

@@ -4,7 +4,7 @@
 mod sample;
 mod state;
 mod terminal;
-mod text;
+pub(super) mod text;
 mod view;
 
 use std::io::IsTerminal;
