@@ -298,8 +298,8 @@ impl Clock {
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn b_12_idle_gaps_are_short_and_speed_makes_everything_faster() {
+    #[test]
+    fn b_12_idle_gaps_are_short_and_speed_makes_everything_faster() {
         let mut clock = Clock::new(4.0);
         let began = clock.since;
         let seconds = Duration::from_secs;
