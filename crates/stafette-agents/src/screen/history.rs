@@ -102,10 +102,13 @@ fn styled(line: &Line) -> String {
     text
 }
 
-/// Some columns of a row as text with its styling. Half of a wide character is a blank.
+/// Some columns of a row as text with its styling, without blanks at the end. Half of a wide
+/// character is a blank.
 pub(super) fn cut(line: &Line, columns: &Range<usize>) -> String {
     let cells = line.cells();
+    let blank = |cell: &avt::Cell| cell.char() == ' ' && cell.pen().is_default();
     let end = columns.end.min(cells.len());
+    let end = cells[..end].iter().rposition(|cell| !blank(cell)).map_or(0, |at| at + 1);
     let mut text = String::new();
     let mut pen = Pen::default();
     let mut at = columns.start;
@@ -190,7 +193,7 @@ mod tests {
         assert_eq!(screen.part(0..4, 0..1), ["ab\x1b[0;38;5;1mcd\x1b[0m"]);
         assert_eq!(screen.part(2..5, 0..2), ["\x1b[0;38;5;1mcd\x1b[0m ", "con"]);
         assert_eq!(screen.part(5..8, 0..1), [" ef"], "half of a wide character");
-        assert_eq!(screen.part(8..20, 2..5), ["  ", "", ""], "beyond the screen is nothing");
+        assert_eq!(screen.part(8..20, 2..5), ["", "", ""], "beyond the screen is nothing");
     }
 
     #[test]

@@ -187,6 +187,12 @@ impl Recording {
         self.events.last().map_or(Duration::ZERO, |last| last.at)
     }
 
+    /// How long it is in milliseconds; a begun one counts.
+    #[must_use]
+    pub fn milliseconds(&self) -> u64 {
+        u64::try_from(self.length().as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
+    }
+
     /// The screen as it was at a moment.
     ///
     /// # Errors

@@ -50,7 +50,7 @@ impl Moment {
     pub fn of(recording: &Recording, at: Duration) -> Result<Self, stafette_engine::BadSize> {
         let screen = recording.screen_at(at)?;
         let (cols, rows) = screen.size();
-        let length = u64::try_from(recording.length().as_millis()).unwrap_or(u64::MAX);
+        let length = recording.milliseconds();
         Ok(Moment { cols, rows, data: screen.dump(), text: screen.text(), length })
     }
 }

@@ -267,7 +267,7 @@ impl View {
         let typed = &typed[..leave.unwrap_or(typed.len())];
         if !self.write {
             if !typed.is_empty() {
-                self.hint = Some("read-only; attach with --write to type");
+                self.hint = Some("to type, attach with --write");
                 self.stale = true;
             }
             return Ok(leave.is_some() || typed == [keys::STOP]);
@@ -316,13 +316,14 @@ impl View {
         let manner = if self.write { "writing" } else { "read-only" };
         let state = self.state.replace('_', " ");
         let mut parts = vec![self.agent.clone(), state, manner.into(), "Ctrl-q leaves".into()];
+        parts.extend(self.hint.map(str::to_owned));
         let (room, size) = (self.canvas.room(), self.screen.size());
         if room.0 < size.0 || room.1 < size.1 {
             let shown = (room.0.min(size.0), room.1.min(size.1));
             parts.push(format!("{}×{} of {}×{}", shown.0, shown.1, size.0, size.1));
         }
         let note = self.note.as_deref().and_then(|note| note.lines().next());
-        parts.extend(self.hint.or(note).map(str::to_owned));
+        parts.extend(note.map(str::to_owned));
         format!(" {}", parts.join(" · "))
     }
 }

@@ -176,7 +176,7 @@ fn print(context: &Context, found: &Found, recording: &Recording) -> Result<Exit
     let text = recording.transcript().map_err(odd)?;
     match context.output.json {
         true => {
-            let length = u64::try_from(recording.length().as_millis()).unwrap_or(u64::MAX);
+            let length = recording.milliseconds();
             context.output.data(&json!({
                 "run": found.run, "agent": found.agent, "length": length, "text": text,
             }));
@@ -198,18 +198,20 @@ async fn play(found: &Found, recording: &Recording, speed: f64) -> Result<Vec<St
     let mut clock = Clock::new(speed);
     let mut note = String::new();
     let mut drawn_at: Option<Instant> = None;
-    let mut events = recording.events.iter().peekable();
-    while let Some(next) = events.peek() {
-        let due = clock.due(next.at);
+    let mut events = recording.events.iter();
+    let mut next = events.next();
+    loop {
+        let due = next.map_or_else(Instant::now, |next| clock.due(next.at));
         // What happens within one picture is drawn with the next.
-        if due > Instant::now() || drawn_at.is_none_or(|at| at.elapsed() >= FRAME) {
-            let now = clock.at.min(next.at);
-            let line = status(found, recording, now, &clock, &note);
+        if next.is_none() || due > Instant::now() || drawn_at.is_none_or(|at| at.elapsed() >= FRAME)
+        {
+            let line = status(found, recording, &clock, &note);
             let (columns, _) = canvas.room();
             let text = canvas.draw(&screen, &cell(&line, columns.into()));
             window.write(&text).map_err(broken)?;
             drawn_at = Some(Instant::now());
         }
+        let Some(timed) = next else { break };
         tokio::select! {
             biased;
             () = signals.any() => break,
@@ -224,12 +226,12 @@ async fn play(found: &Found, recording: &Recording, speed: f64) -> Result<Vec<St
                 drawn_at = None;
             }
             () = sleep_until(due), if !clock.paused => {
-                clock.reach(next.at);
-                if let RecordedEvent::Note(text) = &next.event {
+                clock.reach(timed.at);
+                if let RecordedEvent::Note(text) = &timed.event {
                     note.clone_from(text);
                 }
-                next.event.show(&mut screen).map_err(odd)?;
-                events.next();
+                timed.event.show(&mut screen).map_err(odd)?;
+                next = events.next();
             }
         }
     }
@@ -242,17 +244,11 @@ fn leaves(typed: &[u8]) -> bool {
     typed.iter().any(|key| matches!(*key, keys::LEAVE | keys::STOP | b'q'))
 }
 
-fn status(
-    found: &Found,
-    recording: &Recording,
-    now: Duration,
-    clock: &Clock,
-    note: &str,
-) -> String {
+fn status(found: &Found, recording: &Recording, clock: &Clock, note: &str) -> String {
     let time = |at: Duration| format!("{}:{:02}", at.as_secs() / 60, at.as_secs() % 60);
     let mut parts = vec![
         found.agent.clone(),
-        format!("{} of {}", time(now), time(recording.length())),
+        format!("{} of {}", time(clock.at), time(recording.length())),
         if clock.paused { "paused" } else { "replay" }.to_owned(),
         "space pauses".to_owned(),
         "Ctrl-q leaves".to_owned(),

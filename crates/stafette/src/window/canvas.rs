@@ -42,15 +42,6 @@ impl Canvas {
         let top = follow(self.corner.1, cursor.row, size.1, rows);
         self.corner = (left, top);
         let mut lines = screen.part(left..left + columns, top..top + rows);
-        // A row that does not fill the window leaves something old behind it.
-        if size.0 - left < columns {
-            lines.iter_mut().for_each(|line| line.push_str("\x1b[K"));
-        } else {
-            lines
-                .iter_mut()
-                .filter(|line| line.is_empty())
-                .for_each(|line| line.push_str("\x1b[K"));
-        }
         if self.size.1 > 1 {
             lines.push(format!("\x1b[7m{line}\x1b[0m"));
         }
@@ -62,7 +53,7 @@ impl Canvas {
         for (row, line) in lines.iter().enumerate() {
             if self.drawn.get(row) != Some(line) {
                 // Writing to a string does not fail.
-                let _ = write!(text, "\x1b[{};1H{line}", row + 1);
+                let _ = write!(text, "\x1b[{};1H\x1b[2K{line}", row + 1);
             }
         }
         self.drawn = lines;
@@ -124,7 +115,7 @@ mod tests {
         let mut scene = Scene::new((20, 6), (8, 4));
         assert_eq!(scene.shows("first\r\nsecond")[..3], ["first", "second", ""]);
         let rows = scene.shows("\r\n3\r\n4\r\n5\r\nthe last row is long");
-        assert_eq!(rows, ["", "", "is long", "status"], "it went with the cursor");
+        assert_eq!(rows, ["", "", " is long", "status"], "it went with the cursor");
         assert_eq!(scene.shows("\r")[..3], ["4", "5", "the last"]);
         assert_eq!(scene.shows("\x1b[H")[..3], ["first", "second", "3"]);
     }
