@@ -14,6 +14,7 @@
 
 mod input;
 mod keyboard;
+mod person;
 mod pump;
 mod queries;
 mod recording;
@@ -29,9 +30,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
+use stafette_core::Failure;
 use stafette_core::redact::Redactor;
 use stafette_core::wire::frame::Word;
-use stafette_core::{AgentName, Failure, RunId};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout_at};
@@ -368,37 +369,6 @@ impl Terminal {
         }
     }
 
-    /// Types a message of a person, and presses Enter if `submit` and all of it is to be seen.
-    /// Waits until nobody else types.
-    ///
-    /// # Errors
-    /// When it was not seen in time, or no program is there to take it.
-    pub async fn send(&self, text: &str, submit: bool) -> Result<(), InputError> {
-        let _hand = self.hand().await;
-        self.paste_seen(text).await?;
-        if submit { self.submit().await } else { Ok(()) }
-    }
-
-    /// Types a person's keys as they are, but not into the midst of a text that is being typed.
-    ///
-    /// # Errors
-    /// When no program is there to take them.
-    pub async fn press(&self, keys: Vec<u8>) -> Result<(), InputError> {
-        let _hand = self.hand().await;
-        self.write(keys).await
-    }
-
-    /// Waits until nobody else types a text.
-    pub(crate) async fn hand(&self) -> tokio::sync::OwnedMutexGuard<()> {
-        self.hand.clone().lock_owned().await
-    }
-
-    /// Says something to whoever watches the recording later.
-    pub async fn note(&self, text: &str) {
-        // A terminal that is gone records nothing any more.
-        drop(self.orders.send(Order::Note { text: text.to_owned() }).await);
-    }
-
     /// Presses Enter.
     ///
     /// # Errors
@@ -461,24 +431,6 @@ impl Terminal {
     /// What its program's own frames are signed with.
     pub(crate) fn token(&self) -> Option<String> {
         self.board.facts().view.sightings.token().map(str::to_owned)
-    }
-
-    /// What there is to know of it at a glance, as the one of `agent` in `run`.
-    #[must_use]
-    pub fn info(&self, run: RunId, agent: &AgentName) -> TerminalInfo {
-        let facts = self.board.facts();
-        let (cols, rows) = facts.view.screen.size();
-        TerminalInfo {
-            run,
-            agent: agent.clone(),
-            state: facts.status.state,
-            title: facts.view.title.clone(),
-            cols,
-            rows,
-            pid: facts.status.pid,
-            since: facts.status.since,
-            note: facts.status.note.clone(),
-        }
     }
 
     /// The last lines that say something.

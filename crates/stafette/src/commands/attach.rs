@@ -34,9 +34,6 @@ const LEAST: (u16, u16) = (20, 5);
 /// The most that is typed in one message, in bytes.
 const TYPED: usize = 8 * 1024;
 
-/// How long a goodbye may take.
-const GOODBYE: Duration = Duration::from_secs(1);
-
 pub(crate) async fn run(context: &Context, arguments: cli::Attach) -> Result<Exit, Failure> {
     let client = crate::daemon::find(&context.project()?).await?;
     let glance: Glance = client.get(&path(arguments.run.as_deref(), &arguments.agent, "")).await?;
@@ -67,7 +64,7 @@ async fn print(context: &Context, client: &Client, glance: &Glance) -> Result<Ex
             break told;
         }
     };
-    let _ = timeout(GOODBYE, live.leave()).await;
+    live.leave().await;
     let Told::Snapshot { cols, rows, state, title, data } = told else { return Ok(Exit::Ok) };
     let text = picture(cols, rows, &data)?.text();
     if context.output.json {
@@ -99,13 +96,15 @@ pub(crate) async fn watch(
     let end = loop {
         match view.show(&mut live).await {
             Ok(Way::Left) => {
-                let _ = timeout(GOODBYE, live.leave()).await;
+                live.leave().await;
                 break Ok(format!("left; {} goes on", glance.agent));
             }
-            Ok(Way::Ended(note)) => match reopened(client, glance, write).await {
-                Some(again) => live = again,
-                None => break Ok(ended(glance, note)),
-            },
+            Ok(Way::Ended(note)) => {
+                match timeout(2 * REOPEN, reopened(client, glance, write)).await {
+                    Ok(Some(again)) => live = again,
+                    _ => break Ok(ended(glance, note)),
+                }
+            }
             Err(failure) => break Err(failure),
         }
     };
@@ -208,7 +207,7 @@ impl View {
 
     async fn show(&mut self, live: &mut Live) -> Result<Way, Failure> {
         self.draw()?;
-        self.give_size(live).await?;
+        self.give_size(live);
         loop {
             if self.stale && self.drawn_at.elapsed() >= FRAME {
                 self.draw()?;
@@ -224,7 +223,7 @@ impl View {
                     // A terminal that went away is as good as a key.
                     None => return Ok(Way::Left),
                     Some(typed) => {
-                        if self.typed(&typed, live).await? {
+                        if self.typed(&typed, live) {
                             return Ok(Way::Left);
                         }
                     }
@@ -232,7 +231,7 @@ impl View {
                 _ = self.resized.recv() => {
                     self.canvas.resize(self.window.size());
                     self.stale = true;
-                    self.give_size(live).await?;
+                    self.give_size(live);
                 }
                 () = self.signals.any() => return Ok(Way::Left),
                 () = sleep_until(due), if self.stale => {}
@@ -262,7 +261,7 @@ impl View {
     }
 
     /// Hands on what was typed; tells whether it means to leave.
-    async fn typed(&mut self, typed: &[u8], live: &mut Live) -> Result<bool, Failure> {
+    fn typed(&mut self, typed: &[u8], live: &Live) -> bool {
         let leave = typed.iter().position(|byte| *byte == keys::LEAVE);
         let typed = &typed[..leave.unwrap_or(typed.len())];
         if !self.write {
@@ -270,7 +269,7 @@ impl View {
                 self.hint = Some("to type, attach with --write");
                 self.stale = true;
             }
-            return Ok(leave.is_some() || typed == [keys::STOP]);
+            return leave.is_some() || typed == [keys::STOP];
         }
         self.half.extend_from_slice(typed);
         let whole = whole(&self.half);
@@ -280,20 +279,22 @@ impl View {
         while !rest.is_empty() {
             let end = (1..=rest.len().min(TYPED)).rev().find(|at| rest.is_char_boundary(*at));
             let (part, more) = rest.split_at(end.unwrap_or(rest.len()));
-            live.wish(&Wish::Input { data: part.to_owned() }).await?;
+            if !live.wish(&Wish::Input { data: part.to_owned() }) {
+                self.hint = Some("it does not read what is typed");
+                self.stale = true;
+            }
             rest = more;
         }
-        Ok(leave.is_some())
+        leave.is_some()
     }
 
     /// Gives the agent's terminal the size of our window, if we may.
-    async fn give_size(&mut self, live: &mut Live) -> Result<(), Failure> {
+    fn give_size(&self, live: &Live) {
         if self.write {
             let (cols, rows) = self.canvas.room();
             let wish = Wish::Resize { cols: cols.max(LEAST.0), rows: rows.max(LEAST.1) };
-            live.wish(&wish).await?;
+            live.wish(&wish);
         }
-        Ok(())
     }
 
     fn draw(&mut self) -> Result<(), Failure> {

@@ -363,3 +363,40 @@ fn s1_16_a_client_that_only_reads_cannot_type() {
     let shown = shows(&world, "heard now");
     assert!(!shown.to_string().contains("never"), "{shown}");
 }
+
+/// Asks the daemon as any program can.
+fn ask(world: &World, method: &str, path: &str) -> String {
+    let socket = UnixStream::connect(world.project().join(".stafette/daemon.sock"));
+    let mut socket = socket.expect("a daemon");
+    socket.set_read_timeout(Some(PATIENCE)).expect("a limit");
+    let request =
+        format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    socket.write_all(request.as_bytes()).expect("asked");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).expect("answered");
+    answer
+}
+
+#[test]
+fn b_12_what_the_command_line_can_do_every_program_can() {
+    let world = working();
+    let all = ask(&world, "GET", "/v1/terminals?run=latest");
+    assert!(all.contains(r#""agent":"worker""#) && all.contains(r#""state":"working""#), "{all}");
+    let at = |rest: &str| format!("/v1/runs/latest/terminals/worker{rest}");
+    let recording = ask(&world, "GET", &at("/recording"));
+    assert!(recording.contains("application/x-asciicast"), "{recording}");
+    assert!(recording.contains(r#"{"version":2,"width":120"#), "{recording}");
+    assert!(recording.contains("heard The same key"), "{recording}");
+    let then = ask(&world, "GET", &at("/recording?until=999999"));
+    assert!(then.contains(r#""cols":120"#) && then.contains("heard The same key"), "{then}");
+    let none = ask(&world, "GET", "/v1/runs/latest/terminals/clerk/recording");
+    assert!(none.contains(r#""code":"no_recording""#), "{none}");
+    let plain = ask(&world, "GET", &at("/live"));
+    assert!(plain.contains("426") && plain.contains("not_a_websocket"), "{plain}");
+    // Ctrl-C ends a shell that reads, and it is started again.
+    let before = shows(&world, "up as")["pid"].clone();
+    assert!(ask(&world, "POST", &at("/interrupt")).contains("200 OK"));
+    until(&world, |said| {
+        said.code == 0 && !said.json()["pid"].is_null() && said.json()["pid"] != before
+    });
+}
