@@ -99,6 +99,7 @@ fn routes() -> ApiRouter<Edge> {
         .merge(crate::turns::routes())
         .merge(crate::inbox::routes())
         .merge(crate::agents::routes())
+        .merge(crate::terminals::routes())
         .merge(crate::stream::routes())
         .merge(crate::schemas::routes())
         .merge(crate::emit::routes())

@@ -3,10 +3,11 @@
 mod live;
 mod recorded;
 
-use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, Query, State};
-use axum::routing::{get, post};
-use axum::{Json, Router};
+use aide::axum::ApiRouter;
+use aide::axum::routing::{get_with, post_with};
+use axum::Json;
+use axum::extract::State;
+use axum::routing::get;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::{AgentName, RunId};
@@ -15,20 +16,39 @@ use stafette_engine::{InputError, Terminal, TerminalError, TerminalState, Termin
 pub use live::{Told, Wish};
 pub use recorded::Moment;
 
+use crate::openapi::named;
+use crate::request::{Asked, Body, Named};
 use crate::{Edge, Problem};
 
 /// The longest text that is typed at once, in bytes.
 pub const SEND_LIMIT: usize = 256 * 1024;
 
-pub(crate) fn routes() -> Router<Edge> {
-    Router::new()
-        .route("/v1/terminals", get(list))
-        .route("/v1/runs/{run}/terminals/{agent}", get(show))
-        .route("/v1/runs/{run}/terminals/{agent}/live", get(live::live))
-        .route("/v1/runs/{run}/terminals/{agent}/send", post(send))
-        .route("/v1/runs/{run}/terminals/{agent}/restart", post(restart))
-        .route("/v1/runs/{run}/terminals/{agent}/interrupt", post(interrupt))
-        .route("/v1/runs/{run}/terminals/{agent}/recording", get(recorded::recording))
+pub(crate) fn routes() -> ApiRouter<Edge> {
+    let about = |id, summary| named("terminals", id, summary);
+    let at = |rest: &str| format!("/v1/runs/{{run}}/terminals/{{agent}}{rest}");
+    ApiRouter::new()
+        .api_route("/v1/terminals", get_with(list, about("listTerminals", "List the terminals")))
+        .api_route(&at(""), get_with(show, about("getTerminal", "Show a terminal at a glance")))
+        .api_route(&at("/send"), post_with(send, about("sendText", "Type a text into a terminal")))
+        .api_route(
+            &at("/restart"),
+            post_with(restart, about("restartTerminal", "Start a terminal's program again")),
+        )
+        .api_route(
+            &at("/interrupt"),
+            post_with(interrupt, about("interruptTerminal", "Press Ctrl-C in a terminal")),
+        )
+        .route(&at("/live"), get(live::live))
+        .route(&at("/recording"), get(recorded::recording))
+}
+
+/// A terminal in an address.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct TheTerminal {
+    /// The run: its id, some of its digits, or `latest` for the newest one that has the terminal.
+    run: String,
+    /// Whose it is.
+    agent: String,
 }
 
 /// A terminal at a glance.
@@ -86,7 +106,7 @@ pub(crate) struct Which {
 
 async fn list(
     State(edge): State<Edge>,
-    Query(which): Query<Which>,
+    Asked(which): Asked<Which>,
 ) -> Result<Json<Vec<Glance>>, Problem> {
     let run = match which.run {
         Some(run) => Some(crate::runs::find(&edge, &run).await?),
@@ -97,7 +117,7 @@ async fn list(
 
 async fn show(
     State(edge): State<Edge>,
-    Path(place): Path<(String, String)>,
+    Named(place): Named<TheTerminal>,
 ) -> Result<Json<Glance>, Problem> {
     let place = Place::find(&edge, &place).await?;
     Ok(Json(place.glance()))
@@ -131,10 +151,9 @@ pub struct Sent {
 
 async fn send(
     State(edge): State<Edge>,
-    Path(place): Path<(String, String)>,
-    body: Result<Json<Send>, JsonRejection>,
+    Named(place): Named<TheTerminal>,
+    Body(Send { text, submit }): Body<Send>,
 ) -> Result<Json<Sent>, Problem> {
-    let Json(Send { text, submit }) = body?;
     if text.trim().is_empty() {
         return Err(Problem::new(422, "empty_text", "There is nothing to type"));
     }
@@ -155,7 +174,7 @@ async fn send(
 
 async fn restart(
     State(edge): State<Edge>,
-    Path(place): Path<(String, String)>,
+    Named(place): Named<TheTerminal>,
 ) -> Result<Json<Glance>, Problem> {
     let Place { run, agent, terminal } = Place::find(&edge, &place).await?;
     terminal.note("a person starts it again").await;
@@ -164,7 +183,7 @@ async fn restart(
 
 async fn interrupt(
     State(edge): State<Edge>,
-    Path(place): Path<(String, String)>,
+    Named(place): Named<TheTerminal>,
 ) -> Result<Json<Glance>, Problem> {
     let place = Place::find(&edge, &place).await?;
     place.terminal.note("a person interrupts it").await;
@@ -183,7 +202,8 @@ struct Place {
 
 impl Place {
     /// The terminal that a client means. `latest` is the newest run that has it.
-    async fn find(edge: &Edge, (run, agent): &(String, String)) -> Result<Self, Problem> {
+    async fn find(edge: &Edge, place: &TheTerminal) -> Result<Self, Problem> {
+        let TheTerminal { run, agent } = place;
         let run = run_of(edge, run, agent).await?;
         let (agent, terminal) = edge.engine.terminal(run, agent).await?;
         Ok(Place { run, agent, terminal })

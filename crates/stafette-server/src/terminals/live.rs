@@ -5,10 +5,9 @@
 
 use std::time::Duration;
 
-use axum::extract::rejection::QueryRejection;
+use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
-use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,7 +15,9 @@ use stafette_engine::{Piece, Snapshot};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-use super::{Glance, Place};
+use super::{Glance, Place, TheTerminal};
+use crate::request::{Asked, Named};
+use crate::visitor::{Scope, Visitor};
 use crate::{Edge, Problem};
 
 /// The longest message of a client, in bytes.
@@ -112,14 +113,15 @@ fn some() -> usize {
 
 pub(super) async fn live(
     State(edge): State<Edge>,
-    Path(place): Path<(String, String)>,
-    manner: Result<Query<Manner>, QueryRejection>,
+    visitor: Visitor,
+    Named(place): Named<TheTerminal>,
+    Asked(manner): Asked<Manner>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
-    let Query(manner) = manner.map_err(|rejection| {
-        Problem::new(422, "bad_query", "The address asks for something unknown")
-            .because(rejection.body_text())
-    })?;
+    // A request that only gets needs no more than the scope to observe.
+    if manner.write {
+        visitor.may(Scope::Act)?;
+    }
     let place = Place::find(&edge, &place).await?;
     let upgrade = upgrade.map_err(|rejection| {
         Problem::new(426, "not_a_websocket", "A terminal is watched over a WebSocket")

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 use stafette_core::AgentName;
 use stafette_engine::{Recording, RecordingError, RecordingLines};
 
+use super::TheTerminal;
+use crate::request::{Asked, Named};
 use crate::{Edge, Problem};
 
 /// How much is read at once.
@@ -57,8 +59,8 @@ impl Moment {
 
 pub(super) async fn recording(
     State(edge): State<Edge>,
-    Path((run, agent)): Path<(String, String)>,
-    Query(Until { until }): Query<Until>,
+    Named(TheTerminal { run, agent }): Named<TheTerminal>,
+    Asked(Until { until }): Asked<Until>,
 ) -> Result<Response, Problem> {
     let run = crate::runs::find(&edge, &run).await?;
     let none = || {
