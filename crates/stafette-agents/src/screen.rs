@@ -19,6 +19,7 @@ mod rows;
 mod watch;
 
 use std::fmt;
+use std::ops::Range;
 
 use avt::Terminal;
 use serde::Serialize;
@@ -234,6 +235,17 @@ impl Screen {
             text.pop();
         }
         text
+    }
+
+    /// A part of what is shown, row by row with its styling: text and colours, nothing that steers.
+    #[must_use]
+    pub fn part(&self, columns: Range<u16>, rows: Range<u16>) -> Vec<String> {
+        let screen = self.terminal.screen();
+        let lines = rows.map(|row| screen.line(row.into()));
+        let columns = columns.start.into()..columns.end.into();
+        lines
+            .map(|line| line.map_or_else(String::new, |line| history::cut(line, &columns)))
+            .collect()
     }
 
     /// What must be written to an empty terminal of this size so that it shows the same.

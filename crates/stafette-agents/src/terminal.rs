@@ -13,6 +13,8 @@
 //! - When the last handle is dropped, or the terminal is ended, every process of its session goes.
 
 mod input;
+mod keyboard;
+mod person;
 mod pump;
 mod queries;
 mod recording;
@@ -35,9 +37,10 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 
+pub use keyboard::Keyboard;
 pub use recording::{
-    Event as RecordedEvent, Header as RecordingHeader, RECORDING_LIMIT, Recording, RecordingError,
-    Timed,
+    Event as RecordedEvent, Header as RecordingHeader, Lines as RecordingLines, RECORDING_LIMIT,
+    Recording, RecordingError, Timed, file as recording_file,
 };
 pub use registry::{TerminalInfo, Terminals};
 pub use subscription::{Piece, Subscription};
@@ -207,6 +210,8 @@ pub struct Terminal {
     inputs: mpsc::Sender<Input>,
     /// Held by whoever has a turn in it.
     turn: Arc<tokio::sync::Mutex<()>>,
+    /// Held by whoever types a text, so that no two are mixed.
+    hand: Arc<tokio::sync::Mutex<()>>,
     setup: Arc<Setup>,
     launch: Arc<Launch>,
 }
@@ -248,6 +253,7 @@ impl Terminal {
             orders,
             inputs,
             turn: Arc::default(),
+            hand: Arc::default(),
             setup: Arc::new(setup.clone()),
             launch: Arc::new(launch),
         })
@@ -316,10 +322,10 @@ impl Terminal {
 
     async fn paste_once(&self, text: &str) -> Result<(), InputError> {
         let mut changes = self.board.changes.subscribe();
-        let proof = {
-            let view = &mut self.board.facts().view;
-            view.listen();
-            Proof::new(text, &view.screen.text())
+        // A turn may be under way, so what it counts is left alone.
+        let (proof, before) = {
+            let view = &self.board.facts().view;
+            (Proof::new(text, &view.screen.text()), view.snapshot(0).seq)
         };
         let until = Instant::now() + self.setup.arrival;
         let typing = self.type_in(Text::Pasted(text.to_owned()));
@@ -341,7 +347,8 @@ impl Terminal {
             changes.borrow_and_update();
             {
                 let facts = self.board.facts();
-                let printed = String::from_utf8_lossy(facts.view.printed.bytes()).into_owned();
+                let printed = facts.view.since(before, RECENT_LIMIT).unwrap_or_default();
+                let printed = String::from_utf8_lossy(&printed).into_owned();
                 let lines = printed.split(['\r', '\n']);
                 let plain: String =
                     lines.filter_map(|line| output::plain(line, usize::MAX)).collect();
@@ -437,7 +444,8 @@ impl Terminal {
     }
 
     /// Wakes whoever waits for something to happen.
-    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
         self.board.changes.subscribe()
     }
 

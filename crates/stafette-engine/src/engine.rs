@@ -42,6 +42,14 @@ pub struct Settings {
     pub node: String,
 }
 
+impl Settings {
+    /// Where what terminals show is recorded.
+    #[must_use]
+    pub fn recordings(&self) -> PathBuf {
+        self.scratch.join("recordings")
+    }
+}
+
 /// Something could not be done.
 #[derive(Debug, Error)]
 pub enum EngineError {
@@ -584,6 +592,10 @@ impl Engine {
     /// The runs that have a task, as they are now.
     pub(crate) fn living(&self) -> Vec<Arc<Run>> {
         self.lock().values().map(|handle| handle.shown.borrow().run.clone()).collect()
+    }
+
+    pub(crate) fn house(&self) -> &House {
+        &self.house
     }
 
     fn handle(&self, run: RunId) -> Option<Handle> {

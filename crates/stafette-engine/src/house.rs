@@ -22,7 +22,7 @@ pub(crate) struct House {
 impl House {
     pub(crate) fn new(settings: Settings, locks: LockDesk) -> Self {
         let settings = Arc::new(settings);
-        let recordings = settings.scratch.join("recordings");
+        let recordings = settings.recordings();
         House {
             tokens: Tokens::default(),
             places: Places::new(Arc::clone(&settings)),

@@ -26,6 +26,7 @@ mod outside;
 mod place;
 mod record;
 mod task;
+mod terminals;
 mod tokens;
 
 pub use agents::{AgentView, Group, Work};
@@ -37,3 +38,7 @@ pub use locks::{DeadlockAlert, DeskError, LockDesk, restore_locks};
 pub use outside::Wanted;
 pub use record::{HandoffView, RunView};
 pub use stafette_store::{HandoffRow, Stored};
+pub use terminals::{
+    BadSize, InputError, Piece, Recording, RecordingError, RecordingLines, ResizeError, Snapshot,
+    Subscription, Terminal, TerminalError, TerminalState, TerminalView,
+};

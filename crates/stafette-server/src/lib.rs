@@ -29,6 +29,7 @@ mod schemas;
 mod secret;
 mod serve;
 mod stream;
+pub mod terminals;
 mod tokens;
 mod turns;
 mod visitor;

@@ -101,6 +101,7 @@ fn routes() -> ApiRouter<Edge> {
         .merge(crate::inbox::routes())
         .merge(crate::agents::routes())
         .merge(crate::locks::routes())
+        .merge(crate::terminals::routes())
         .merge(crate::stream::routes())
         .merge(crate::schemas::routes())
         .merge(crate::emit::routes())

@@ -1,5 +1,7 @@
 //! Speaks to the daemon: HTTP on its socket.
 
+mod live;
+
 use std::path::{Path, PathBuf};
 
 use http_body_util::{BodyExt, Full};
@@ -15,6 +17,7 @@ use stafette_server::Problem;
 use tokio::net::UnixStream;
 
 use crate::exit::{Exit, Failure};
+pub(crate) use live::{Live, Piece};
 
 /// A way to the daemon of one project.
 #[derive(Clone, Debug)]
@@ -58,17 +61,21 @@ impl Client {
         Ok(Lines { body: response.into_body(), held: Vec::new() })
     }
 
+    async fn connect(&self) -> Result<UnixStream, Failure> {
+        UnixStream::connect(&self.socket).await.map_err(|error| {
+            Failure::new(Exit::NoDaemon, "No daemon answers")
+                .because(&error)
+                .fix("start it with `stafette up`; its log is .stafette/daemon.log")
+        })
+    }
+
     async fn request(
         &self,
         method: Method,
         path: &str,
         body: Option<Vec<u8>>,
     ) -> Result<Response<Incoming>, Failure> {
-        let stream = UnixStream::connect(&self.socket).await.map_err(|error| {
-            Failure::new(Exit::NoDaemon, "No daemon answers")
-                .because(&error)
-                .fix("start it with `stafette up`; its log is .stafette/daemon.log")
-        })?;
+        let stream = self.connect().await?;
         let broken = |error: hyper::Error| gone().because(&error);
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
@@ -101,7 +108,11 @@ async fn parse<T: DeserializeOwned>(response: Response<Incoming>) -> Result<T, F
     if status.is_success() {
         return serde_json::from_slice(&bytes).map_err(odd);
     }
-    let problem: Problem = serde_json::from_slice(&bytes).map_err(odd)?;
+    Err(refusal(serde_json::from_slice(&bytes).map_err(odd)?))
+}
+
+/// What a person is told of a problem.
+fn refusal(problem: Problem) -> Failure {
     let code = if problem.status == 422 || problem.code.starts_with("usage_") {
         Exit::Usage
     } else if problem.code.starts_with("lock") || problem.code == "deadlock" {
@@ -110,10 +121,10 @@ async fn parse<T: DeserializeOwned>(response: Response<Incoming>) -> Result<T, F
         Exit::Failed
     };
     let failure = Failure::new(code, problem.title);
-    Err(match problem.detail.split_once("\nfix: ") {
+    match problem.detail.split_once("\nfix: ") {
         Some((why, fix)) => failure.why(why).fix(fix),
         None => failure.why(problem.detail),
-    })
+    }
 }
 
 /// A stream of JSON lines.

@@ -1,6 +1,7 @@
 //! One file a command.
 
 mod answer;
+mod attach;
 mod bench;
 mod check;
 mod demo;
@@ -13,8 +14,11 @@ mod init;
 mod lock;
 mod log;
 mod open;
+mod replay;
+mod restart;
 mod run;
 mod schema;
+mod send;
 mod shell;
 mod status;
 mod tidy;
@@ -86,6 +90,10 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
         Command::Log(arguments) => log::run(&context, arguments).await,
         Command::Inbox => inbox::run(&context).await,
         Command::Answer(arguments) => answer::run(&context, arguments).await,
+        Command::Attach(arguments) => attach::run(&context, arguments).await,
+        Command::Send(arguments) => send::run(&context, arguments).await,
+        Command::Restart(arguments) => restart::run(&context, arguments).await,
+        Command::Replay(arguments) => replay::run(&context, arguments).await,
         Command::Why(arguments) => why::run(&context, arguments).await,
         Command::Cancel(arguments) => status::cancel(&context, arguments).await,
         Command::Pause(arguments) => status::pause(&context, arguments).await,

@@ -9,6 +9,7 @@ mod log;
 mod output;
 mod project;
 mod trust;
+mod window;
 
 use std::process::ExitCode;
 

@@ -110,6 +110,7 @@ impl<'a> Turn<'a> {
     /// of it is there to be seen.
     pub(super) async fn hand_in(&mut self, text: &str) -> Result<(), Early> {
         self.await_ready().await?;
+        let _hand = self.terminal.hand().await;
         self.begin(text);
         let typed = self.terminal.paste_seen(text).await;
         if typed != Err(InputError::Gone) {

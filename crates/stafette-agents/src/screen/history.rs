@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use avt::{Color, Line, Pen};
 
@@ -101,6 +102,44 @@ fn styled(line: &Line) -> String {
     text
 }
 
+/// Some columns of a row as text with its styling, without blanks at the end. Half of a wide
+/// character is a blank.
+pub(super) fn cut(line: &Line, columns: &Range<usize>) -> String {
+    let cells = line.cells();
+    let blank = |cell: &avt::Cell| cell.char() == ' ' && cell.pen().is_default();
+    let end = columns.end.min(cells.len());
+    let end = cells[..end].iter().rposition(|cell| !blank(cell)).map_or(0, |at| at + 1);
+    let mut text = String::new();
+    let mut pen = Pen::default();
+    let mut at = columns.start;
+    while at < end {
+        let cell = &cells[at];
+        if *cell.pen() != pen {
+            pen = *cell.pen();
+            sgr(&mut text, &pen);
+        }
+        match usize::from(cell.width()) {
+            // Its left half is outside.
+            0 => {
+                text.push(' ');
+                at += 1;
+            }
+            width if at + width > end => {
+                text.push(' ');
+                at += 1;
+            }
+            width => {
+                text.push(if cell.char().is_control() { ' ' } else { cell.char() });
+                at += width;
+            }
+        }
+    }
+    if !pen.is_default() {
+        text.push_str("\x1b[0m");
+    }
+    text
+}
+
 /// Switches to a pen.
 fn sgr(text: &mut String, pen: &Pen) {
     text.push_str("\x1b[0");
@@ -145,6 +184,16 @@ mod tests {
         let mut again = Screen::new(Word::default(), 10, 8).unwrap();
         again.feed(screen.history(1000).as_bytes());
         assert_eq!(again.text(), ["red and plain", "end"]);
+    }
+
+    #[test]
+    fn s1_16_a_part_of_the_screen_is_cut_between_its_cells() {
+        let mut screen = Screen::new(Word::default(), 10, 3).unwrap();
+        screen.feed("ab\x1b[31mcd\x1b[0m語ef\r\nsecond".as_bytes());
+        assert_eq!(screen.part(0..4, 0..1), ["ab\x1b[0;38;5;1mcd\x1b[0m"]);
+        assert_eq!(screen.part(2..5, 0..2), ["\x1b[0;38;5;1mcd\x1b[0m ", "con"]);
+        assert_eq!(screen.part(5..8, 0..1), [" ef"], "half of a wide character");
+        assert_eq!(screen.part(8..20, 2..5), ["", "", ""], "beyond the screen is nothing");
     }
 
     #[test]

@@ -59,6 +59,7 @@ pub(super) enum Order {
     Resize { size: (u16, u16), done: oneshot::Sender<Result<(), BadSize>> },
     Restart { launch: Option<Launch>, done: oneshot::Sender<Result<(), Failure>> },
     End { done: oneshot::Sender<()> },
+    Note { text: String },
 }
 
 /// What is being typed.
@@ -184,6 +185,11 @@ impl Pump {
                     self.over();
                     let _ = done.send(());
                     return;
+                }
+                Happening::Order(Some(Order::Note { text })) => {
+                    if let Some(recorder) = &mut self.recorder {
+                        recorder.note(&text);
+                    }
                 }
                 Happening::Order(None) | Happening::Input(None) => {
                     self.stop().await;

@@ -11,8 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stafette_core::redact::{Redactor, Stream};
 use stafette_core::wire::frame::Word;
+use stafette_core::{AgentName, RunId};
 use thiserror::Error;
 
+use super::SCROLLBACK_LIMIT;
 use crate::screen::{BadSize, Screen, Utf8};
 
 /// The most bytes that a recording may have; a note says that it goes on unrecorded.
@@ -48,6 +50,21 @@ pub enum Event {
     Note(String),
 }
 
+impl Event {
+    /// Lets it happen on a screen.
+    ///
+    /// # Errors
+    /// When no screen has that size.
+    pub fn show(&self, screen: &mut Screen) -> Result<(), BadSize> {
+        match self {
+            Event::Output(text) => drop(screen.feed(text.as_bytes())),
+            Event::Resize(columns, rows) => screen.resize(*columns, *rows)?,
+            Event::Note(_) => {}
+        }
+        Ok(())
+    }
+}
+
 /// An event and when it happened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Timed {
@@ -76,6 +93,69 @@ pub enum RecordingError {
     },
 }
 
+/// Where the recording of an agent in a run is, in the folder of all recordings.
+#[must_use]
+pub fn file(folder: &Path, run: RunId, agent: &AgentName) -> PathBuf {
+    folder.join(run.to_string()).join(format!("{agent}.cast"))
+}
+
+/// The whole lines of a recording, one at a time. What its writer was stopped in the middle of is
+/// left out, so that every player takes the rest.
+#[derive(Debug)]
+pub struct Lines {
+    file: BufReader<File>,
+    /// The first line, until it is taken.
+    first: Option<Vec<u8>>,
+}
+
+impl Lines {
+    /// Opens a recording.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is not an asciicast.
+    pub fn open(path: &Path) -> Result<Self, RecordingError> {
+        let (_, file, line) = begin(path)?;
+        Ok(Lines { file, first: Some(line) })
+    }
+
+    /// The next line with its end; nothing after the last one.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn next_line(&mut self) -> io::Result<Option<Vec<u8>>> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(first));
+        }
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let mut limited = io::Read::take(&mut self.file, LINE_LIMIT);
+            if limited.read_until(b'\n', &mut line)? == 0 {
+                return Ok(None);
+            }
+            if event(&line).is_some() {
+                break;
+            }
+        }
+        if !line.ends_with(b"\n") {
+            line.push(b'\n');
+        }
+        Ok(Some(line))
+    }
+}
+
+/// Reads the first line of a recording, and tells what it says.
+fn begin(path: &Path) -> Result<(Header, BufReader<File>, Vec<u8>), RecordingError> {
+    let unreadable = |source| RecordingError::Unreadable { path: path.to_owned(), source };
+    let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
+    let mut line = Vec::new();
+    io::Read::take(&mut file, LINE_LIMIT).read_until(b'\n', &mut line).map_err(unreadable)?;
+    let header: Option<Header> = serde_json::from_slice(&line).ok();
+    let header = header.filter(|header| header.version == 2);
+    let header = header.ok_or_else(|| RecordingError::Wrong { path: path.to_owned() })?;
+    Ok((header, file, line))
+}
+
 /// A recording that was read back.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Recording {
@@ -92,19 +172,10 @@ impl Recording {
     /// When the file cannot be read, or is not an asciicast.
     pub fn read(path: &Path) -> Result<Self, RecordingError> {
         let unreadable = |source| RecordingError::Unreadable { path: path.to_owned(), source };
-        let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
-        let mut line = Vec::new();
-        io::Read::take(&mut file, LINE_LIMIT).read_until(b'\n', &mut line).map_err(unreadable)?;
-        let header: Option<Header> = serde_json::from_slice(&line).ok();
-        let header = header.filter(|header| header.version == 2);
-        let header = header.ok_or_else(|| RecordingError::Wrong { path: path.to_owned() })?;
+        let (header, file, _) = begin(path)?;
+        let mut lines = Lines { file, first: None };
         let mut events = Vec::new();
-        loop {
-            line.clear();
-            let mut limited = io::Read::take(&mut file, LINE_LIMIT);
-            if limited.read_until(b'\n', &mut line).map_err(unreadable)? == 0 {
-                break;
-            }
+        while let Some(line) = lines.next_line().map_err(unreadable)? {
             events.extend(event(&line));
         }
         Ok(Recording { header, events })
@@ -116,21 +187,50 @@ impl Recording {
         self.events.last().map_or(Duration::ZERO, |last| last.at)
     }
 
+    /// How long it is in milliseconds; a begun one counts.
+    #[must_use]
+    pub fn milliseconds(&self) -> u64 {
+        u64::try_from(self.length().as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
+    }
+
     /// The screen as it was at a moment.
     ///
     /// # Errors
     /// When no screen has the size that was recorded.
     pub fn screen_at(&self, at: Duration) -> Result<Screen, BadSize> {
-        let mut screen = Screen::new(Word::default(), self.header.width, self.header.height)?;
-        for timed in self.events.iter().take_while(|timed| timed.at <= at) {
-            match &timed.event {
-                Event::Output(text) => drop(screen.feed(text.as_bytes())),
-                Event::Resize(columns, rows) => screen.resize(*columns, *rows)?,
-                Event::Note(_) => {}
-            }
+        self.played(Screen::new(Word::default(), self.header.width, self.header.height)?, at)
+    }
+
+    /// All lines that were to be seen, as plain text: what has left the screen, and what is on it
+    /// in the end. At most about as much as a terminal keeps.
+    ///
+    /// # Errors
+    /// When no screen has the size that was recorded.
+    pub fn transcript(&self) -> Result<Vec<String>, BadSize> {
+        let screen = Screen::new(Word::default(), self.header.width, self.header.height)?;
+        let screen = self.played(screen.keeping(SCROLLBACK_LIMIT), self.length())?;
+        let history = screen.history(SCROLLBACK_LIMIT);
+        let mut lines: Vec<String> = history.lines().map(unstyled).collect();
+        lines.extend(screen.text());
+        Ok(lines)
+    }
+
+    fn played(&self, mut screen: Screen, until: Duration) -> Result<Screen, BadSize> {
+        for timed in self.events.iter().take_while(|timed| timed.at <= until) {
+            timed.event.show(&mut screen)?;
         }
         Ok(screen)
     }
+}
+
+/// A line of the history without its styling.
+fn unstyled(line: &str) -> String {
+    let mut parts = line.split("\x1b[");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text.push_str(part.split_once('m').map_or("", |(_, rest)| rest));
+    }
+    text
 }
 
 /// Reads a line `[SECONDS, KIND, TEXT]`; kinds that we do not write come back as empty notes.
@@ -305,6 +405,7 @@ mod tests {
         ];
         std::fs::write(&path, lines.join("\n")).unwrap();
         let recording = Recording::read(&path).unwrap();
+        assert_eq!(recording.transcript().unwrap(), ["one", "two"]);
         let text = |ms| recording.screen_at(Duration::from_millis(ms)).unwrap().text();
         assert!(text(400).is_empty());
         assert_eq!(text(2000), ["one"]);
@@ -327,6 +428,23 @@ mod tests {
         assert_eq!(events[0].event, Event::Output("one".into()));
         let last = &events.last().unwrap().event;
         assert!(matches!(last, Event::Note(note) if note.contains("full")), "{last:?}");
+    }
+
+    #[test]
+    fn b_12_what_is_torn_is_not_handed_on() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a.cast");
+        recorder(&path).output(b"one");
+        let whole = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, format!("{whole}[1.0,\"o\",\"tw")).unwrap();
+        recorder(&path).output(b"three");
+        let mut lines = Lines::open(&path).unwrap();
+        let mut said = String::new();
+        while let Some(line) = lines.next_line().unwrap() {
+            said.push_str(str::from_utf8(&line).unwrap());
+        }
+        assert!(said.starts_with(&whole) && said.contains("three"), "{said}");
+        assert!(said.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{said}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The terminals of a daemon: one for each agent in each run.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -10,7 +10,7 @@ use stafette_core::redact::Redactor;
 use stafette_core::wire::frame::Word;
 use stafette_core::{AgentName, Failure, RunId};
 
-use super::{Setup, State, Terminal};
+use super::{Setup, State, Terminal, recording};
 use crate::process::Launch;
 
 /// What there is to know of a terminal at a glance.
@@ -82,22 +82,8 @@ impl Terminals {
     /// All of them, at a glance.
     #[must_use]
     pub fn list(&self) -> Vec<TerminalInfo> {
-        let info = |((run, agent), terminal): (&Key, &Terminal)| {
-            let facts = terminal.board.facts();
-            let (cols, rows) = facts.view.screen.size();
-            TerminalInfo {
-                run: *run,
-                agent: agent.clone(),
-                state: facts.status.state,
-                title: facts.view.title.clone(),
-                cols,
-                rows,
-                pid: facts.status.pid,
-                since: facts.status.since,
-                note: facts.status.note.clone(),
-            }
-        };
-        self.all().iter().map(info).collect()
+        let all = self.all();
+        all.iter().map(|((run, agent), terminal)| terminal.info(*run, agent)).collect()
     }
 
     /// Ends every terminal of a run. Returns when nothing of them is left.
@@ -155,8 +141,7 @@ impl Terminals {
         if let Some(terminal) = self.get(run, agent) {
             return Ok(terminal);
         }
-        let file = |folder: &Path| folder.join(run.to_string()).join(format!("{agent}.cast"));
-        let path = self.recordings.as_ref().map(|recordings| file(&recordings.0));
+        let path = self.recordings.as_ref().map(|all| recording::file(&all.0, run, agent));
         let recording = path.as_deref().zip(self.recordings.as_ref());
         let recording = recording.map(|(path, all)| (path, agent.as_str(), &all.1));
         let terminal = Terminal::start(launch, &self.setup, word, recording).await?;

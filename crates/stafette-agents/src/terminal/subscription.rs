@@ -29,11 +29,19 @@ pub struct Subscription {
     board: Arc<Board>,
     changes: watch::Receiver<u64>,
     at: Option<u64>,
+    history: usize,
 }
 
 impl Subscription {
     pub(super) fn new(board: Arc<Board>, after: Option<u64>) -> Self {
-        Subscription { changes: board.changes.subscribe(), board, at: after }
+        Subscription { changes: board.changes.subscribe(), board, at: after, history: 0 }
+    }
+
+    /// The same, with at most `limit` bytes of what has left the screen in each snapshot.
+    #[must_use]
+    pub fn with_history(mut self, limit: usize) -> Self {
+        self.history = limit;
+        self
     }
 
     /// What comes next; nothing when the terminal is gone and everything of it was seen.
@@ -43,7 +51,7 @@ impl Subscription {
             {
                 let facts = self.board.facts();
                 let Some(bytes) = self.at.and_then(|at| facts.view.since(at, PIECE_LIMIT)) else {
-                    let snapshot = facts.view.snapshot(0);
+                    let snapshot = facts.view.snapshot(self.history);
                     self.at = Some(snapshot.seq);
                     return Some(Piece::Snapshot(snapshot));
                 };

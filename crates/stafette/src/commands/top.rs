@@ -4,7 +4,7 @@
 mod sample;
 mod state;
 mod terminal;
-mod text;
+pub(super) mod text;
 mod view;
 
 use std::io::IsTerminal;
@@ -14,16 +14,16 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use stafette_core::{RunId, Time};
 use stafette_engine::AgentView;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{interval, sleep, timeout};
 
-use super::{Context, daemon, segment};
+use super::{Context, attach, daemon, segment};
 use crate::client::Client;
 use crate::exit::{Exit, Failure};
 use crate::output;
+use crate::window::Signals;
 use state::{Answer, Asked, Effect, Input, Snapshot, State};
-use terminal::Terminal;
+use terminal::{Keys, Terminal};
 use view::Theme;
 
 /// The least time between two looks at the daemon.
@@ -56,18 +56,15 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
             .fix("`stafette top --json` needs none")
     };
     let signals = Signals::new().map_err(broken)?;
-    let terminal = Terminal::take(Theme { colour: output::colour_wanted() }).map_err(broken)?;
-    show(client, terminal, signals).await.map_err(broken)
+    show(client, signals).await.map_err(broken)
 }
 
 /// Shows what happens until somebody has seen enough.
-async fn show(
-    client: Client,
-    mut terminal: Terminal,
-    mut signals: Signals,
-) -> std::io::Result<Exit> {
+async fn show(client: Client, mut signals: Signals) -> std::io::Result<Exit> {
+    let theme = Theme { colour: output::colour_wanted() };
+    let mut terminal = Terminal::take(theme)?;
     let (sender, mut news) = mpsc::channel(QUEUE);
-    let mut keys = terminal::keys();
+    let mut keys = Keys::read();
     let mut clock = interval(Duration::from_secs(1));
     let mut state = State::new(now());
     tokio::spawn(watch(client.clone(), sender.clone()));
@@ -89,27 +86,22 @@ async fn show(
             Some(Effect::Answer(answer)) => {
                 tokio::spawn(give(client.clone(), sender.clone(), answer));
             }
+            Some(Effect::Attach { run, agent }) => {
+                let path = attach::path(Some(&run.to_string()), &agent, "");
+                let said = match client.get(&path).await {
+                    Err(failure) => words(&failure),
+                    Ok(glance) => {
+                        keys.rest(true);
+                        drop(terminal);
+                        let said = attach::watch(&client, &glance, false).await;
+                        terminal = Terminal::take(theme)?;
+                        keys.rest(false);
+                        said.unwrap_or_else(|failure| words(&failure))
+                    }
+                };
+                state.update(Input::Said(said));
+            }
             None => {}
-        }
-    }
-}
-
-/// The signals that mean: leave.
-struct Signals([Signal; 3]);
-
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        let kinds = [SignalKind::terminate(), SignalKind::hangup(), SignalKind::interrupt()];
-        let [terminate, hangup, interrupt] = kinds.map(signal);
-        Ok(Signals([terminate?, hangup?, interrupt?]))
-    }
-
-    async fn any(&mut self) {
-        let [terminate, hangup, interrupt] = &mut self.0;
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
-            _ = interrupt.recv() => {}
         }
     }
 }

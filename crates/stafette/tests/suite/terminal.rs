@@ -65,6 +65,12 @@ impl Terminal {
         }
     }
 
+    /// Gives the window another size.
+    pub(crate) fn resizes(&mut self, columns: u16, rows: u16) {
+        self.screen.resize(columns, rows).expect("a size");
+        self.pty.resize(Size::new(rows, columns)).expect("a size");
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }

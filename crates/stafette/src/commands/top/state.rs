@@ -77,6 +77,11 @@ pub(super) enum Effect {
     },
     /// Answer a question.
     Answer(Answer),
+    /// Look into an agent's terminal.
+    Attach {
+        run: RunId,
+        agent: String,
+    },
 }
 
 /// An answer that waits for a yes, and then is given.
@@ -238,7 +243,11 @@ impl State {
     fn detail_key(&mut self, key: Key) -> Option<Effect> {
         match key {
             Key::Char('q') => return Some(Effect::Quit),
-            Key::Escape | Key::Enter | Key::Backspace => self.pane = Pane::List,
+            Key::Escape | Key::Backspace => self.pane = Pane::List,
+            Key::Enter => {
+                let agent = self.agent()?;
+                return Some(Effect::Attach { run: agent.run, agent: agent.agent.clone() });
+            }
             Key::Char('?') => self.help(),
             Key::PageUp => self.scroll = self.scroll.saturating_sub(PAGE),
             Key::PageDown | Key::Char(' ') => self.scroll += PAGE,

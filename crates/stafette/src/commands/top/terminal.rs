@@ -1,6 +1,8 @@
 //! The terminal: taken over whole, and always given back.
 
 use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -11,6 +13,9 @@ use super::view::{self, Theme};
 
 /// Keys that may wait to be handled.
 const QUEUE: usize = 64;
+
+/// How long the terminal is read before somebody else may have it.
+const GLANCE: Duration = Duration::from_millis(50);
 
 /// A terminal that shows nothing but us. It is given back when this is dropped, and on a panic
 /// before the panic is reported.
@@ -39,21 +44,56 @@ impl Drop for Terminal {
 
 /// What is typed. Reading a terminal cannot be called off, so it has a thread that nobody waits
 /// for; the channel closes when the terminal is gone.
-pub(super) fn keys() -> mpsc::Receiver<Input> {
-    let (sender, keys) = mpsc::channel(QUEUE);
-    std::thread::spawn(move || {
-        while let Ok(event) = event::read() {
-            let input = match event {
-                Event::Key(key) => key_of(key).map(Input::Key),
-                Event::Resize(..) => Some(Input::Resize),
-                _ => None,
-            };
-            if input.is_some_and(|input| sender.blocking_send(input).is_err()) {
-                break;
+#[derive(Debug)]
+pub(super) struct Keys {
+    typed: mpsc::Receiver<Input>,
+    /// Whether somebody else reads the terminal; held while we do.
+    resting: Arc<Mutex<bool>>,
+}
+
+impl Keys {
+    pub(super) fn read() -> Self {
+        let (sender, typed) = mpsc::channel(QUEUE);
+        let resting = Arc::new(Mutex::new(false));
+        let rests = resting.clone();
+        std::thread::spawn(move || {
+            loop {
+                let Some(read) = next(&rests) else {
+                    std::thread::sleep(GLANCE);
+                    continue;
+                };
+                let input = match read {
+                    Ok(Some(Event::Key(key))) => key_of(key).map(Input::Key),
+                    Ok(Some(Event::Resize(..))) => Some(Input::Resize),
+                    Ok(_) => None,
+                    Err(_) => break,
+                };
+                if input.is_some_and(|input| sender.blocking_send(input).is_err()) {
+                    break;
+                }
             }
-        }
-    });
-    keys
+        });
+        Keys { typed, resting }
+    }
+
+    pub(super) async fn recv(&mut self) -> Option<Input> {
+        self.typed.recv().await
+    }
+
+    /// Leaves the terminal to somebody else, or reads it again. Once this returns, it is so.
+    pub(super) fn rest(&self, rest: bool) {
+        *self.resting.lock().unwrap_or_else(PoisonError::into_inner) = rest;
+    }
+}
+
+/// What is typed within a moment; nothing while somebody else reads the terminal.
+fn next(resting: &Mutex<bool>) -> Option<io::Result<Option<Event>>> {
+    let resting = resting.lock().unwrap_or_else(PoisonError::into_inner);
+    let read = || match event::poll(GLANCE)? {
+        true => event::read().map(Some),
+        false => Ok(None),
+    };
+    (!*resting).then(read)
 }
 
 fn key_of(key: KeyEvent) -> Option<Key> {

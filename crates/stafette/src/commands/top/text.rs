@@ -11,7 +11,7 @@ pub(super) fn width(text: &str) -> usize {
 }
 
 /// One line of exactly `room` columns: filled up, or cut with a mark that it was.
-pub(super) fn cell(text: &str, room: usize) -> String {
+pub(crate) fn cell(text: &str, room: usize) -> String {
     let cut = cut(text, room);
     let rest = room.saturating_sub(width(&cut));
     cut + &" ".repeat(rest)

@@ -247,7 +247,7 @@ fn hints(state: &State, room: usize) -> String {
         Pane::Detail => match state.question() {
             Some(asked) if asked.options().is_empty() => &["a answer", "Esc back", "? help"],
             Some(_) => &["1-9 choose", "a answer", "Esc back", "? help"],
-            None => &["Esc back", "j/k next", "? help", "q quit"],
+            None => &["Enter terminal", "Esc back", "j/k next", "? help", "q quit"],
         },
     };
     let mut line = String::new();
@@ -265,7 +265,7 @@ fn help(theme: Theme) -> Paragraph<'static> {
     let keys = [
         ("j k ↑ ↓", "move"),
         ("g G", "first, last"),
-        ("Enter", "open an agent"),
+        ("Enter", "open; again: its terminal"),
         ("1-9", "choose an option of its question"),
         ("a", "answer in your own words"),
         ("Space", "further down; PgUp, PgDn"),

@@ -157,7 +157,7 @@ fn help_fits_on_a_small_screen() {
     "1 run · 1 needs you · $0.60 spent       "
     "j k ↑ ↓   move                          "
     "g G       first, last                   "
-    "Enter     open an agent                 "
+    "Enter     open; again: its terminal     "
     "1-9       choose an option of its questi"
     "a         answer in your own words      "
     "Space     further down; PgUp, PgDn      "

@@ -1,0 +1,57 @@
+//! What people do in a terminal, beside the turns that are carried out there.
+
+use stafette_core::{AgentName, RunId};
+
+use super::pump::Order;
+use super::{InputError, Terminal, TerminalInfo};
+
+impl Terminal {
+    /// Types a message of a person, and presses Enter if `submit` and all of it is to be seen.
+    /// Waits until nobody else types.
+    ///
+    /// # Errors
+    /// When it was not seen in time, or no program is there to take it.
+    pub async fn send(&self, text: &str, submit: bool) -> Result<(), InputError> {
+        let _hand = self.hand().await;
+        self.paste_seen(text).await?;
+        if submit { self.submit().await } else { Ok(()) }
+    }
+
+    /// Types a person's keys as they are, but not into the midst of a text that is being typed.
+    ///
+    /// # Errors
+    /// When no program is there to take them.
+    pub async fn press(&self, keys: Vec<u8>) -> Result<(), InputError> {
+        let _hand = self.hand().await;
+        self.write(keys).await
+    }
+
+    /// Waits until nobody else types a text.
+    pub(crate) async fn hand(&self) -> tokio::sync::OwnedMutexGuard<()> {
+        self.hand.clone().lock_owned().await
+    }
+
+    /// Says something to whoever watches the recording later.
+    pub async fn note(&self, text: &str) {
+        // A terminal that is gone records nothing any more.
+        drop(self.orders.send(Order::Note { text: text.to_owned() }).await);
+    }
+
+    /// What there is to know of it at a glance, as the one of `agent` in `run`.
+    #[must_use]
+    pub fn info(&self, run: RunId, agent: &AgentName) -> TerminalInfo {
+        let facts = self.board.facts();
+        let (cols, rows) = facts.view.screen.size();
+        TerminalInfo {
+            run,
+            agent: agent.clone(),
+            state: facts.status.state,
+            title: facts.view.title.clone(),
+            cols,
+            rows,
+            pid: facts.status.pid,
+            since: facts.status.since,
+            note: facts.status.note.clone(),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The terminals that agents work in, for those who look and those who type.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use stafette_agents::terminal::recording_file;
+use stafette_core::workflow::Runner;
+use stafette_core::{AgentName, RunId, Time};
+use thiserror::Error;
+
+pub use stafette_agents::screen::BadSize;
+pub use stafette_agents::terminal::{
+    InputError, Piece, Recording, RecordingError, RecordingLines, ResizeError, Snapshot,
+    State as TerminalState, Subscription, Terminal,
+};
+
+use crate::{Engine, EngineError};
+
+/// A terminal at a glance.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct TerminalView {
+    /// In which run.
+    pub run: RunId,
+    /// Whose it is.
+    pub agent: AgentName,
+    /// How its session stands.
+    pub state: TerminalState,
+    /// The title that its program has given it.
+    pub title: Option<String>,
+    /// Columns.
+    pub cols: u16,
+    /// Rows.
+    pub rows: u16,
+    /// The number of its process, while it runs.
+    pub pid: Option<i32>,
+    /// Since when it stands so.
+    pub since: Time,
+    /// What people should know of it: how it died, with its last screen.
+    pub note: Option<String>,
+}
+
+impl TerminalView {
+    /// The terminal of an agent in a run, as it is now.
+    #[must_use]
+    pub fn of(terminal: &Terminal, run: RunId, agent: &AgentName) -> Self {
+        terminal.info(run, agent).into()
+    }
+}
+
+impl From<stafette_agents::terminal::TerminalInfo> for TerminalView {
+    fn from(info: stafette_agents::terminal::TerminalInfo) -> Self {
+        let since = info.since.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        TerminalView {
+            run: info.run,
+            agent: info.agent,
+            state: info.state,
+            title: info.title,
+            cols: info.cols,
+            rows: info.rows,
+            pid: info.pid,
+            since: Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)),
+            note: info.note,
+        }
+    }
+}
+
+/// Why there is no terminal to look at.
+#[derive(Debug, Error)]
+pub enum TerminalError {
+    /// The run has no such agent.
+    #[error("run {run} has no agent `{agent}`")]
+    NoAgent {
+        /// The run.
+        run: RunId,
+        /// What was asked for.
+        agent: String,
+        /// The agents of the run that are in a terminal now.
+        there: Vec<AgentName>,
+    },
+    /// The agent works without a terminal.
+    #[error("{agent} is not in a terminal: its runner is `{runner}`")]
+    OtherRunner {
+        /// Who.
+        agent: AgentName,
+        /// How it works instead.
+        runner: String,
+        /// The agents of the run that are in a terminal now.
+        there: Vec<AgentName>,
+    },
+    /// The agent's terminal is not there yet, or not any more.
+    #[error("{agent} has no terminal in run {run} at the moment")]
+    NotThere {
+        /// The run.
+        run: RunId,
+        /// Who.
+        agent: AgentName,
+        /// Whether the run is over.
+        over: bool,
+        /// The agents of the run that are in a terminal now.
+        there: Vec<AgentName>,
+    },
+    /// Its program does not start again.
+    #[error("{agent} does not start: {why}")]
+    NoStart {
+        /// Who.
+        agent: AgentName,
+        /// What happened.
+        why: String,
+    },
+    /// The run could not be looked at.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+impl Engine {
+    /// The terminals that are there now, of one run or of all.
+    #[must_use]
+    pub fn terminals(&self, run: Option<RunId>) -> Vec<TerminalView> {
+        let all = self.house().terminals.list().into_iter();
+        let wanted = all.filter(|info| run.is_none_or(|run| info.run == run));
+        wanted.map(TerminalView::from).collect()
+    }
+
+    /// The newest run in which an agent of this name has a terminal now.
+    #[must_use]
+    pub fn newest_terminal(&self, agent: &str) -> Option<RunId> {
+        let all = self.house().terminals.list().into_iter();
+        all.filter(|info| info.agent.as_str() == agent).map(|info| info.run).max()
+    }
+
+    /// The terminal of an agent.
+    ///
+    /// # Errors
+    /// When it has none, with why that is so.
+    pub async fn terminal(
+        &self,
+        run: RunId,
+        agent: &str,
+    ) -> Result<(AgentName, Terminal), TerminalError> {
+        let name = agent.parse::<AgentName>().ok();
+        if let Some(name) = &name
+            && let Some(terminal) = self.house().terminals.get(run, name)
+        {
+            return Ok((name.clone(), terminal));
+        }
+        let state = self.state(run).await?;
+        let there: Vec<AgentName> =
+            self.terminals(Some(run)).into_iter().map(|terminal| terminal.agent).collect();
+        let known = name.and_then(|name| state.workflow.agents.get_key_value(&name));
+        let Some((agent, settings)) = known else {
+            return Err(TerminalError::NoAgent { run, agent: agent.to_owned(), there });
+        };
+        let agent = agent.clone();
+        if settings.runner != Runner::Pty {
+            let runner = serde_json::to_value(settings.runner).ok();
+            let runner = runner.as_ref().and_then(|name| name.as_str()).unwrap_or_default();
+            return Err(TerminalError::OtherRunner { agent, runner: runner.to_owned(), there });
+        }
+        let over = state.status().is_final();
+        Err(TerminalError::NotThere { run, agent, over, there })
+    }
+
+    /// Ends the program in an agent's terminal and starts it again.
+    ///
+    /// # Errors
+    /// When there is no terminal, or the program does not start.
+    pub async fn restart_terminal(
+        &self,
+        run: RunId,
+        agent: &str,
+    ) -> Result<TerminalView, TerminalError> {
+        let (agent, terminal) = self.terminal(run, agent).await?;
+        match self.house().terminals.restart(run, &agent).await {
+            Some(Err(failure)) => Err(TerminalError::NoStart { agent, why: failure.message }),
+            Some(Ok(())) => Ok(TerminalView::of(&terminal, run, &agent)),
+            None => Err(TerminalError::NotThere { run, agent, over: false, there: Vec::new() }),
+        }
+    }
+
+    /// Where the recording of an agent's terminal is, whether it lives or not.
+    #[must_use]
+    pub fn recording(&self, run: RunId, agent: &AgentName) -> PathBuf {
+        recording_file(&self.house().settings.recordings(), run, agent)
+    }
+}

@@ -1,0 +1,286 @@
+//! The terminals of agents: look, type, start again, and see what was.
+
+mod live;
+mod recorded;
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::{get_with, post_with};
+use axum::Json;
+use axum::extract::State;
+use axum::routing::get;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_core::{AgentName, RunId};
+use stafette_engine::{InputError, Terminal, TerminalError, TerminalState, TerminalView};
+
+pub use live::{Told, Wish};
+pub use recorded::Moment;
+
+use crate::openapi::named;
+use crate::request::{Asked, Body, Named};
+use crate::{Edge, Problem};
+
+/// The longest text that is typed at once, in bytes.
+pub const SEND_LIMIT: usize = 256 * 1024;
+
+pub(crate) fn routes() -> ApiRouter<Edge> {
+    let about = |id, summary| named("terminals", id, summary);
+    let at = |rest: &str| format!("/v1/runs/{{run}}/terminals/{{agent}}{rest}");
+    ApiRouter::new()
+        .api_route("/v1/terminals", get_with(list, about("listTerminals", "List the terminals")))
+        .api_route(&at(""), get_with(show, about("getTerminal", "Show a terminal at a glance")))
+        .api_route(&at("/send"), post_with(send, about("sendText", "Type a text into a terminal")))
+        .api_route(
+            &at("/restart"),
+            post_with(restart, about("restartTerminal", "Start a terminal's program again")),
+        )
+        .api_route(
+            &at("/interrupt"),
+            post_with(interrupt, about("interruptTerminal", "Press Ctrl-C in a terminal")),
+        )
+        .route(&at("/live"), get(live::live))
+        .route(&at("/recording"), get(recorded::recording))
+}
+
+/// A terminal in an address.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct TheTerminal {
+    /// The run: its id, some of its digits, or `latest` for the newest one that has the terminal.
+    run: String,
+    /// Whose it is.
+    agent: String,
+}
+
+/// A terminal at a glance.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Glance {
+    /// In which run.
+    pub run: RunId,
+    /// Whose it is.
+    pub agent: AgentName,
+    /// How its session stands: starting, ready, not_ready, working, waiting, crashed, restarting or
+    /// ended.
+    pub state: String,
+    /// The title that its program has given it.
+    pub title: Option<String>,
+    /// Columns.
+    pub cols: u16,
+    /// Rows.
+    pub rows: u16,
+    /// The number of its process, while it runs.
+    pub pid: Option<i32>,
+    /// Since when it stands so (RFC 3339).
+    pub since: String,
+    /// What people should know of it: how it died, with its last screen.
+    pub note: Option<String>,
+}
+
+impl From<TerminalView> for Glance {
+    fn from(view: TerminalView) -> Self {
+        Glance {
+            run: view.run,
+            agent: view.agent,
+            state: word(view.state),
+            title: view.title,
+            cols: view.cols,
+            rows: view.rows,
+            pid: view.pid,
+            since: view.since.rfc3339(),
+            note: view.note,
+        }
+    }
+}
+
+/// The name of a state on the wire.
+fn word(state: TerminalState) -> String {
+    let value = serde_json::to_value(state).ok();
+    value.as_ref().and_then(|value| value.as_str()).unwrap_or_default().to_owned()
+}
+
+/// Which terminals.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Which {
+    /// Only those of this run.
+    run: Option<String>,
+}
+
+async fn list(
+    State(edge): State<Edge>,
+    Asked(which): Asked<Which>,
+) -> Result<Json<Vec<Glance>>, Problem> {
+    let run = match which.run {
+        Some(run) => Some(crate::runs::find(&edge, &run).await?),
+        None => None,
+    };
+    Ok(Json(edge.engine.terminals(run).into_iter().map(Glance::from).collect()))
+}
+
+async fn show(
+    State(edge): State<Edge>,
+    Named(place): Named<TheTerminal>,
+) -> Result<Json<Glance>, Problem> {
+    let place = Place::find(&edge, &place).await?;
+    Ok(Json(place.glance()))
+}
+
+/// A text for an agent.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Send {
+    /// What is typed.
+    text: String,
+    /// Whether Enter is pressed once all of it is to be seen.
+    #[serde(default = "yes")]
+    submit: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What came of a text.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Sent {
+    /// In which run.
+    pub run: RunId,
+    /// Who got it.
+    pub agent: AgentName,
+    /// Whether Enter was pressed.
+    pub submitted: bool,
+}
+
+async fn send(
+    State(edge): State<Edge>,
+    Named(place): Named<TheTerminal>,
+    Body(Send { text, submit }): Body<Send>,
+) -> Result<Json<Sent>, Problem> {
+    if text.trim().is_empty() {
+        return Err(Problem::new(422, "empty_text", "There is nothing to type"));
+    }
+    if text.len() > SEND_LIMIT {
+        let problem = Problem::new(413, "text_too_long", "The text is too long to be typed");
+        return Err(problem.because(format!(
+            "it has {} bytes, the limit is {SEND_LIMIT}\n\
+             fix: write it to a file that the agent can read, and send its name",
+            text.len()
+        )));
+    }
+    let Place { run, agent, terminal } = Place::find(&edge, &place).await?;
+    terminal.note(&format!("a person sends {} bytes", text.len())).await;
+    let typed = terminal.send(&text, submit).await;
+    typed.map_err(|error| untyped(&agent, error))?;
+    Ok(Json(Sent { run, agent, submitted: submit }))
+}
+
+async fn restart(
+    State(edge): State<Edge>,
+    Named(place): Named<TheTerminal>,
+) -> Result<Json<Glance>, Problem> {
+    let Place { run, agent, terminal } = Place::find(&edge, &place).await?;
+    terminal.note("a person starts it again").await;
+    Ok(Json(edge.engine.restart_terminal(run, agent.as_str()).await?.into()))
+}
+
+async fn interrupt(
+    State(edge): State<Edge>,
+    Named(place): Named<TheTerminal>,
+) -> Result<Json<Glance>, Problem> {
+    let place = Place::find(&edge, &place).await?;
+    place.terminal.note("a person interrupts it").await;
+    let pressed = place.terminal.interrupt().await;
+    pressed.map_err(|error| untyped(&place.agent, error))?;
+    Ok(Json(place.glance()))
+}
+
+/// A terminal, and whose it is.
+#[derive(Debug)]
+struct Place {
+    run: RunId,
+    agent: AgentName,
+    terminal: Terminal,
+}
+
+impl Place {
+    /// The terminal that a client means. `latest` is the newest run that has it.
+    async fn find(edge: &Edge, place: &TheTerminal) -> Result<Self, Problem> {
+        let TheTerminal { run, agent } = place;
+        let run = run_of(edge, run, agent).await?;
+        let (agent, terminal) = edge.engine.terminal(run, agent).await?;
+        Ok(Place { run, agent, terminal })
+    }
+
+    fn glance(&self) -> Glance {
+        TerminalView::of(&self.terminal, self.run, &self.agent).into()
+    }
+}
+
+/// The run that a client means: `latest` is the newest one in which the agent has a terminal.
+async fn run_of(edge: &Edge, run: &str, agent: &str) -> Result<RunId, Problem> {
+    match edge.engine.newest_terminal(agent).filter(|_| run == "latest") {
+        Some(run) => Ok(run),
+        None => crate::runs::find(edge, run).await,
+    }
+}
+
+fn untyped(agent: &AgentName, error: InputError) -> Problem {
+    let fix = format!("look at it with `stafette attach {agent}`, or `stafette restart {agent}`");
+    let code = match error {
+        InputError::Gone => "nothing_runs",
+        InputError::Unseen => "not_seen",
+        InputError::Unread => "not_read",
+    };
+    let what = match error {
+        InputError::Gone => format!("{agent} runs no program that could take it"),
+        InputError::Unseen => format!("{agent} did not show what was typed; Enter was not pressed"),
+        InputError::Unread => format!("{agent} does not read what is typed"),
+    };
+    Problem::new(409, code, what).because(format!("{error}\nfix: {fix}"))
+}
+
+impl From<TerminalError> for Problem {
+    fn from(error: TerminalError) -> Self {
+        let what = error.to_string();
+        let (status, code, there, otherwise) = match error {
+            TerminalError::Engine(error) => return error.into(),
+            TerminalError::NoStart { .. } => {
+                return Problem::new(409, "does_not_start", what)
+                    .because("\nfix: see `stafette doctor`");
+            }
+            TerminalError::NoAgent { there, .. } => (404, "no_agent", there, ""),
+            TerminalError::OtherRunner { there, .. } => {
+                let fix =
+                    "`stafette log` shows what it does; `runner = \"pty\"` gives it a terminal";
+                (409, "no_terminal", there, fix)
+            }
+            TerminalError::NotThere { over: true, there, agent, run } => {
+                let fix = format!(
+                    "the run is over; see it with `stafette replay {} {agent}`",
+                    run.short()
+                );
+                let problem = Problem::new(409, "no_terminal", what);
+                return problem.because(format!("{}\nfix: {fix}", listed(&there)));
+            }
+            TerminalError::NotThere { there, .. } => (
+                409,
+                "no_terminal",
+                there,
+                "it gets one with its first turn; `stafette top` shows when",
+            ),
+        };
+        let fix = match otherwise.is_empty() {
+            true => "name one of those; `stafette status` lists the runs",
+            false => otherwise,
+        };
+        Problem::new(status, code, what).because(format!("{}\nfix: {fix}", listed(&there)))
+    }
+}
+
+fn listed(there: &[AgentName]) -> String {
+    match there {
+        [] => "no agent of this run is in a terminal now".to_owned(),
+        there => {
+            let names: Vec<&str> = there.iter().map(AgentName::as_str).collect();
+            format!("in a terminal now: {}", names.join(", "))
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What a terminal has shown, whether it still lives or not.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_core::AgentName;
+use stafette_engine::{Recording, RecordingError, RecordingLines};
+
+use super::TheTerminal;
+use crate::request::{Asked, Named};
+use crate::{Edge, Problem};
+
+/// How much is read at once.
+const CHUNK: usize = 64 * 1024;
+
+/// Which part of a recording.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Until {
+    /// Only the screen as it was so many milliseconds after the beginning.
+    until: Option<u64>,
+}
+
+/// A screen as it was.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Moment {
+    /// Columns.
+    pub cols: u16,
+    /// Rows.
+    pub rows: u16,
+    /// What must be written to an empty terminal of this size so that it shows the same.
+    pub data: String,
+    /// Its rows as text, without empty ones at the end.
+    pub text: Vec<String>,
+    /// How long the whole recording is, in milliseconds.
+    pub length: u64,
+}
+
+impl Moment {
+    /// The screen of a recording at a moment.
+    ///
+    /// # Errors
+    /// When no screen has the size that was recorded.
+    pub fn of(recording: &Recording, at: Duration) -> Result<Self, stafette_engine::BadSize> {
+        let screen = recording.screen_at(at)?;
+        let (cols, rows) = screen.size();
+        let length = recording.milliseconds();
+        Ok(Moment { cols, rows, data: screen.dump(), text: screen.text(), length })
+    }
+}
+
+pub(super) async fn recording(
+    State(edge): State<Edge>,
+    Named(TheTerminal { run, agent }): Named<TheTerminal>,
+    Asked(Until { until }): Asked<Until>,
+) -> Result<Response, Problem> {
+    let run = crate::runs::find(&edge, &run).await?;
+    let none = || {
+        Problem::new(404, "no_recording", format!("There is no recording of {agent} in this run"))
+            .because(
+                "\nfix: only agents with `runner = \"pty\"` are recorded, from their first turn on",
+            )
+    };
+    let name: AgentName = agent.parse().map_err(|_| none())?;
+    let path = edge.engine.recording(run, &name);
+    if !path.is_file() {
+        return Err(none());
+    }
+    match until {
+        None => whole(path).await,
+        Some(at) => moment(path, Duration::from_millis(at)).await,
+    }
+}
+
+/// All of it, as it is read.
+async fn whole(path: PathBuf) -> Result<Response, Problem> {
+    let lines = read(move || RecordingLines::open(&path)).await??;
+    let body = stream::unfold(Some(lines), async |lines| {
+        let mut lines = lines?;
+        let chunk = tokio::task::spawn_blocking(move || (chunk(&mut lines), lines)).await;
+        match chunk {
+            Ok((Ok(chunk), _)) if chunk.is_empty() => None,
+            Ok((Ok(chunk), lines)) => Some((Ok(chunk), Some(lines))),
+            Ok((Err(error), _)) => Some((Err(error), None)),
+            Err(error) => Some((Err(io::Error::other(error)), None)),
+        }
+    });
+    Ok(([(CONTENT_TYPE, "application/x-asciicast")], Body::from_stream(body)).into_response())
+}
+
+fn chunk(lines: &mut RecordingLines) -> io::Result<Vec<u8>> {
+    let mut chunk = Vec::new();
+    while chunk.len() < CHUNK
+        && let Some(line) = lines.next_line()?
+    {
+        chunk.extend(line);
+    }
+    Ok(chunk)
+}
+
+async fn moment(path: PathBuf, at: Duration) -> Result<Response, Problem> {
+    let looked = read(move || Recording::read(&path).map(|recording| Moment::of(&recording, at)));
+    let moment = looked.await??.map_err(|error| unreadable(&error))?;
+    Ok(Json(moment).into_response())
+}
+
+/// Reads files where it holds nobody up.
+async fn read<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| unreadable(&error))
+}
+
+fn unreadable(error: &dyn std::error::Error) -> Problem {
+    Problem::new(500, "not_readable", "The recording cannot be read").because(error.to_string())
+}
+
+impl From<RecordingError> for Problem {
+    fn from(error: RecordingError) -> Self {
+        unreadable(&error)
+    }
+}
