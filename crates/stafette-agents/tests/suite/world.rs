@@ -101,6 +101,8 @@ impl World {
                 profile: None,
                 command,
                 script: Some(path),
+                url: None,
+                bearer: None,
                 prompt_via: PromptVia::Stdin,
                 result: ResultFormat::Frames,
                 env: Vec::new(),
