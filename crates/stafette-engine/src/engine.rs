@@ -501,6 +501,12 @@ impl Engine {
         }
     }
 
+    /// The folder for notes about running turns.
+    #[must_use]
+    pub fn scratch(&self) -> &std::path::Path {
+        &self.house.settings.scratch
+    }
+
     /// What keeps the runs.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {

@@ -10,6 +10,7 @@
 //! - No request by TCP reaches a route before the guard has let it pass.
 //! - The description of the API is made from the types that the handlers use.
 
+mod a2a;
 mod access;
 mod agents;
 mod answer;
@@ -74,6 +75,7 @@ pub struct Edge {
     tokens: Arc<Tokens>,
     launches: Arc<Launches>,
     door: Arc<Mutex<Option<Door>>>,
+    a2a: stafette_a2a::A2a,
 }
 
 impl std::fmt::Debug for Edge {
@@ -103,6 +105,7 @@ pub enum DoorError {
 
 impl Edge {
     /// An edge around `engine`; `stop` is notified when a client asks the daemon to end.
+    /// Must be called within a tokio runtime.
     #[must_use]
     pub fn new(
         engine: Engine,
@@ -111,7 +114,9 @@ impl Edge {
         tokens: Tokens,
     ) -> Self {
         let tokens = Arc::new(tokens);
-        Edge { engine, workflow, stop, tokens, launches: Arc::default(), door: Arc::default() }
+        let a2a = a2a::open(&engine, &workflow);
+        let (launches, door) = (Arc::default(), Arc::default());
+        Edge { engine, workflow, stop, tokens, launches, door, a2a }
     }
 
     /// Serves everything to those who can open the socket, until it is dropped.
@@ -170,6 +175,25 @@ impl Edge {
     fn router(self) -> Router {
         let (router, _) = openapi::describe();
         router
+        Router::new()
+            .route("/v1/runs", get(runs::list).post(runs::start))
+            .route("/v1/runs/{run}", get(runs::show))
+            .route("/v1/runs/{run}/settled", get(runs::settled))
+            .route("/v1/runs/{run}/handoffs", get(runs::handoffs))
+            .route("/v1/runs/{run}/events", get(stream::of_run))
+            .route("/v1/runs/{run}/why/{handoff}", get(runs::why))
+            .route("/v1/runs/{run}/cancel", post(runs::cancel))
+            .route("/v1/runs/{run}/pause", post(runs::pause))
+            .route("/v1/runs/{run}/unpause", post(runs::unpause))
+            .route("/v1/runs/{run}/budget", post(runs::raise_budget))
+            .route("/v1/agents", get(agents::list))
+            .route("/v1/inbox", get(inbox::list))
+            .route("/v1/inbox/{question}", post(inbox::answer))
+            .route("/v1/emit", post(emit::emit))
+            .route("/v1/events", get(stream::all))
+            .route("/v1/stop", post(stop))
+            .route("/healthz", get(health))
+            .merge(a2a::routes(&self))
             .fallback(nothing_here)
             .method_not_allowed_fallback(not_so)
             .layer(DefaultBodyLimit::max(MAX_BODY))

@@ -50,9 +50,7 @@ pub(super) fn check(report: &mut Report<'_>) {
             _ => {}
         }
         let local = agent.runner != Runner::A2a;
-        for (there, field) in
-            [(agent.url.is_some(), "url"), (agent.bearer.is_some(), "bearer")]
-        {
+        for (there, field) in [(agent.url.is_some(), "url"), (agent.bearer.is_some(), "bearer")] {
             if local && there {
                 unused(report, &format!("{at}/{field}"), "a2a");
             }
