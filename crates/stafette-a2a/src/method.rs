@@ -55,7 +55,7 @@ pub(crate) async fn call(
             may_act(caller)?;
             let request: SendMessageRequest = read(params)?;
             let run = inbound::take(a2a, caller, &request).await?;
-            Ok(Reply::Stream(Watch::new(&a2a.engine, run).await?))
+            Ok(Reply::Stream(Watch::of_message(&a2a.engine, run).await?))
         }
         methods::GET_TASK => {
             let request: GetTaskRequest = read(params)?;

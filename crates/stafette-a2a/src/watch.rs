@@ -43,10 +43,18 @@ pub(crate) struct Watch {
     told: String,
     ready: VecDeque<StreamResponse>,
     over: bool,
+    /// Whether the task had ended or asked when this began.
+    rests: bool,
 }
 
 impl Watch {
-    /// Follows a task, beginning with all of it.
+    /// Follows what comes of a message, beginning with all of the task.
+    pub(crate) async fn of_message(engine: &Engine, run: RunId) -> Result<Self, A2AError> {
+        let watch = Watch::new(engine, run).await?;
+        Ok(Watch { over: watch.rests, ..watch })
+    }
+
+    /// Follows a task, beginning with all of it, also when it asks already.
     pub(crate) async fn new(engine: &Engine, run: RunId) -> Result<Self, A2AError> {
         let feed = feed(engine).await?;
         let task = task::task(engine, run, Extent::whole()).await?;
@@ -57,6 +65,7 @@ impl Watch {
             context: task.context_id.clone(),
             told: mark(&task.status),
             over: task.status.state.is_terminal(),
+            rests: task::is_settled(&task.status.state),
             ready: VecDeque::from([StreamResponse::Task(task)]),
         })
     }
