@@ -167,7 +167,8 @@ impl Turn<'_> {
             return self.send(None).await;
         }
         match state {
-            TaskState::Canceled if same => self.send(None).await,
+            // It came to nothing, and nobody has heard of that yet.
+            TaskState::Canceled | TaskState::Failed if same => self.send(None).await,
             // What was asked is asked again, and what is done is not done twice.
             _ if same && is_settled(state) => {
                 self.note(&task.id, &task.context_id).await?;

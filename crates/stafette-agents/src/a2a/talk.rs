@@ -1,6 +1,6 @@
 //! What is said to a remote agent, and what it says.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
@@ -31,13 +31,21 @@ pub(super) struct Talk<'a> {
     job: &'a Job,
     hearing: Hearing,
     heard: HashSet<String>,
+    /// The same in order, so that the oldest can be forgotten.
+    order: VecDeque<String>,
     news: bool,
 }
 
 impl<'a> Talk<'a> {
     /// Nothing yet.
     pub(super) fn new(job: &'a Job, word: Word) -> Self {
-        Talk { job, hearing: Hearing::new(job, word), heard: HashSet::new(), news: false }
+        Talk {
+            job,
+            hearing: Hearing::new(job, word),
+            heard: HashSet::new(),
+            order: VecDeque::new(),
+            news: false,
+        }
     }
 
     /// This turn's message: the same each time it is delivered. To a task that asked, it is the
@@ -75,11 +83,15 @@ impl<'a> Talk<'a> {
 
     /// Hears a message, once.
     pub(super) async fn hear(&mut self, message: &Message, link: &Link) {
-        if message.role == Role::User || self.heard.len() >= REMEMBERED {
+        let id = &message.message_id;
+        if message.role == Role::User || !id.is_empty() && !self.heard.insert(id.clone()) {
             return;
         }
-        if !message.message_id.is_empty() && !self.heard.insert(message.message_id.clone()) {
-            return;
+        self.order.push_back(id.clone());
+        if self.order.len() > REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.heard.remove(&oldest);
         }
         let text = text(&message.parts);
         if !text.is_empty() {
