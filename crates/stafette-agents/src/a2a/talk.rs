@@ -160,13 +160,15 @@ impl<'a> Talk<'a> {
     /// Hears what was said since this turn's message and has not been heard yet.
     async fn catch_up(&mut self, task: &Task, link: &Link) {
         let history = task.history.as_deref().unwrap_or_default();
-        let own = self.id();
-        if let Some(at) = history.iter().position(|message| message.message_id == own) {
+        let last = self.order.back().cloned().unwrap_or_else(|| self.id());
+        if let Some(at) = history.iter().rposition(|message| message.message_id == last) {
             for message in &history[at + 1..] {
                 self.hear(message, link).await;
             }
         }
-        if let Some(message) = &task.status.message {
+        // Why something came to nothing is no result.
+        let done = matches!(task.status.state, TaskState::Completed | TaskState::InputRequired);
+        if let Some(message) = task.status.message.as_ref().filter(|_| done) {
             self.hear(message, link).await;
         }
     }

@@ -96,7 +96,7 @@ impl Server {
                     played.group
                 });
                 if let Some(group) = group {
-                    drop(kill_process_group(group, Signal::KILL));
+                    end(group).await;
                 }
                 let task = self.task(id).unwrap();
                 respond(&mut stream, &result(&task)).await;
@@ -163,7 +163,7 @@ impl Server {
                 // Those that are left behind may hold its output.
                 status = child.wait(), if ended.is_none() => {
                     ended = Some(status.unwrap());
-                    drop(kill_process_group(group.unwrap(), Signal::KILL));
+                    end(group.unwrap()).await;
                     continue;
                 }
             };
@@ -191,7 +191,7 @@ impl Server {
             Some(ended) => ended,
             None => child.wait().await.unwrap(),
         };
-        drop(kill_process_group(group.unwrap(), Signal::KILL));
+        end(group.unwrap()).await;
         let signal = std::os::unix::process::ExitStatusExt::signal(&ended);
         let end = match (ended.code(), signal) {
             (Some(0), _) => json!({ "state": "TASK_STATE_COMPLETED" }),
@@ -211,6 +211,20 @@ impl Server {
             played.status = end.clone();
         }
         tell(&mut listener, &update(&id, &end)).await;
+    }
+}
+
+/// Ends a process group, and returns when nothing of it is left.
+async fn end(group: Pid) {
+    drop(kill_process_group(group, Signal::KILL));
+    let wanted = group.as_raw_nonzero().to_string();
+    let lives = |process: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(process.path().join("stat")).unwrap_or_default();
+        let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
+        fields.next() != Some("Z") && fields.nth(1) == Some(&wanted)
+    };
+    while std::fs::read_dir("/proc").unwrap().flatten().any(lives) {
+        tokio::task::yield_now().await;
     }
 }
 
