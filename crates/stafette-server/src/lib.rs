@@ -105,7 +105,6 @@ pub enum DoorError {
 
 impl Edge {
     /// An edge around `engine`; `stop` is notified when a client asks the daemon to end.
-    /// Must be called within a tokio runtime.
     #[must_use]
     pub fn new(
         engine: Engine,
@@ -175,24 +174,6 @@ impl Edge {
     fn router(self) -> Router {
         let (router, _) = openapi::describe();
         router
-        Router::new()
-            .route("/v1/runs", get(runs::list).post(runs::start))
-            .route("/v1/runs/{run}", get(runs::show))
-            .route("/v1/runs/{run}/settled", get(runs::settled))
-            .route("/v1/runs/{run}/handoffs", get(runs::handoffs))
-            .route("/v1/runs/{run}/events", get(stream::of_run))
-            .route("/v1/runs/{run}/why/{handoff}", get(runs::why))
-            .route("/v1/runs/{run}/cancel", post(runs::cancel))
-            .route("/v1/runs/{run}/pause", post(runs::pause))
-            .route("/v1/runs/{run}/unpause", post(runs::unpause))
-            .route("/v1/runs/{run}/budget", post(runs::raise_budget))
-            .route("/v1/agents", get(agents::list))
-            .route("/v1/inbox", get(inbox::list))
-            .route("/v1/inbox/{question}", post(inbox::answer))
-            .route("/v1/emit", post(emit::emit))
-            .route("/v1/events", get(stream::all))
-            .route("/v1/stop", post(stop))
-            .route("/healthz", get(health))
             .merge(a2a::routes(&self))
             .fallback(nothing_here)
             .method_not_allowed_fallback(not_so)

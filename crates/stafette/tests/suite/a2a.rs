@@ -26,10 +26,22 @@ fn script(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/suite/a2a").join(name)
 }
 
+/// The daemon's door on TCP, and a token for it.
+fn door(world: &World) -> (String, String) {
+    let log = world.read(".stafette/daemon.log");
+    let said = log.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let url = said.filter_map(|line| line["url"].as_str().map(str::to_owned)).next();
+    let name = format!("sdk{}", log.lines().count());
+    drop(world.run(&["token", "revoke", &name]));
+    let made = world.run(&["token", "create", &name, "--scope", "act", "--json"]).ok().json();
+    (url.expect("a door"), made["token"].as_str().expect("a token").to_owned())
+}
+
 /// Has the SDK's client do something, and returns what it saw.
 fn client(world: &World, phase: &str, mut settings: Value) -> Value {
-    settings["url"] = "http://localhost".into();
-    settings["socket"] = json!(world.project().join(".stafette/daemon.sock"));
+    let (url, token) = door(world);
+    settings["url"] = url.into();
+    settings["token"] = token.into();
     let mut command = Command::new(python());
     command.arg(script("client.py")).args([phase, &settings.to_string()]);
     let output = command.output().expect("Python");
@@ -107,14 +119,14 @@ fn crash(world: &World) {
     let pid = up["pid"].to_string();
     assert!(Command::new("kill").args(["-9", &pid]).status().expect("kill").success());
     wait(|| (!std::path::Path::new(&format!("/proc/{pid}/exe")).exists()).then_some(()));
-    world.run(&["up"]).ok();
+    world.run(&["up", "--listen", "127.0.0.1:0"]).ok();
 }
 
 #[test]
 fn b_11_the_sdk_hands_work_over_answers_and_gets_the_result() {
     let world = World::example("report");
     let notified = Notified::new();
-    world.run(&["up"]).ok();
+    world.run(&["up", "--listen", "127.0.0.1:0"]).ok();
     let text = "Write the market report";
     let begun = client(&world, "begin", json!({ "text": text, "push": notified.url }));
     let skills = json!(["report", "agent/research", "agent/writer"]);
@@ -168,7 +180,7 @@ fn b_11_the_sdk_hands_work_over_answers_and_gets_the_result() {
 fn b_11_the_sdk_waits_subscribes_cancels_and_lists_by_both_bindings() {
     let world = World::example("report");
     let notified = Notified::new();
-    world.run(&["up"]).ok();
+    world.run(&["up", "--listen", "127.0.0.1:0"]).ok();
     let seen = client(&world, "steer", json!({ "push": notified.url }));
     assert_eq!(seen["first"]["states"], json!(["TASK_STATE_INPUT_REQUIRED"]), "it waited: {seen}");
     assert_eq!((&seen["made"], &seen["got"]), (&json!("mine"), &json!(notified.url)));
