@@ -1,5 +1,7 @@
 //! The command line as people and programs use it: the real binary, real processes, real files.
 
+#[path = "suite/a2a.rs"]
+mod a2a;
 #[path = "suite/attach.rs"]
 mod attach;
 #[path = "suite/bad_input.rs"]
