@@ -6,6 +6,8 @@ mod bad_input;
 mod demo;
 #[path = "suite/documents.rs"]
 mod documents;
+#[path = "suite/doors.rs"]
+mod doors;
 #[path = "suite/frames.rs"]
 mod frames;
 #[path = "suite/guide.rs"]
@@ -20,5 +22,7 @@ mod runs;
 mod terminal;
 #[path = "suite/top.rs"]
 mod top;
+#[path = "suite/web.rs"]
+mod web;
 #[path = "suite/world.rs"]
 mod world;

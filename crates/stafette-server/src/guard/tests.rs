@@ -211,7 +211,7 @@ const HOSTILE: &[(&[&str], &str)] = &[
 ];
 
 #[tokio::test]
-async fn b_09_hostile_requests_are_refused_before_any_handler_runs() {
+async fn hostile_requests_are_refused_before_any_handler_runs() {
     let front = Front::open().await;
     assert!(HOSTILE.len() >= 40);
     for (lines, code) in HOSTILE {
