@@ -9,7 +9,7 @@ use aide::openapi::{
 };
 use axum::Json;
 use axum::http::StatusCode;
-use axum::http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,8 @@ pub struct Problem {
     pub answer: Option<Value>,
     #[serde(skip)]
     retry_after: Option<Duration>,
+    #[serde(skip)]
+    allow: Option<&'static str>,
 }
 
 impl Problem {
@@ -50,6 +52,7 @@ impl Problem {
             detail: String::new(),
             answer: None,
             retry_after: None,
+            allow: None,
         }
     }
 
@@ -63,6 +66,12 @@ impl Problem {
     #[must_use]
     pub fn with_answer(self, answer: Value) -> Self {
         Problem { answer: Some(answer), ..self }
+    }
+
+    /// The same with the methods that would do.
+    #[must_use]
+    pub(crate) fn allowing(self, methods: &'static str) -> Self {
+        Problem { allow: Some(methods), ..self }
     }
 
     /// The same with when to try again.
@@ -110,12 +119,15 @@ pub(crate) fn causes(error: &dyn std::error::Error) -> String {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let retry = self.retry_after;
+        let (retry, allow) = (self.retry_after, self.allow);
         let mut response = (status, Json(self)).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(methods) = allow {
+            headers.insert(ALLOW, HeaderValue::from_static(methods));
         }
         if let Some(wait) = retry {
             let seconds = u64::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u64::MAX);

@@ -18,6 +18,8 @@ mod project;
 mod real_cli;
 #[path = "suite/runs.rs"]
 mod runs;
+#[path = "suite/schemathesis.rs"]
+mod schemathesis;
 #[path = "suite/terminal.rs"]
 mod terminal;
 #[path = "suite/top.rs"]

@@ -309,7 +309,7 @@ async fn whoever_keeps_being_refused_has_to_wait_and_others_do_not() {
             break;
         }
         refused += 1;
-        assert!(refused < 1000, "guessing is never slowed down");
+        assert!(refused < 20_000, "guessing is never slowed down");
     }
     assert!(refused > 100, "{refused}");
     assert!(front.send(&[GET, HOST, TOKEN], "").await.contains("act is in"));
