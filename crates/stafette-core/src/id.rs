@@ -12,7 +12,7 @@ use uuid::Uuid;
 /// One instance of a workflow. A UUIDv7, so runs sort by the time they began.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-#[schemars(with = "String")]
+#[schemars(with = "String", extend("format" = "uuid"))]
 pub struct RunId(pub Uuid);
 
 impl RunId {
@@ -48,7 +48,7 @@ impl FromStr for RunId {
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(try_from = "String", into = "String")]
-#[schemars(with = "String")]
+#[schemars(with = "String", extend("pattern" = "^h[0-9]+$"))]
 pub struct HandoffId(pub u32);
 
 impl HandoffId {

@@ -4,6 +4,8 @@
 mod flaky;
 #[path = "suite/locks.rs"]
 mod locks;
+#[path = "suite/once.rs"]
+mod once;
 #[path = "suite/outside.rs"]
 mod outside;
 #[path = "suite/runs.rs"]

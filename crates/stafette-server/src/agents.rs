@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_engine::AgentView;
 
-use crate::request::Asked;
+use crate::request::{Asked, within};
 use crate::{Edge, Problem};
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
@@ -47,6 +47,7 @@ pub(crate) struct Agents {
 async fn list(State(edge): State<Edge>, Asked(page): Asked<Page>) -> Result<Json<Agents>, Problem> {
     // Read first: whoever follows from here may hear something again, but misses nothing.
     let position = edge.engine.store().head().await.unwrap_or(0);
-    let agents = edge.engine.agents(page.finished.min(1000)).await?;
+    let finished = within("finished", page.finished, 0..=1000)?;
+    let agents = edge.engine.agents(finished).await?;
     Ok(Json(Agents { position, agents }))
 }

@@ -114,7 +114,7 @@ impl Guard {
             tokens,
             launches,
             visits: Pace::new(200.0, 1000.0),
-            refusals: Pace::new(5.0, 200.0),
+            refusals: Pace::new(50.0, 500.0),
         }
     }
 

@@ -15,7 +15,7 @@ use stafette_engine::{EngineError, HandoffRow, HandoffView};
 
 use crate::openapi::named;
 use crate::request::{Asked, Body, Named};
-use crate::runs::{TheHandoff, TheRun, within_limits};
+use crate::runs::{TheHandoff, TheRun, patience};
 use crate::{Edge, Problem};
 
 pub(crate) use dialect::Came;
@@ -277,7 +277,7 @@ async fn answer(
 ) -> Result<Json<AnswerOf>, Problem> {
     let (run, handoff) = place.find(&edge).await?;
     let mut feed = edge.engine.feed(edge.engine.store().head().await.unwrap_or(0));
-    let until = tokio::time::Instant::now() + within_limits(within);
+    let until = tokio::time::Instant::now() + patience(within)?;
     loop {
         let row = row(&edge, run, handoff).await?;
         let closed = row.closed_at.is_some();

@@ -87,7 +87,9 @@ pub(crate) fn describe() -> (Router<Edge>, OpenApi) {
             description: Some("A token of `stafette token create`.".to_owned()),
             extensions: Default::default(),
         };
-        api.security_scheme("token", scheme).security_requirement("token")
+        let api = api.security_scheme("token", scheme).security_requirement("token");
+        // The guard can refuse whatever is asked.
+        api.default_response::<crate::Problem>()
     });
     api.tags = tags.into();
     (router, api)

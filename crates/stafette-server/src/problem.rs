@@ -9,7 +9,7 @@ use aide::openapi::{
 };
 use axum::Json;
 use axum::http::StatusCode;
-use axum::http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,9 +35,18 @@ pub struct Problem {
     pub detail: String,
     /// The answer in the dialect of the request, where it came in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answer: Option<Value>,
+    pub answer: Option<Box<Value>>,
     #[serde(skip)]
-    retry_after: Option<Duration>,
+    hint: Option<Box<Hint>>,
+}
+
+/// What is said in a header besides.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Hint {
+    /// When to try again.
+    RetryAfter(Duration),
+    /// Which methods would do.
+    Allow(&'static str),
 }
 
 impl Problem {
@@ -51,7 +60,7 @@ impl Problem {
             status,
             detail: String::new(),
             answer: None,
-            retry_after: None,
+            hint: None,
         }
     }
 
@@ -64,13 +73,19 @@ impl Problem {
     /// The same with an answer in the dialect of the request.
     #[must_use]
     pub fn with_answer(self, answer: Value) -> Self {
-        Problem { answer: Some(answer), ..self }
+        Problem { answer: Some(Box::new(answer)), ..self }
+    }
+
+    /// The same with the methods that would do.
+    #[must_use]
+    pub(crate) fn allowing(self, methods: &'static str) -> Self {
+        Problem { hint: Some(Box::new(Hint::Allow(methods))), ..self }
     }
 
     /// The same with when to try again.
     #[must_use]
     pub fn after(self, wait: Duration) -> Self {
-        Problem { retry_after: Some(wait), ..self }
+        Problem { hint: Some(Box::new(Hint::RetryAfter(wait))), ..self }
     }
 }
 
@@ -115,16 +130,22 @@ pub(crate) fn causes(error: &dyn std::error::Error) -> String {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let retry = self.retry_after;
+        let hint = self.hint.clone();
         let mut response = (status, Json(self)).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if let Some(wait) = retry {
-            let seconds = u64::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u64::MAX);
-            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        match hint.as_deref() {
+            Some(Hint::Allow(methods)) => {
+                headers.insert(ALLOW, HeaderValue::from_static(methods));
+            }
+            Some(Hint::RetryAfter(wait)) => {
+                let seconds = u64::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u64::MAX);
+                headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+            }
+            None => {}
         }
         response
     }

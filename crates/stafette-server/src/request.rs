@@ -7,7 +7,8 @@ use aide::openapi::{
 };
 use aide::operation::add_parameters;
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use schemars::JsonSchema;
@@ -31,8 +32,13 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let Json(body) = Json::<T>::from_request(request, state).await?;
-        Ok(Body(body))
+        let bytes = Bytes::from_request(request, state).await?;
+        let Json(body) = Json::<T>::from_bytes(&bytes)?;
+        // A list of a struct's fields would be read too, but nobody described that.
+        match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            Some(b'{') => Ok(Body(body)),
+            _ => Err(Problem::new(422, "bad_body", "The request's body is not a JSON object")),
+        }
     }
 }
 
@@ -76,13 +82,21 @@ impl From<JsonRejection> for Problem {
     fn from(rejection: JsonRejection) -> Self {
         let (status, code) = match &rejection {
             JsonRejection::JsonSyntaxError(_) => (400, "bad_json"),
-            JsonRejection::MissingJsonContentType(_) => (415, "content_type"),
             JsonRejection::JsonDataError(_) => (422, "bad_body"),
-            rejection if rejection.status() == 413 => (413, "too_large"),
             _ => (400, "bad_body"),
         };
         Problem::new(status, code, "The request's body is not what is expected here")
             .because(rejection.body_text())
+    }
+}
+
+impl From<BytesRejection> for Problem {
+    fn from(rejection: BytesRejection) -> Self {
+        match rejection.status() == 413 {
+            true => Problem::new(413, "too_large", "The request is too large"),
+            false => Problem::new(400, "bad_body", "The request's body cannot be read")
+                .because(rejection.body_text()),
+        }
     }
 }
 
@@ -98,6 +112,20 @@ impl From<PathRejection> for Problem {
         Problem::new(404, "bad_path", "There is nothing at this address")
             .because(rejection.body_text())
     }
+}
+
+/// A number that must be in a range.
+pub(crate) fn within<T: PartialOrd + std::fmt::Display>(
+    name: &str,
+    value: T,
+    range: std::ops::RangeInclusive<T>,
+) -> Result<T, Problem> {
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    let title = format!("`{name}` is {value}");
+    let why = format!("it may be {} to {}", range.start(), range.end());
+    Err(Problem::new(422, "bad_query", title).because(why))
 }
 
 /// The longest idempotency key.
@@ -121,10 +149,16 @@ impl<S: Sync> FromRequestParts<S> for Key {
     }
 }
 
+/// What a key may be.
+#[derive(JsonSchema)]
+#[schemars(inline)]
+#[expect(dead_code, reason = "it only describes")]
+struct KeyText(#[schemars(length(min = 1, max = 255), regex(pattern = r"^[!-~]+$"))] String);
+
 impl OperationInput for Key {
     fn operation_input(context: &mut GenContext, operation: &mut Operation) {
         let about = "The same key again is the same request: nothing is begun twice.";
-        header(context, operation, "Idempotency-Key", about);
+        header::<KeyText>(context, operation, "Idempotency-Key", about);
     }
 }
 
@@ -147,12 +181,17 @@ impl<S: Sync> FromRequestParts<S> for LastEvent {
 impl OperationInput for LastEvent {
     fn operation_input(context: &mut GenContext, operation: &mut Operation) {
         let about = "The number of the last event that was heard; counts more than `after`.";
-        header(context, operation, "Last-Event-ID", about);
+        header::<u64>(context, operation, "Last-Event-ID", about);
     }
 }
 
-fn header(context: &mut GenContext, operation: &mut Operation, name: &str, about: &str) {
-    let schema = context.schema.subschema_for::<String>();
+fn header<T: JsonSchema>(
+    context: &mut GenContext,
+    operation: &mut Operation,
+    name: &str,
+    about: &str,
+) {
+    let schema = context.schema.subschema_for::<T>();
     let parameter_data = ParameterData {
         name: name.to_owned(),
         description: Some(about.to_owned()),

@@ -13,12 +13,12 @@ use stafette_engine::{Explanation, RunView};
 
 use crate::answer::Listed;
 use crate::openapi::named;
-use crate::request::{Asked, Body, Key, Named};
+use crate::request::{Asked, Body, Key, Named, within};
 use crate::visitor::Visitor;
 use crate::{Edge, Problem};
 
-/// How long a client may wait in one request.
-pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// How long a client may wait in one request, in seconds.
+const LONGEST_WAIT: u32 = 60;
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
     let about = |id, summary| named("runs", id, summary);
@@ -108,7 +108,6 @@ pub(crate) struct Started {
     /// Its name.
     run: RunId,
     /// Whether the key had begun it before.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     repeated: bool,
 }
 
@@ -161,7 +160,7 @@ async fn list(
     State(edge): State<Edge>,
     Asked(page): Asked<Page>,
 ) -> Result<Listed<RunView>, Problem> {
-    let limit = page.limit.clamp(1, 1000);
+    let limit = within("limit", page.limit, 1..=1000)?;
     let items = edge.engine.runs_after(page.status.clone(), page.after, limit).await?;
     let last = items.last().filter(|_| items.len() == limit).map(|view| view.run);
     let next = last.map(|run| {
@@ -207,7 +206,7 @@ async fn settled(
     Asked(Wait { within }): Asked<Wait>,
 ) -> Result<Json<Shown>, Problem> {
     let run = find(&edge, &run).await?;
-    let waited = tokio::time::timeout(within_limits(within), edge.engine.settled(run)).await;
+    let waited = tokio::time::timeout(patience(within)?, edge.engine.settled(run)).await;
     if let Ok(settled) = waited {
         settled?;
     }
@@ -223,8 +222,10 @@ pub(crate) struct Wait {
     pub(crate) within: Option<u32>,
 }
 
-pub(crate) fn within_limits(seconds: Option<u32>) -> Duration {
-    seconds.map_or(LONGEST_WAIT, |n| Duration::from_secs(n.into()).min(LONGEST_WAIT))
+/// How long a client is willing to wait; the longest when it does not say.
+pub(crate) fn patience(seconds: Option<u32>) -> Result<Duration, Problem> {
+    let seconds = within("within", seconds.unwrap_or(LONGEST_WAIT), 0..=LONGEST_WAIT)?;
+    Ok(Duration::from_secs(seconds.into()))
 }
 
 async fn why(

@@ -16,7 +16,7 @@ use stafette_engine::Wanted;
 
 use crate::openapi::named;
 use crate::request::{Asked, Body, Named};
-use crate::runs::{TheHandoff, within_limits};
+use crate::runs::{TheHandoff, patience};
 use crate::visitor::Visitor;
 use crate::{Edge, Problem};
 
@@ -70,7 +70,7 @@ async fn wait(
         Some(run) => Some(crate::runs::find(&edge, &run).await?),
         None => None,
     };
-    let within = within_limits(Some(within.unwrap_or(0)));
+    let within = patience(Some(within.unwrap_or(0)))?;
     Ok(Json(edge.engine.wait_offered(&Wanted { run, agent }, within).await))
 }
 

@@ -12,6 +12,8 @@ mod corpus;
 mod demo;
 #[path = "suite/documents.rs"]
 mod documents;
+#[path = "suite/doors.rs"]
+mod doors;
 #[path = "suite/echoes.rs"]
 mod echoes;
 #[path = "suite/frames.rs"]
@@ -28,9 +30,13 @@ mod project;
 mod real_cli;
 #[path = "suite/runs.rs"]
 mod runs;
+#[path = "suite/schemathesis.rs"]
+mod schemathesis;
 #[path = "suite/terminal.rs"]
 mod terminal;
 #[path = "suite/top.rs"]
 mod top;
+#[path = "suite/web.rs"]
+mod web;
 #[path = "suite/world.rs"]
 mod world;

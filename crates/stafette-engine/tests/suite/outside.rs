@@ -10,7 +10,7 @@ use stafette_engine::{Engine, EngineError, Wanted};
 use crate::flaky::Flaky;
 use crate::runs::{PATIENCE, end, settings, start};
 
-fn workflow() -> Workflow {
+pub(crate) fn workflow() -> Workflow {
     let text = r#"
         workflow = { name = "two", entry = "a" }
         [agents.a]

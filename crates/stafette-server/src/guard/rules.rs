@@ -12,6 +12,8 @@ use crate::{MAX_BODY, Problem};
 
 /// The longest address, in bytes.
 const MAX_URL: usize = 8 * 1024;
+/// The methods that are used at all.
+const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
 /// The most that the headers may say, in bytes.
 const MAX_HEADERS: usize = 32 * 1024;
 
@@ -69,7 +71,7 @@ pub(super) fn method(method: &Method, headers: &HeaderMap) -> Result<(), Problem
         | Method::PUT
         | Method::PATCH
         | Method::DELETE => Ok(()),
-        _ => Err(Problem::new(405, "method", "This method is not used here")),
+        _ => Err(Problem::new(405, "method", "This method is not used here").allowing(METHODS)),
     }
 }
 
@@ -120,7 +122,8 @@ pub(super) fn content(method: &Method, headers: &HeaderMap) -> Result<(), Proble
     if headers.contains_key(CONTENT_ENCODING) {
         return unsupported("compressed bodies are not read");
     }
-    let carries = matches!(*method, Method::POST | Method::PUT | Method::PATCH);
+    // Browsers ask before they send anything else than this to another site.
+    let carries = *method == Method::POST;
     match only(headers, &CONTENT_TYPE)? {
         None if carries => unsupported("send `content-type: application/json`"),
         Some(kind) if !is_json(kind) => unsupported("send `content-type: application/json`"),

@@ -62,6 +62,7 @@ fn costs(runs: u64) -> Vec<(&'static str, u64)> {
         after: None,
         limit: 5,
     };
+    let after = |status| RunFilter { after: Some(id), ..named(status) };
     let batch = alice.hand(3, "pending", true);
     let rule = Retention { finished_before: Some(Time(1000)), keep_last: 3 };
     type Call<'a> = Box<dyn FnMut(&mut Connection) -> rusqlite::Result<usize> + 'a>;
@@ -73,6 +74,11 @@ fn costs(runs: u64) -> Vec<(&'static str, u64)> {
         ("entries_of", Box::new(|conn| Ok(query::entries_of(conn, id, HandoffId(2))?.len()))),
         ("run", Box::new(|conn| Ok(query::run(conn, id)?.iter().len()))),
         ("runs", Box::new(|conn| Ok(query::runs(conn, &named(None))?.len() - 4))),
+        ("runs after one", Box::new(|conn| Ok(query::runs(conn, &after(None))?.len()))),
+        (
+            "runs by status after one",
+            Box::new(|conn| Ok(query::runs(conn, &after(Some("running")))?.len())),
+        ),
         ("runs by status", Box::new(|conn| Ok(query::runs(conn, &named(Some("running")))?.len()))),
         ("find_run", Box::new(|conn| Ok(query::find_run(conn, &id.short())?.len()))),
         ("handoffs", Box::new(|conn| Ok(query::handoffs(conn, id)?.len() - 1))),

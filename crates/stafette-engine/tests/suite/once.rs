@@ -1,0 +1,39 @@
+//! A run that is asked for twice begins once.
+
+use std::sync::Arc;
+
+use stafette_core::Fields;
+use stafette_engine::{Engine, EngineError};
+
+use crate::flaky::Flaky;
+use crate::outside::workflow;
+use crate::runs::settings;
+
+#[tokio::test]
+async fn b_01_the_same_key_is_the_same_run_also_after_a_restart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Flaky::new();
+    let open = async || Engine::open(Arc::new(store.clone()), settings(folder.path())).await;
+    let engine = open().await.expect("opens");
+    let begin = async |engine: &Engine, key: &str, request: &str| {
+        let workflow = workflow();
+        let budget = workflow.budget.clone();
+        engine.start_once(key, workflow, request.into(), Fields::new(), budget, "ada".into()).await
+    };
+    let (run, repeated) = begin(&engine, "k", "write").await.expect("a run");
+    assert!(!repeated);
+    let two = tokio::join!(begin(&engine, "j", "write"), begin(&engine, "j", "write"));
+    let (one, other) = (two.0.expect("a run"), two.1.expect("a run"));
+    assert_eq!(one.0, other.0, "two at once are one");
+    assert_ne!(one.0, run, "another key is another run");
+    engine.stop().await;
+    let engine = open().await.expect("opens");
+    assert_eq!(begin(&engine, "k", "write").await.expect("the run"), (run, true));
+    let reused = begin(&engine, "k", "read").await;
+    assert!(matches!(reused, Err(EngineError::OtherRequest { run: first }) if first == run));
+    assert_eq!(engine.runs(9).await.expect("runs").len(), 2);
+    assert!(run < one.0, "runs still sort by the time they began");
+    engine.ready().await.expect("it can work");
+    engine.stop().await;
+    assert!(matches!(engine.ready().await, Err(EngineError::Stopping)));
+}
