@@ -8,6 +8,7 @@ use std::pin::pin;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use stafette_core::handoff::Receipt;
 use stafette_core::wire::frame::{Found, Frame, Scanner, Word};
 use stafette_core::workflow::{PromptVia, ResultFormat, Runner};
 use stafette_core::{FailureKind, Usage};
@@ -18,6 +19,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 use crate::harvest::{Harvest, last_document};
 use crate::output::Tail;
 use crate::process::{Group, Pipes};
+use crate::receipts::Receipts;
 use crate::{HEARTBEAT, HEARTBEAT_GAP, Job, Link, Signal, profile, prompt};
 use session::{Native, Notebook};
 use voice::Voice;
@@ -63,7 +65,7 @@ pub(crate) async fn run(job: Job, mut link: Link) {
         PromptVia::Stdin => prompt,
         PromptVia::Argument => String::new(),
     };
-    let mut hearing = Hearing::new(&job, word, native);
+    let mut hearing = Hearing::new(&job, word, native, link.receipts());
     if let Some(status) = hearing.listen(&mut group, pipes, &prompt, &mut link).await {
         link.tell(hearing.end(status, &link).await).await;
     }
@@ -126,10 +128,11 @@ struct Hearing {
     raw: Tail,
     errors: Tail,
     reported: Option<Instant>,
+    receipts: Receipts,
 }
 
 impl Hearing {
-    fn new(job: &Job, word: Word, native: Option<Native>) -> Self {
+    fn new(job: &Job, word: Word, native: Option<Native>, receipts: Receipts) -> Self {
         let format = job.agent.result;
         Hearing {
             format,
@@ -141,6 +144,7 @@ impl Hearing {
             raw: Tail::new(OUTPUT),
             errors: Tail::new(ERRORS),
             reported: None,
+            receipts,
         }
     }
 
@@ -173,7 +177,7 @@ impl Hearing {
                 }
                 () = &mut handing_in, if !handed_in => {
                     handed_in = true;
-                    link.tell(Signal::Accepted).await;
+                    self.receipts.reach(Receipt::Delivered).await;
                 }
                 read = output.read(&mut output_chunk), if !output_ended => match read {
                     Ok(count @ 1..) => self.hear(&output_chunk[..count], handed_in, link).await,
@@ -200,11 +204,16 @@ impl Hearing {
 
     /// Takes a piece of standard output.
     async fn hear(&mut self, bytes: &[u8], accepted: bool, link: &Link) {
+        self.proves(Receipt::Ingested, accepted).await;
         match &mut self.voice {
             None => self.read(bytes, accepted, link).await,
             Some(voice) => {
                 self.raw.push(bytes);
                 let (text, tools) = voice.hear(bytes);
+                // In a stream it is the model that speaks and takes up tools.
+                if voice.streams() && !(text.is_empty() && tools.is_empty()) {
+                    self.proves(Receipt::Acknowledged, accepted).await;
+                }
                 self.read(&text, accepted, link).await;
                 if let Some(note) = tools.last().filter(|_| accepted) {
                     link.mention(Signal::Alive { note: Some(note.clone()) });
@@ -214,6 +223,14 @@ impl Hearing {
         }
         if accepted && self.reported.is_none_or(|last| last.elapsed() >= HEARTBEAT_GAP) {
             self.report(link);
+        }
+    }
+
+    /// What was heard proves that the turn has come so far; what came before the prompt was in is no
+    /// answer to it.
+    async fn proves(&mut self, receipt: Receipt, accepted: bool) {
+        if accepted {
+            self.receipts.reach(receipt).await;
         }
     }
 
@@ -229,6 +246,9 @@ impl Hearing {
             Found::Frame { frame, .. } => frames.push(frame),
             Found::Malformed { .. } => {}
         });
+        if !frames.is_empty() {
+            self.proves(Receipt::Acknowledged, accepted).await;
+        }
         for frame in frames {
             match self.harvest.frame(&frame) {
                 Some(alive @ Signal::Alive { .. }) if accepted => link.mention(alive),
@@ -281,7 +301,11 @@ impl Hearing {
             },
         }
         let complaint = self.errors.note().or_else(|| self.output.note());
-        self.harvest.end(status, summary, complaint)
+        let end = self.harvest.end(status, summary, complaint);
+        if let Signal::Finished(_) = end {
+            self.receipts.reach(Receipt::Acknowledged).await;
+        }
+        end
     }
 }
 

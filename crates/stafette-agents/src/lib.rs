@@ -24,6 +24,7 @@ mod process;
 pub mod profile;
 pub mod prompt;
 mod pty;
+mod receipts;
 pub mod screen;
 pub mod scripted;
 pub mod seal;
@@ -35,6 +36,7 @@ mod tty;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use stafette_core::handoff::Receipt;
 use stafette_core::workflow::{Agent, Runner};
 use stafette_core::{Failure, FailureKind, TurnOrder, TurnResult, Usage};
 use tokio::sync::{mpsc, watch};
@@ -42,6 +44,7 @@ use tokio::task::JoinHandle;
 
 pub use permission::{Permission, Permissions};
 use profile::Profile;
+use receipts::Receipts;
 
 use terminal::Terminals;
 
@@ -94,8 +97,8 @@ impl Job {
 /// What is heard of a turn.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Signal {
-    /// The agent has its order.
-    Accepted,
+    /// The turn has come so far into the agent. Each step comes once, and in order.
+    Receipt(Receipt),
     /// The agent shows signs of life.
     Alive {
         /// What it said last.
@@ -257,6 +260,11 @@ impl Link {
     /// the runner learns it from [`Link::wish`].
     async fn tell(&self, signal: Signal) {
         drop(self.sender.send(signal).await);
+    }
+
+    /// Tells step by step how far the turn has come.
+    fn receipts(&self) -> Receipts {
+        Receipts::new(self.sender.clone())
     }
 
     /// Says something that may be missed when the owner is busy.

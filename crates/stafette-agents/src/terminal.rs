@@ -431,6 +431,12 @@ impl Terminal {
         self.board.facts().view.lines(count)
     }
 
+    /// Whether something other than line ends was printed since it was listened to.
+    pub(crate) fn says_something(&self) -> bool {
+        let facts = self.board.facts();
+        facts.view.drawn || !facts.view.printed.lines(1).is_empty()
+    }
+
     /// Whether its program draws on the screen, rather than writing line by line.
     pub(crate) fn draws(&self) -> bool {
         self.board.facts().view.drawn

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use stafette_agents::profile::Library;
 use stafette_agents::terminal::Terminals;
 use stafette_agents::{Job, Permissions, Signal};
-use stafette_core::handoff::Receipt;
 use stafette_core::redact::Redactor;
 use stafette_core::run::permission::Permit;
 use stafette_core::workflow::Runner;
@@ -156,9 +155,7 @@ impl Pump {
             };
             let turn = self.key;
             match signal {
-                Some(Signal::Accepted) => {
-                    self.tell(Input::Receipt { turn, receipt: Receipt::Delivered }).await;
-                }
+                Some(Signal::Receipt(receipt)) => self.tell(Input::Receipt { turn, receipt }).await,
                 Some(Signal::Alive { note }) => self.tell(Input::Heartbeat { turn, note }).await,
                 Some(Signal::Alert { code, message }) => {
                     self.tell(Input::Alert { code, message }).await;

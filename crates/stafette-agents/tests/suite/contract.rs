@@ -7,6 +7,7 @@ use std::process::Command;
 use serde_json::json;
 use stafette_agents::scripted::Event;
 use stafette_agents::{Session, Signal, start};
+use stafette_core::handoff::Receipt;
 use stafette_core::workflow::Runner;
 use stafette_core::{FailureKind, Outcome, Reason, Usage, Usd};
 use tokio::sync::mpsc::Receiver;
@@ -60,6 +61,9 @@ contract! {
     b_01_an_acknowledgement_reaches_the_agent,
     b_01_what_is_left_of_an_earlier_delivery_is_ended_first,
     b_01_an_orphan_that_nobody_noted_is_ended_first,
+    b_06_a_turn_is_delivered_ingested_and_acknowledged_in_this_order,
+    b_06_talk_shows_how_far_the_turn_has_come,
+    b_06_who_dies_without_a_word_has_acknowledged_nothing,
     b_07_only_plain_output_is_bare,
     b_17_an_agent_sees_only_what_it_may,
     an_agent_that_prints_a_lot_fills_no_memory,
@@ -82,7 +86,7 @@ async fn s5_06_an_agent_takes_its_turn_reports_and_hands_over(runner: Runner) {
         "#,
     ))
     .await;
-    assert_eq!(heard[0], Signal::Accepted);
+    assert_eq!(heard[0], Signal::Receipt(Receipt::Delivered));
     assert!(heard.contains(&Signal::Alive { note: Some("on it".into()) }), "{heard:?}");
     let Some(Signal::Finished(result)) = heard.last() else { panic!("{heard:?}") };
     assert_eq!(result.usage, Usage { tokens: 1000, money: Usd(10_000) });
@@ -250,7 +254,7 @@ async fn b_01_an_acknowledgement_reaches_the_agent(runner: Runner) {
     loop {
         match next(&mut session.signals).await {
             Some(Signal::Finished(_)) => break,
-            Some(Signal::Accepted | Signal::Alive { .. }) => {}
+            Some(Signal::Receipt(_) | Signal::Alive { .. }) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -297,6 +301,59 @@ async fn b_01_an_orphan_that_nobody_noted_is_ended_first(runner: Runner) {
     job.order.deliveries = 2;
     assert_eq!(finished(job).await.response.summary, "alone");
     assert!(orphan.try_wait().unwrap().is_some_and(|status| !status.success()));
+}
+
+async fn b_06_a_turn_is_delivered_ingested_and_acknowledged_in_this_order(runner: Runner) {
+    let world = World::new();
+    let steps = r#"{ say = "on it" }, { emit = "RESULT", payload = { summary = "done" } }"#;
+    let heard = run(world.job(runner, steps)).await;
+    assert_eq!(
+        receipts(&heard),
+        [Receipt::Delivered, Receipt::Ingested, Receipt::Acknowledged],
+        "{heard:?}"
+    );
+    // Nobody is alive before it was given its turn, and nothing comes after the end.
+    assert_eq!(heard[0], Signal::Receipt(Receipt::Delivered));
+    assert!(matches!(heard.last(), Some(Signal::Finished(_))), "{heard:?}");
+}
+
+async fn b_06_talk_shows_how_far_the_turn_has_come(runner: Runner) {
+    let world = World::new();
+    let mut session = start(world.job(runner, r#"{ say = "hanging" }, { hang = true }"#));
+    // What a program prints may be its own; what comes by a protocol is the agent's.
+    let expected = match runner {
+        Runner::Exec | Runner::Pty => Receipt::Ingested,
+        _ => Receipt::Acknowledged,
+    };
+    let mut heard = Vec::new();
+    while heard.last() != Some(&Signal::Receipt(expected)) {
+        heard.push(next(&mut session.signals).await.expect("a receipt"));
+    }
+    session.stop().await;
+    let all = [Receipt::Delivered, Receipt::Ingested, Receipt::Acknowledged];
+    let until = all.into_iter().filter(|step| *step <= expected).collect::<Vec<_>>();
+    assert_eq!(receipts(&heard), until);
+}
+
+async fn b_06_who_dies_without_a_word_has_acknowledged_nothing(runner: Runner) {
+    let world = World::new();
+    let heard = run(world.job(runner, "{ crash = true }")).await;
+    let expected: &[Receipt] = match runner {
+        // The player of scripts says that it has its order before it does anything, and the one
+        // behind the protocol asks for a file before it leaves.
+        Runner::Scripted | Runner::Acp => &[Receipt::Delivered, Receipt::Ingested],
+        _ => &[Receipt::Delivered],
+    };
+    assert_eq!(receipts(&heard), expected, "{heard:?}");
+}
+
+/// The receipts among signals.
+fn receipts(heard: &[Signal]) -> Vec<Receipt> {
+    let receipt = |signal: &Signal| match signal {
+        Signal::Receipt(receipt) => Some(*receipt),
+        _ => None,
+    };
+    heard.iter().filter_map(receipt).collect()
 }
 
 async fn b_07_only_plain_output_is_bare(runner: Runner) {

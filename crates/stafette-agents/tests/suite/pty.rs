@@ -7,6 +7,7 @@ use stafette_agents::profile::Profile;
 use stafette_agents::tell::belongs;
 use stafette_agents::terminal::{Patience, Setup, State, Terminals};
 use stafette_agents::{HEARTBEAT, Job, Signal, seal, start, start_in};
+use stafette_core::handoff::Receipt;
 use stafette_core::wire::frame::{Frame, Word};
 use stafette_core::workflow::{PromptVia, ResultFormat, Runner};
 use stafette_core::{Failure, FailureKind, TurnResult};
@@ -126,7 +127,7 @@ async fn s1_03_an_agent_that_does_not_say_ready_is_told_and_still_gets_its_order
     let told =
         |signal: &Signal| matches!(signal, Signal::Alert { code, .. } if code == "AGENT_NOT_READY");
     assert!(told(&heard[0]), "{heard:?}");
-    assert_eq!(heard[1], Signal::Accepted);
+    assert_eq!(heard[1], Signal::Receipt(Receipt::Delivered));
     let Some(Signal::Finished(result)) = heard.last() else { panic!("{heard:?}") };
     assert_eq!(result.response.summary, "done");
 }
@@ -200,7 +201,7 @@ async fn b_02_an_agent_that_stays_silent_is_no_longer_reported_alive() {
     loop {
         match next(&mut session.signals).await {
             Some(Signal::Alert { code, .. }) if code == "AGENT_STALLED" => break,
-            Some(Signal::Accepted | Signal::Alive { .. }) => {}
+            Some(Signal::Receipt(_) | Signal::Alive { .. }) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -345,7 +346,7 @@ async fn b_06_nothing_is_typed_into_a_question_for_a_person() {
     let result = loop {
         match next(&mut session.signals).await {
             Some(Signal::Finished(result)) => break result,
-            Some(Signal::Accepted | Signal::Alive { .. }) => {}
+            Some(Signal::Receipt(_) | Signal::Alive { .. }) => {}
             other => panic!("{other:?}"),
         }
     };

@@ -172,7 +172,7 @@ pub(crate) async fn hears(session: &mut Session, note: &str) {
     loop {
         match next(&mut session.signals).await {
             Some(Signal::Alive { note: Some(said) }) if said == note => return,
-            Some(Signal::Accepted | Signal::Alive { .. }) => {}
+            Some(Signal::Receipt(_) | Signal::Alive { .. }) => {}
             other => panic!("{other:?} instead of `{note}`"),
         }
     }
