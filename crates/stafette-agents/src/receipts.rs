@@ -8,6 +8,8 @@
 //! | `acp` | the prompt is written to its standard input | the first update or request after that | a message, a thought, a tool call or a question of it, the result |
 //! | `scripted` | the order is written to its standard input | it says the order's key | whatever it says after that |
 //!
+//! An agent that comes by itself (`external`) acknowledges by taking its turn.
+//!
 //! `queued` is the run's own word: the turn is in the outbox. What an agent tells by a channel of its
 //! own (`stafette emit`) acknowledges its turn too; the run sees to that. A turn that breaks keeps
 //! the last step that was proven.
