@@ -30,7 +30,9 @@ pub use memory::forget;
 use crate::exec::DRAIN;
 use crate::process::Group;
 use crate::receipts::Receipts;
-use crate::{HEARTBEAT, HEARTBEAT_GAP, Heard, Job, Link, Permission, Signal, profile, prompt};
+use crate::{
+    HEARTBEAT, HEARTBEAT_GAP, Heard, Job, Link, Permission, Signal, process, profile, prompt,
+};
 use commands::Commands;
 use files::Folder;
 use hearing::Hearing;
@@ -388,6 +390,11 @@ impl Turn {
 
     /// What came of the turn.
     async fn outcome(mut self, ended: Result<Ended, Broken>, status: Option<ExitStatus>) {
+        if let Some(status) = status.filter(|status| !status.success()) {
+            let last: Vec<String> =
+                self.hearing.doing().into_iter().chain(self.state.aside()).collect();
+            self.link.tell(process::died(status, &last)).await;
+        }
         let mut left = ExitStatus::default();
         let failure = match ended {
             Ok((end, tokens)) => {

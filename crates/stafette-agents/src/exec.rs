@@ -20,7 +20,7 @@ use crate::harvest::{Harvest, last_document};
 use crate::output::Tail;
 use crate::process::{Group, Pipes};
 use crate::receipts::Receipts;
-use crate::{HEARTBEAT, HEARTBEAT_GAP, Job, Link, Signal, profile, prompt};
+use crate::{HEARTBEAT, HEARTBEAT_GAP, Job, Link, Signal, process, profile, prompt};
 use session::{Native, Notebook};
 use voice::Voice;
 
@@ -39,6 +39,9 @@ pub(crate) const DRAIN: Duration = Duration::from_secs(2);
 
 /// Lines of plain output that stand in for a summary.
 const SUMMARY_LINES: usize = 5;
+
+/// Lines of output and of complaints that are kept of a command that died.
+const LAST_LINES: usize = 6;
 
 /// Lines of output in which a reason is looked for when a command has failed.
 const REASON_LINES: usize = 20;
@@ -299,6 +302,11 @@ impl Hearing {
                 }
                 None => self.harvest.mistake("the output does not end with a JSON document"),
             },
+        }
+        if !status.success() {
+            let mut last = self.output.lines(LAST_LINES);
+            last.extend(self.errors.lines(LAST_LINES));
+            link.tell(process::died(status, &last)).await;
         }
         let complaint = self.errors.note().or_else(|| self.output.note());
         let end = self.harvest.end(status, summary, complaint);

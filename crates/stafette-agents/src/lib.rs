@@ -37,6 +37,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use stafette_core::handoff::Receipt;
+use stafette_core::run::session::SessionState;
 use stafette_core::workflow::{Agent, Runner};
 use stafette_core::{Failure, FailureKind, TurnOrder, TurnResult, Usage};
 use tokio::sync::{mpsc, watch};
@@ -84,6 +85,8 @@ pub struct Job {
     pub given: Vec<(String, String)>,
     /// What the agent may do without asking, where its transport has it ask.
     pub permissions: Permissions,
+    /// How long its terminal is waited for to take input, when somebody has said so.
+    pub ready_timeout: Option<Duration>,
 }
 
 impl Job {
@@ -99,6 +102,13 @@ impl Job {
 pub enum Signal {
     /// The turn has come so far into the agent. Each step comes once, and in order.
     Receipt(Receipt),
+    /// The agent's process changed.
+    Session {
+        /// How it stands now.
+        state: SessionState,
+        /// What there is to know about it: the last that was seen of one that died.
+        note: String,
+    },
     /// The agent shows signs of life.
     Alive {
         /// What it said last.

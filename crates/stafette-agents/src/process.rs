@@ -11,6 +11,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal as Posix, getpgrp, kill_process_group, test_kill_process_group};
+use stafette_core::run::session::SessionState;
 use stafette_core::{AgentName, Failure, FailureKind, TurnKey, Usage};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::{Instant, sleep};
@@ -304,6 +305,23 @@ pub(crate) fn leader(scratch: &Path, key: TurnKey) -> Option<i32> {
 /// Whether a process is of the leader's family: its group, its session or its descendants.
 pub(crate) fn is_kin(caller: i32, leader: i32) -> bool {
     table::is_kin(caller, leader)
+}
+
+/// A process has died: how, and what was last seen of it.
+pub(crate) fn died(status: ExitStatus, last: &[String]) -> Signal {
+    let mut note = describe(status);
+    if !last.is_empty() {
+        note = format!("{note}; last output:\n{}", last.join("\n"));
+    }
+    Signal::Session { state: SessionState::Crashed, note }
+}
+
+/// How a process has left.
+pub(crate) fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, signal) => format!("killed by signal {}", signal.unwrap_or(0)),
+    }
 }
 
 /// What an agent sees of the environment.

@@ -103,12 +103,14 @@ async fn carry_out(
         None => None,
     };
     let afresh = passed || job.order.deliveries > 1;
-    let terminal = match terminals.open(place, launch.clone(), word, afresh).await {
-        Ok(terminal) => terminal,
-        Err(failure) => return Signal::Failed { failure, usage: none },
-    };
+    let terminal =
+        match terminals.open(place, launch.clone(), word, afresh, |setup| setup.of(job)).await {
+            Ok(terminal) => terminal,
+            Err(failure) => return Signal::Failed { failure, usage: none },
+        };
     *held = Some(terminal.take().await);
-    if terminal.status().state == State::Ended
+    // One that was given up is wanted again by somebody who knows that it died.
+    if matches!(terminal.status().state, State::Ended | State::Crashed)
         && let Err(failure) = terminal.restart(Some(launch)).await
     {
         return Signal::Failed { failure, usage: none };

@@ -41,7 +41,7 @@ use crate::harvest::Harvest;
 use crate::output::{Lines, Tail};
 use crate::process::{Group, Pipes};
 use crate::receipts::Receipts;
-use crate::{GRACE, HEARTBEAT_GAP, Job, Link, Signal, Wish};
+use crate::{GRACE, HEARTBEAT_GAP, Job, Link, Signal, Wish, process};
 
 /// The longest line that a player may write.
 const LINE: usize = 2 * 1024 * 1024;
@@ -267,6 +267,11 @@ impl Stage {
             return true;
         };
         let summary = self.talk.lines(SUMMARY_LINES).join("\n");
+        if !status.success() {
+            let mut last = self.talk.lines(SUMMARY_LINES);
+            last.extend(self.errors.lines(SUMMARY_LINES));
+            link.tell(process::died(status, &last)).await;
+        }
         let complaint = self.errors.note().or_else(|| self.talk.note());
         let signal = harvest.end(status, summary, complaint);
         let well = matches!(signal, Signal::Finished(_));

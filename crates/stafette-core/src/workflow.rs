@@ -117,6 +117,12 @@ pub struct Agent {
     /// The environment variables that it may see, besides the harmless ones.
     #[serde(default)]
     pub env: Vec<String>,
+    /// Time for it to say that it takes input, for `pty`; instead of its profile's and of the limits'.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_timeout: Option<Millis>,
+    /// What its processes may touch.
+    #[serde(default)]
+    pub sandbox: Sandbox,
     /// The inputs that it cannot do without.
     #[serde(default)]
     pub needs: Vec<Need>,
@@ -139,6 +145,19 @@ pub enum Runner {
     Acp,
     /// Nobody here: someone comes by a door of ours and takes its turns.
     External,
+}
+
+/// Whether an agent's processes are in a sandbox.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Sandbox {
+    /// They may do whatever their user may.
+    #[default]
+    Off,
+    /// As much as the system can enforce; people are told what it cannot.
+    Auto,
+    /// All of it, or the agent does not start.
+    Strict,
 }
 
 /// How a command gets its prompt.
@@ -247,6 +266,8 @@ pub struct Limits {
     pub cooldown: Millis,
     /// Time to accept a turn.
     pub accept_timeout: Millis,
+    /// Time for an agent in a terminal to say that it takes input, before people are told.
+    pub ready_timeout: Millis,
     /// Time between two signs of life.
     pub lease: Millis,
     /// Time to finish a turn.
@@ -264,6 +285,7 @@ impl Default for Limits {
             refusals: 2,
             cooldown: Millis::seconds(5),
             accept_timeout: Millis::seconds(30),
+            ready_timeout: Millis::seconds(5),
             lease: Millis::minutes(2),
             finish_timeout: Millis::hours(2),
             answer_timeout: Millis::hours(7 * 24),

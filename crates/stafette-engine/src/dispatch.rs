@@ -1,20 +1,23 @@
 //! The only place that starts anything: orders become sessions, and what is heard of them becomes
 //! inputs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use stafette_agents::profile::Library;
-use stafette_agents::terminal::Terminals;
+use stafette_agents::terminal::{Follow, SessionNews, Terminals};
 use stafette_agents::{Job, Permissions, Signal};
+use stafette_core::handoff::Receipt;
 use stafette_core::redact::Redactor;
 use stafette_core::run::permission::Permit;
+use stafette_core::run::session::SessionState;
 use stafette_core::workflow::Runner;
 use stafette_core::{
-    Failure, FailureKind, Input, Millis, Question, Run, TurnKey, TurnOrder, Usage,
+    AgentName, Failure, FailureKind, Input, Millis, Question, Run, TurnKey, TurnOrder, Usage,
 };
 use stafette_workspace::WorktreeError;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::house::House;
 use crate::place::Places;
@@ -27,6 +30,8 @@ use crate::{Plan, crash};
 pub(crate) struct Sessions {
     out: HashMap<TurnKey, mpsc::UnboundedSender<Word>>,
     pumps: JoinSet<()>,
+    /// Tells what becomes of the terminals, once there are some.
+    follower: Option<JoinHandle<()>>,
 }
 
 /// What a session is told. Unbounded, and yet small: a stop, and one word for each question.
@@ -72,6 +77,11 @@ impl Sessions {
                 .profile
                 .as_deref()
                 .and_then(|name| Library::of(Some(&settings.project)).get(name).cloned());
+            let pty = profile.as_ref().and_then(|profile| profile.pty.as_ref());
+            let ready_timeout = agent.ready_timeout.or(pty.and_then(|pty| pty.ready_timeout));
+            let ready_timeout =
+                Duration::from_millis(ready_timeout.unwrap_or(run.workflow.limits.ready_timeout).0);
+            let in_terminal = agent.runner == Runner::Pty;
             let job = Job {
                 profile,
                 agent: agent.clone(),
@@ -84,13 +94,27 @@ impl Sessions {
                     ("STAFETTE_TOKEN".into(), token(tokens, run, &order)),
                 ],
                 permissions: Permissions::default(),
+                ready_timeout: Some(ready_timeout),
                 order,
             };
+            if in_terminal && self.follower.is_none() {
+                let (follow, redactor) = (terminals.follow(run.id), settings.redactor.clone());
+                self.follower = Some(tokio::spawn(pass_on(follow, redactor, queue.downgrade())));
+            }
             let in_loop = run.workflow.loops.iter().any(|l| l.between.contains(&job.order.agent));
             let places = run.workflow.workflow.worktrees.then(|| places.clone());
             let redactor = settings.redactor.clone();
             let terminals = terminals.clone();
-            let pump = Pump { key: job.order.key, in_loop, places, redactor, terminals, queue };
+            let pump = Pump {
+                key: job.order.key,
+                agent: job.order.agent.clone(),
+                in_terminal,
+                in_loop,
+                places,
+                redactor,
+                terminals,
+                queue,
+            };
             self.pumps.spawn(pump.run(job, heard));
         }
         // Takes leave of those that have ended.
@@ -103,7 +127,34 @@ impl Sessions {
             let _ = words.send(Word::Stop);
         }
         while self.pumps.join_next().await.is_some() {}
+        if let Some(follower) = self.follower.take() {
+            follower.abort();
+        }
     }
+}
+
+/// Passes on what becomes of the terminals of a run, also between turns.
+async fn pass_on(mut follow: Follow, redactor: Redactor, queue: mpsc::WeakSender<Message>) {
+    while let Some(news) = follow.next().await {
+        let Some(queue) = queue.upgrade() else { return };
+        let SessionNews { agent, state, note, gave_up, .. } = news;
+        let alert = gave_up.then(|| Input::Alert {
+            code: "AGENT_CRASHED".into(),
+            message: format!("{agent} {note}"),
+        });
+        for input in [Some(Input::Session { agent, state, note }), alert].into_iter().flatten() {
+            let input = clean(&redactor, input);
+            let _ = queue.send(Message::heard(input, None)).await;
+        }
+    }
+}
+
+/// The input without the secrets that an agent may have let slip.
+fn clean(redactor: &Redactor, input: Input) -> Input {
+    let mut value = serde_json::to_value(&input).expect("our own types are JSON");
+    redactor.value(&mut value);
+    // Redaction changes texts only, so it is still an input.
+    serde_json::from_value(value).unwrap_or(input)
 }
 
 /// The token of the session that the turn is carried out in: a terminal keeps the one that it was
@@ -123,6 +174,8 @@ fn token(tokens: &Tokens, run: &Run, order: &TurnOrder) -> String {
 /// Turns what is heard of one session into inputs.
 struct Pump {
     key: TurnKey,
+    agent: AgentName,
+    in_terminal: bool,
     in_loop: bool,
     /// Where to get a worktree, when the workflow wants one.
     places: Option<Places>,
@@ -140,12 +193,17 @@ impl Pump {
             }
         }
         let folder = job.folder.clone();
+        self.stands(SessionState::Starting, String::new()).await;
         let mut session = stafette_agents::start_in(job, &self.terminals);
+        let (mut asked, mut crashed) = (HashSet::new(), false);
         loop {
             let signal = tokio::select! {
                 biased;
                 Some(word) = words.recv() => match word {
-                    Word::Stop => return session.stop().await,
+                    Word::Stop => {
+                        self.stands(SessionState::Ended, String::new()).await;
+                        return session.stop().await;
+                    }
                     Word::Permit(permit) => {
                         session.reply(permit.request, permit.choice);
                         continue;
@@ -155,12 +213,24 @@ impl Pump {
             };
             let turn = self.key;
             match signal {
-                Some(Signal::Receipt(receipt)) => self.tell(Input::Receipt { turn, receipt }).await,
+                Some(Signal::Receipt(receipt)) => {
+                    self.tell(Input::Receipt { turn, receipt }).await;
+                    if receipt == Receipt::Delivered {
+                        self.stands(SessionState::Working, String::new()).await;
+                    }
+                }
+                Some(Signal::Session { state, note }) => {
+                    crashed |= state == SessionState::Crashed;
+                    let agent = self.agent.clone();
+                    self.tell(Input::Session { agent, state, note }).await;
+                }
                 Some(Signal::Alive { note }) => self.tell(Input::Heartbeat { turn, note }).await,
                 Some(Signal::Alert { code, message }) => {
                     self.tell(Input::Alert { code, message }).await;
                 }
                 Some(Signal::Asks { id, title, detail, options, default, within }) => {
+                    asked.insert(id.clone());
+                    self.stands(SessionState::Waiting, title.clone()).await;
                     let question = Question {
                         reason: "permission".into(),
                         details: title,
@@ -173,11 +243,16 @@ impl Pump {
                     self.tell(Input::Ask { turn, request: id, question }).await;
                 }
                 // Our own clock and the end of the turn settle it in the run as well.
-                Some(Signal::Settled { .. }) => {}
+                Some(Signal::Settled { id, .. }) => {
+                    if asked.remove(&id) && asked.is_empty() {
+                        self.stands(SessionState::Working, String::new()).await;
+                    }
+                }
                 Some(Signal::Finished(mut result)) => {
                     if self.in_loop && result.fingerprint.is_none() {
                         result.fingerprint = stafette_workspace::fingerprint(&folder).await;
                     }
+                    self.stands(SessionState::Ended, String::new()).await;
                     crash::point();
                     if self.keep(Input::Finish { turn, result }).await {
                         crash::point();
@@ -188,6 +263,9 @@ impl Pump {
                     return;
                 }
                 Some(Signal::Failed { failure, usage }) => {
+                    if !crashed {
+                        self.stands(SessionState::Ended, String::new()).await;
+                    }
                     self.keep(Input::Fail { turn, failure, usage }).await;
                     return;
                 }
@@ -208,24 +286,23 @@ impl Pump {
         self.keep(Input::Fail { turn, failure, usage: Usage::default() }).await;
     }
 
-    /// The input without the secrets that an agent may have let slip.
-    fn clean(&self, input: Input) -> Input {
-        let mut value = serde_json::to_value(&input).expect("our own types are JSON");
-        self.redactor.value(&mut value);
-        // Redaction changes texts only, so it is still an input.
-        serde_json::from_value(value).unwrap_or(input)
+    /// Says how the agent's process stands. What becomes of a terminal is told by itself.
+    async fn stands(&self, state: SessionState, note: String) {
+        if !self.in_terminal {
+            self.tell(Input::Session { agent: self.agent.clone(), state, note }).await;
+        }
     }
 
     /// For what may be lost in a crash: it will be said again.
     async fn tell(&self, input: Input) {
-        let input = self.clean(input);
+        let input = clean(&self.redactor, input);
         let _ = self.queue.send(Message::heard(input, None)).await;
     }
 
     /// For what must not be lost: returns once it is stored.
     async fn keep(&self, input: Input) -> bool {
         let (stored, is_stored) = oneshot::channel();
-        let input = self.clean(input);
+        let input = clean(&self.redactor, input);
         let sent = self.queue.send(Message::heard(input, Some(stored))).await;
         sent.is_ok() && is_stored.await.is_ok()
     }

@@ -6,3 +6,5 @@ mod flaky;
 mod outside;
 #[path = "suite/runs.rs"]
 mod runs;
+#[path = "suite/sessions.rs"]
+mod sessions;

@@ -36,6 +36,8 @@ pub(crate) fn job() -> Job {
         prompt_via: PromptVia::Stdin,
         result: ResultFormat::Frames,
         env: Vec::new(),
+        ready_timeout: None,
+        sandbox: stafette_core::workflow::Sandbox::Off,
         needs: Vec::new(),
         estimate: Usage::default(),
     };
@@ -49,6 +51,7 @@ pub(crate) fn job() -> Job {
         program: "stafette".into(),
         given: Vec::new(),
         permissions: Permissions::default(),
+        ready_timeout: None,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use stafette_core::handoff::Receipt;
+use stafette_core::run::session::SessionState;
 use stafette_core::{FailureKind, Usage};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -211,7 +212,17 @@ impl<'a> Turn<'a> {
             let code = "AGENT_ASKS".to_owned();
             let said = self.terminal.text();
             let message = format!("waits for a person's word:\n{}", said.join("\n"));
+            let state = SessionState::Waiting;
+            self.link.tell(Signal::Session { state, note: message.clone() }).await;
             self.link.tell(Signal::Alert { code, message }).await;
+        }
+    }
+
+    /// It does not wait for a person's word any more, if it did.
+    async fn goes_on(&mut self) {
+        if std::mem::take(&mut self.asked) {
+            let state = SessionState::Working;
+            self.link.tell(Signal::Session { state, note: String::new() }).await;
         }
     }
 
@@ -222,10 +233,11 @@ impl<'a> Turn<'a> {
         match Glance::at(self.job, self.terminal) {
             Glance::Asks => self.tell_that_it_asks().await,
             Glance::Busy => {
-                (self.busy, self.asked) = (true, false);
+                self.goes_on().await;
+                self.busy = true;
                 self.receipts.reach(Receipt::Ingested).await;
             }
-            Glance::Quiet | Glance::Unready => self.asked = false,
+            Glance::Quiet | Glance::Unready => self.goes_on().await,
         }
         let profile = self.job.profile.as_ref().filter(|_| self.close == Close::Open)?;
         let said = self.terminal.lines(SCREEN_LINES).join("\n");

@@ -6,13 +6,16 @@ use std::process::Command;
 
 use serde_json::json;
 use stafette_agents::scripted::Event;
-use stafette_agents::{Session, Signal, start};
+use stafette_agents::terminal::Terminals;
+use stafette_agents::{Session, Signal, start, start_in};
 use stafette_core::handoff::Receipt;
+use stafette_core::run::session::SessionState;
 use stafette_core::workflow::Runner;
 use stafette_core::{FailureKind, Outcome, Reason, Usage, Usd};
 use tokio::sync::mpsc::Receiver;
+use tokio::time::timeout;
 
-use crate::world::{World, failed, finished, hears, next, run};
+use crate::world::{PATIENCE, World, failed, finished, hears, next, run};
 
 macro_rules! contract {
     ($($case:ident),* $(,)?) => {
@@ -48,6 +51,7 @@ contract! {
     s5_06_an_agent_that_gives_no_result_has_resolved_its_work,
     s1_05_an_error_is_heard_at_once_and_explains_the_failure,
     s2_01_a_handoff_to_nobody_fails_with_what_is_wrong,
+    s1_15_a_death_is_told_with_what_was_last_seen,
     s5_07_a_crash_is_worth_another_try,
     s5_07_an_exit_status_is_worth_another_try,
     s5_07_a_missing_program_is_not,
@@ -135,6 +139,38 @@ async fn s2_01_a_handoff_to_nobody_fails_with_what_is_wrong(runner: Runner) {
     let failure = failed(job).await;
     assert_eq!(failure.kind, FailureKind::Recoverable);
     assert!(failure.message.contains("HANDOFF: /to"), "{}", failure.message);
+}
+
+async fn s1_15_a_death_is_told_with_what_was_last_seen(runner: Runner) {
+    let world = World::new();
+    let job = world.job(runner, r#"{ say = "the disk is full" }, { exit = 3 }"#);
+    let note = match runner {
+        // A terminal's life is told apart from its turns.
+        Runner::Pty => {
+            let terminals = Terminals::new();
+            let mut follow = terminals.follow(job.order.key.run);
+            let session = start_in(job, &terminals);
+            let died = loop {
+                let news = timeout(PATIENCE, follow.next()).await.unwrap().expect("news");
+                if news.state == SessionState::Crashed {
+                    break news.note;
+                }
+            };
+            session.stop().await;
+            terminals.end_all().await;
+            died
+        }
+        _ => {
+            let heard = run(job).await;
+            let [.., Signal::Session { state, note }, Signal::Failed { .. }] = heard.as_slice()
+            else {
+                panic!("{heard:?}")
+            };
+            assert_eq!(*state, SessionState::Crashed);
+            note.clone()
+        }
+    };
+    assert!(note.contains("exit status 3") && note.contains("the disk is full"), "{note}");
 }
 
 async fn s5_07_a_crash_is_worth_another_try(runner: Runner) {
@@ -286,7 +322,13 @@ async fn b_01_what_is_left_of_an_earlier_delivery_is_ended_first(runner: Runner)
     hears(&mut earlier, "hanging").await;
     job.order.deliveries = 2;
     assert_eq!(finished(job).await.response.summary, "again");
-    let Some(Signal::Failed { failure, .. }) = next(&mut earlier.signals).await else { panic!() };
+    let failure = loop {
+        match next(&mut earlier.signals).await {
+            Some(Signal::Failed { failure, .. }) => break failure,
+            Some(Signal::Session { state: SessionState::Crashed, .. }) => {}
+            other => panic!("{other:?}"),
+        }
+    };
     assert!(failure.message.starts_with("killed by signal 15"), "{}", failure.message);
     assert_eq!(next(&mut earlier.signals).await, None);
     assert!(world.is_clean());
@@ -368,7 +410,7 @@ async fn b_07_only_plain_output_is_bare(runner: Runner) {
         Runner::Exec | Runner::Pty | Runner::Acp => {
             assert_eq!((targets.as_slice(), result.bare), (&["attacker", "reviewer"][..], true))
         }
-        Runner::Scripted => {
+        Runner::Scripted | Runner::External => {
             assert_eq!((targets.as_slice(), result.bare), (&["reviewer"][..], false))
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use stafette_agents::scripted::{Entry, Event, read_ledger};
 use stafette_agents::{Job, Permissions, Session, Signal, start};
-use stafette_core::workflow::{Agent, PromptVia, ResultFormat, Runner};
+use stafette_core::workflow::{Agent, PromptVia, ResultFormat, Runner, Sandbox};
 use stafette_core::{
     Failure, Fields, Kind, Offer, Reason, RunId, Time, TurnKey, TurnOrder, TurnResult, Usage,
 };
@@ -104,6 +104,8 @@ impl World {
                 prompt_via: PromptVia::Stdin,
                 result: ResultFormat::Frames,
                 env: Vec::new(),
+                ready_timeout: None,
+                sandbox: Sandbox::Off,
                 needs: Vec::new(),
                 estimate: Usage::default(),
             },
@@ -114,6 +116,7 @@ impl World {
             program: PLAYER.into(),
             given: Vec::new(),
             permissions: Permissions::default(),
+            ready_timeout: None,
         }
     }
 
