@@ -33,6 +33,7 @@ pub mod tell;
 pub mod terminal;
 mod tty;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -85,11 +86,31 @@ pub struct Job {
     pub given: Vec<(String, String)>,
     /// What the agent may do without asking, where its transport has it ask.
     pub permissions: Permissions,
+    /// What stands in front of its command when it is in a sandbox.
+    pub confined: Option<Confined>,
     /// How long its terminal is waited for to take input, when somebody has said so.
     pub ready_timeout: Option<Duration>,
 }
 
+/// A sandbox that is ready to be entered.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Confined {
+    /// What to put in front of every command of the agent.
+    pub prefix: Vec<OsString>,
+    /// Variables to set for them.
+    pub variables: Vec<(OsString, OsString)>,
+}
+
 impl Job {
+    /// A command with what has to stand in front of it.
+    pub(crate) fn within(&self, command: &[OsString]) -> Vec<OsString> {
+        let prefix = self.confined.as_ref().map(|confined| confined.prefix.as_slice());
+        match prefix {
+            Some(prefix) if !command.is_empty() => [prefix, command].concat(),
+            _ => command.to_vec(),
+        }
+    }
+
     /// The token that the agent's session was given.
     pub(crate) fn token(&self) -> Option<&str> {
         let given = self.given.iter().find(|(name, _)| name == "STAFETTE_TOKEN");

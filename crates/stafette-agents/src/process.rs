@@ -85,7 +85,7 @@ impl Launch {
     /// Starts a command for one turn.
     fn of_turn(job: &Job, command: &[OsString]) -> Self {
         Launch {
-            command: command.to_vec(),
+            command: job.within(command),
             folder: job.folder.clone(),
             environment: environment(job),
             agent: job.order.agent.clone(),
@@ -351,5 +351,6 @@ fn environment(job: &Job) -> Vec<(OsString, OsString)> {
     ];
     seen.extend(own.map(|(name, value)| (name.into(), value.into())));
     seen.extend(job.given.iter().map(|(name, value)| (name.into(), value.into())));
+    seen.extend(job.confined.iter().flat_map(|confined| confined.variables.clone()));
     seen
 }

@@ -57,6 +57,9 @@ pub struct Profile {
     /// What it sees of the environment.
     #[serde(default)]
     pub env: Env,
+    /// What it needs when it is in a sandbox.
+    #[serde(default)]
+    pub sandbox: Sandbox,
     /// How its JSON is read.
     #[serde(default)]
     pub stream: Stream,
@@ -231,6 +234,14 @@ pub struct Env {
     pub pass: Vec<String>,
     /// Variables that are set for it in every mode.
     pub set: BTreeMap<String, String>,
+}
+
+/// What a program needs when it is in a sandbox.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Sandbox {
+    /// Where it keeps its own state, which it may change: `~/…`, or `$NAME` for what a variable says.
+    pub state: Vec<String>,
 }
 
 /// How a program's JSON is read.

@@ -2,6 +2,7 @@
 //! inputs.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use stafette_agents::profile::Library;
@@ -11,14 +12,16 @@ use stafette_core::handoff::Receipt;
 use stafette_core::redact::Redactor;
 use stafette_core::run::permission::Permit;
 use stafette_core::run::session::SessionState;
-use stafette_core::workflow::Runner;
+use stafette_core::workflow::{Runner, Sandbox};
 use stafette_core::{
     AgentName, Failure, FailureKind, Input, Millis, Question, Run, TurnKey, TurnOrder, Usage,
 };
-use stafette_workspace::WorktreeError;
+use stafette_workspace::Worktree;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::confine::{Confinement, confine};
+use crate::engine::Settings;
 use crate::house::House;
 use crate::place::Places;
 use crate::task::Message;
@@ -32,6 +35,8 @@ pub(crate) struct Sessions {
     pumps: JoinSet<()>,
     /// Tells what becomes of the terminals, once there are some.
     follower: Option<JoinHandle<()>>,
+    /// Whose sandbox people were told about.
+    told: Arc<Mutex<HashSet<AgentName>>>,
 }
 
 /// What a session is told. Unbounded, and yet small: a stop, and one word for each question.
@@ -94,6 +99,7 @@ impl Sessions {
                     ("STAFETTE_TOKEN".into(), token(tokens, run, &order)),
                 ],
                 permissions: Permissions::default(),
+                confined: None,
                 ready_timeout: Some(ready_timeout),
                 order,
             };
@@ -103,7 +109,8 @@ impl Sessions {
             }
             let in_loop = run.workflow.loops.iter().any(|l| l.between.contains(&job.order.agent));
             let places = run.workflow.workflow.worktrees.then(|| places.clone());
-            let redactor = settings.redactor.clone();
+            let settings = settings.clone();
+            let told = self.told.clone();
             let terminals = terminals.clone();
             let pump = Pump {
                 key: job.order.key,
@@ -111,7 +118,8 @@ impl Sessions {
                 in_terminal,
                 in_loop,
                 places,
-                redactor,
+                settings,
+                told,
                 terminals,
                 queue,
             };
@@ -179,19 +187,32 @@ struct Pump {
     in_loop: bool,
     /// Where to get a worktree, when the workflow wants one.
     places: Option<Places>,
-    redactor: Redactor,
+    settings: Arc<Settings>,
+    /// Whose sandbox people were told about.
+    told: Arc<Mutex<HashSet<AgentName>>>,
     terminals: Terminals,
     queue: mpsc::Sender<Message>,
 }
 
 impl Pump {
     async fn run(self, mut job: Job, mut words: mpsc::UnboundedReceiver<Word>) {
+        let mut worktree = None;
         if let Some(places) = &self.places {
             match places.prepare(&job.order).await {
-                Ok(folder) => job.folder = folder,
-                Err(error) => return self.has_no_place(&error).await,
+                Ok(own) => worktree = Some(own),
+                Err(error) => {
+                    let message = format!("it has no worktree to work in: {error}");
+                    return self.does_not_start(FailureKind::Recoverable, message).await;
+                }
             }
         }
+        if let Some(worktree) = &worktree {
+            job.folder.clone_from(&worktree.folder);
+        }
+        let (job, confinement) = match self.confine(job, worktree).await {
+            Ok(ready) => ready,
+            Err(message) => return self.does_not_start(FailureKind::Fatal, message).await,
+        };
         let folder = job.folder.clone();
         self.stands(SessionState::Starting, String::new()).await;
         let mut session = stafette_agents::start_in(job, &self.terminals);
@@ -215,8 +236,13 @@ impl Pump {
             match signal {
                 Some(Signal::Receipt(receipt)) => {
                     self.tell(Input::Receipt { turn, receipt }).await;
-                    if receipt == Receipt::Delivered {
-                        self.stands(SessionState::Working, String::new()).await;
+                    match receipt {
+                        Receipt::Delivered => {
+                            self.stands(SessionState::Working, String::new()).await;
+                        }
+                        // Whoever has read runs, so what holds of its sandbox is known.
+                        Receipt::Ingested => self.tell_gaps(confinement.as_ref()).await,
+                        Receipt::Queued | Receipt::Acknowledged => {}
                     }
                 }
                 Some(Signal::Session { state, note }) => {
@@ -263,6 +289,7 @@ impl Pump {
                     return;
                 }
                 Some(Signal::Failed { failure, usage }) => {
+                    let failure = refused(failure, confinement.as_ref(), &self.agent);
                     if !crashed {
                         self.stands(SessionState::Ended, String::new()).await;
                     }
@@ -279,9 +306,47 @@ impl Pump {
         }
     }
 
-    async fn has_no_place(&self, error: &WorktreeError) {
-        let message = format!("it has no worktree to work in: {error}");
-        let failure = Failure::new(FailureKind::Recoverable, message);
+    /// Puts the agent in its sandbox, when it is to be in one.
+    async fn confine(
+        &self,
+        job: Job,
+        worktree: Option<Worktree>,
+    ) -> Result<(Job, Option<Confinement>), String> {
+        if job.agent.sandbox == Sandbox::Off {
+            return Ok((job, None));
+        }
+        let settings = Arc::clone(&self.settings);
+        let making = tokio::task::spawn_blocking(move || {
+            let made = confine(&settings, &job, worktree.as_ref());
+            (job, made)
+        });
+        match making.await {
+            Ok((mut job, Ok(made))) => {
+                let (confined, confinement) = made.unzip();
+                job.confined = confined;
+                Ok((job, confinement))
+            }
+            Ok((_, Err(error))) => Err(format!("its sandbox cannot be made: {error}")),
+            Err(error) => Err(format!("its sandbox cannot be made: {error}")),
+        }
+    }
+
+    /// Tells people once what does not hold of an agent's sandbox.
+    async fn tell_gaps(&self, confinement: Option<&Confinement>) {
+        let Some(gaps) = confinement.and_then(Confinement::gaps) else { return };
+        let first = |told: &Mutex<HashSet<AgentName>>| {
+            told.lock().unwrap_or_else(PoisonError::into_inner).insert(self.agent.clone())
+        };
+        if first(&self.told) {
+            let code = "SANDBOX_INCOMPLETE".to_owned();
+            let message =
+                format!("{} is in its sandbox, but not all of it holds:\n{gaps}", self.agent);
+            self.tell(Input::Alert { code, message }).await;
+        }
+    }
+
+    async fn does_not_start(&self, kind: FailureKind, message: String) {
+        let failure = Failure::new(kind, message);
         let turn = self.key;
         self.keep(Input::Fail { turn, failure, usage: Usage::default() }).await;
     }
@@ -295,16 +360,37 @@ impl Pump {
 
     /// For what may be lost in a crash: it will be said again.
     async fn tell(&self, input: Input) {
-        let input = clean(&self.redactor, input);
+        let input = clean(&self.settings.redactor, input);
         let _ = self.queue.send(Message::heard(input, None)).await;
     }
 
     /// For what must not be lost: returns once it is stored.
     async fn keep(&self, input: Input) -> bool {
         let (stored, is_stored) = oneshot::channel();
-        let input = clean(&self.redactor, input);
+        let input = clean(&self.settings.redactor, input);
         let sent = self.queue.send(Message::heard(input, Some(stored))).await;
         sent.is_ok() && is_stored.await.is_ok()
+    }
+}
+
+/// A strict sandbox that does not hold runs nothing, and the next try would end the same way.
+fn refused(failure: Failure, confinement: Option<&Confinement>, agent: &AgentName) -> Failure {
+    let strict = confinement.filter(|confinement| confinement.is_strict);
+    match strict.and_then(Confinement::gaps) {
+        Some(gaps) => {
+            let message = format!(
+                "the sandbox of {agent} is strict, and this system does not hold all of it:\n{gaps}\n\
+                 See `stafette doctor`, or set sandbox = \"auto\" to run with what holds"
+            );
+            Failure::new(FailureKind::Fatal, message)
+        }
+        // What the launcher ends with when the command is not there, or may not be run.
+        None if confinement.is_some()
+            && failure.message.starts_with("exit status 125: sandboxed") =>
+        {
+            Failure { kind: FailureKind::Fatal, ..failure }
+        }
+        None => failure,
     }
 }
 

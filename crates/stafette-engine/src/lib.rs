@@ -13,6 +13,7 @@
 
 mod agents;
 mod clock;
+mod confine;
 pub mod crash;
 mod dispatch;
 mod driver;

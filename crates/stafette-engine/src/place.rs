@@ -1,13 +1,13 @@
 //! Where a turn is worked on: in the project itself, or in a worktree of the agent's own, brought
 //! to the state of whoever handed the work over.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use stafette_core::{AgentName, Party, Run, State, TurnOrder};
 use stafette_workspace::{Base, Worktree, WorktreeError, Worktrees};
 use tokio::sync::OnceCell;
 
+use crate::confine;
 use crate::engine::Settings;
 
 /// The places of one project.
@@ -22,8 +22,8 @@ impl Places {
         Places { settings, worktrees: Arc::default() }
     }
 
-    /// The folder for a turn, with the work in it. To ask again after a crash gives the same.
-    pub(crate) async fn prepare(&self, order: &TurnOrder) -> Result<PathBuf, WorktreeError> {
+    /// The worktree for a turn, with the work in it. To ask again after a crash gives the same.
+    pub(crate) async fn prepare(&self, order: &TurnOrder) -> Result<Worktree, WorktreeError> {
         let worktrees = self.worktrees().await?;
         let run = order.key.run;
         let giver = giver(order).and_then(|agent| worktrees.get(run, &agent));
@@ -39,11 +39,12 @@ impl Places {
         }
         // Without the note the work is brought over once more, which is harmless until it is begun.
         let _ = std::fs::write(&done, "");
-        Ok(own.folder)
+        Ok(own)
     }
 
     /// The run is over: what came of it is left on a branch, and the worktrees go, each saved.
     pub(crate) async fn leave(&self, run: &Run) {
+        confine::leave(&self.settings, run.id);
         if !run.workflow.workflow.worktrees {
             return;
         }

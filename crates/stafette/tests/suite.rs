@@ -16,6 +16,8 @@ mod project;
 mod real_cli;
 #[path = "suite/runs.rs"]
 mod runs;
+#[path = "suite/sandbox.rs"]
+mod sandbox;
 #[path = "suite/terminal.rs"]
 mod terminal;
 #[path = "suite/top.rs"]

@@ -51,6 +51,7 @@ pub(crate) fn job() -> Job {
         program: "stafette".into(),
         given: Vec::new(),
         permissions: Permissions::default(),
+        confined: None,
         ready_timeout: None,
     }
 }

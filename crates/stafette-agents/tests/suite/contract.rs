@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::json;
 use stafette_agents::scripted::Event;
 use stafette_agents::terminal::Terminals;
-use stafette_agents::{Session, Signal, start, start_in};
+use stafette_agents::{Confined, Session, Signal, start, start_in};
 use stafette_core::handoff::Receipt;
 use stafette_core::run::session::SessionState;
 use stafette_core::workflow::Runner;
@@ -70,6 +70,7 @@ contract! {
     b_06_who_dies_without_a_word_has_acknowledged_nothing,
     b_07_only_plain_output_is_bare,
     b_17_an_agent_sees_only_what_it_may,
+    b_08_what_stands_in_front_of_an_agents_command_holds_for_all_it_starts,
     an_agent_that_prints_a_lot_fills_no_memory,
 }
 
@@ -426,6 +427,16 @@ async fn b_17_an_agent_sees_only_what_it_may(runner: Runner) {
     job.agent.env = vec!["CARGO_MANIFEST_DIR".into()];
     let summary = finished(job).await.response.summary;
     assert_eq!(summary, format!("{}|builder|h1", env!("CARGO_MANIFEST_DIR")));
+}
+
+async fn b_08_what_stands_in_front_of_an_agents_command_holds_for_all_it_starts(runner: Runner) {
+    let world = World::new();
+    let mut job = world.job(runner, r#"{ run = 'echo "$CONFINED|$TMPDIR"' }"#);
+    job.confined = Some(Confined {
+        prefix: vec!["env".into(), "CONFINED=yes".into()],
+        variables: vec![("TMPDIR".into(), "/of/its/own".into())],
+    });
+    assert_eq!(finished(job).await.response.summary, "yes|/of/its/own");
 }
 
 async fn an_agent_that_prints_a_lot_fills_no_memory(runner: Runner) {

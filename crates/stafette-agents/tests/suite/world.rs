@@ -116,6 +116,7 @@ impl World {
             program: PLAYER.into(),
             given: Vec::new(),
             permissions: Permissions::default(),
+            confined: None,
             ready_timeout: None,
         }
     }
