@@ -54,6 +54,10 @@ pub struct Workflow {
     /// Where the daemon can be reached besides its socket.
     #[serde(default, skip_serializing_if = "server::Server::is_silent")]
     pub server: server::Server,
+    /// The texts of the profiles that are files, by name: put in when the workflow is read, so that
+    /// what was trusted is what runs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub profiles: BTreeMap<String, String>,
 }
 
 /// The workflow itself.

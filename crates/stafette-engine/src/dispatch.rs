@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use stafette_agents::profile::Library;
+use stafette_agents::profile::{Library, Profile};
 use stafette_agents::terminal::{Follow, SessionNews, Terminals};
 use stafette_agents::{Job, Permissions, Signal};
 use stafette_core::handoff::Receipt;
@@ -77,11 +77,7 @@ impl Sessions {
             let Some(queue) = queue.upgrade() else { return };
             let (words, heard) = mpsc::unbounded_channel();
             self.out.insert(order.key, words);
-            // Read anew for each turn: a profile is a file that people correct.
-            let profile = agent
-                .profile
-                .as_deref()
-                .and_then(|name| Library::of(Some(&settings.project)).get(name).cloned());
+            let profile = agent.profile.as_deref().and_then(|name| profile(run, name));
             let pty = profile.as_ref().and_then(|profile| profile.pty.as_ref());
             let ready_timeout = agent.ready_timeout.or(pty.and_then(|pty| pty.ready_timeout));
             let ready_timeout =
@@ -163,6 +159,15 @@ fn clean(redactor: &Redactor, input: Input) -> Input {
     redactor.value(&mut value);
     // Redaction changes texts only, so it is still an input.
     serde_json::from_value(value).unwrap_or(input)
+}
+
+/// A profile: as it was when the run's workflow was trusted, or one that comes with the program. The
+/// project's files are not looked at, since agents may write them.
+fn profile(run: &Run, name: &str) -> Option<Profile> {
+    match run.workflow.profiles.get(name) {
+        Some(text) => Profile::parse(text).ok(),
+        None => Library::of(None).get(name).cloned(),
+    }
 }
 
 /// The token of the session that the turn is carried out in: a terminal keeps the one that it was

@@ -20,6 +20,7 @@ mod driver;
 mod engine;
 mod explain;
 mod feed;
+pub mod garbage;
 mod house;
 mod once;
 mod outside;

@@ -2,6 +2,8 @@
 
 #[path = "suite/flaky.rs"]
 mod flaky;
+#[path = "suite/garbage.rs"]
+mod garbage;
 #[path = "suite/outside.rs"]
 mod outside;
 #[path = "suite/runs.rs"]

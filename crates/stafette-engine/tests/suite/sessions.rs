@@ -73,8 +73,9 @@ async fn s1_16_the_life_of_a_command_is_told() {
     engine.stop().await;
 }
 
-fn profile(folder: &Path, pty: &str) {
-    let text = format!(
+/// A profile as it goes along with a workflow.
+fn profile(pty: &str) -> String {
+    format!(
         r#"
         name = "odd"
         title = "Odd"
@@ -83,22 +84,22 @@ fn profile(folder: &Path, pty: &str) {
         command = ["sh"]
         {pty}
         "#
-    );
-    std::fs::create_dir_all(folder.join("profiles")).expect("a folder");
-    std::fs::write(folder.join("profiles/odd.toml"), text).expect("written");
+    )
 }
 
 #[tokio::test]
 async fn s1_15_a_terminal_that_keeps_dying_ends_with_a_person_who_sees_its_last_screen() {
     let folder = tempfile::tempdir().expect("a folder");
-    profile(folder.path(), "restarts = 1");
     let agent = r#"
         [agents.a]
         runner = "pty"
         profile = "odd"
         command = ["sh", "-c", "echo no key found; exit 4"]
-    "#;
-    let (engine, run, status) = run(folder.path(), agent).await;
+        [profiles]
+        odd = """PROFILE"""
+    "#
+    .replace("PROFILE", &profile("restarts = 1"));
+    let (engine, run, status) = run(folder.path(), &agent).await;
     assert_eq!(status, "waiting");
     // What becomes of a terminal is told beside its turns.
     let events = until(&engine, |event| event["code"] == "AGENT_CRASHED").await;
