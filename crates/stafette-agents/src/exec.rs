@@ -132,6 +132,11 @@ struct Hearing {
     errors: Tail,
     reported: Option<Instant>,
     receipts: Receipts,
+    /// How long it may be silent.
+    stall: Option<Duration>,
+    heard_at: Instant,
+    /// Whether it was interrupted and has said nothing since.
+    stalled: bool,
 }
 
 impl Hearing {
@@ -148,6 +153,9 @@ impl Hearing {
             errors: Tail::new(ERRORS),
             reported: None,
             receipts,
+            stall: job.agent.stall.map(|stall| Duration::from_millis(stall.0)),
+            heard_at: Instant::now(),
+            stalled: false,
         }
     }
 
@@ -174,6 +182,7 @@ impl Hearing {
                 return Some(status);
             }
             let drained = ended.map_or_else(Instant::now, |(_, at)| at + DRAIN);
+            let stalls = self.stalls();
             tokio::select! {
                 wish = link.wish() => {
                     wish?;
@@ -195,7 +204,10 @@ impl Hearing {
                     group.end().await;
                     ended = Some((status, Instant::now()));
                 }
-                _ = heartbeat.tick(), if handed_in && ended.is_none() => {
+                () = sleep_until(stalls.unwrap_or(drained)), if stalls.is_some() && ended.is_none() => {
+                    self.interrupt(group, link).await;
+                }
+                _ = heartbeat.tick(), if handed_in && ended.is_none() && !self.stalled => {
                     self.report(link);
                 }
                 () = sleep_until(drained), if ended.is_some() => {
@@ -205,8 +217,25 @@ impl Hearing {
         }
     }
 
+    /// When it has been silent for too long, if anybody minds.
+    fn stalls(&self) -> Option<Instant> {
+        self.stall.filter(|_| !self.stalled).map(|stall| self.heard_at + stall)
+    }
+
+    /// A command that does nothing is interrupted, and people are told. It counts as alive again
+    /// when it says something.
+    async fn interrupt(&mut self, group: &Group, link: &Link) {
+        self.stalled = true;
+        let code = "AGENT_STALLED".to_owned();
+        let quiet = self.stall.unwrap_or_default().as_secs_f32();
+        let message = format!("printed nothing for {quiet} s and was interrupted");
+        link.tell(Signal::Alert { code, message }).await;
+        group.interrupt();
+    }
+
     /// Takes a piece of standard output.
     async fn hear(&mut self, bytes: &[u8], accepted: bool, link: &Link) {
+        (self.heard_at, self.stalled) = (Instant::now(), false);
         self.proves(Receipt::Ingested, accepted).await;
         match &mut self.voice {
             None => self.read(bytes, accepted, link).await,

@@ -229,6 +229,11 @@ impl Group {
         self.leader.wait().await.unwrap_or_else(|_| ExitStatus::from_raw(1 << 8))
     }
 
+    /// Interrupts everyone in the group, as Ctrl-C in a terminal would.
+    pub(crate) fn interrupt(&self) {
+        kill(self.id, Posix::INT);
+    }
+
     /// Ends everyone in the group: asks, and kills after [`GRACE`].
     pub(crate) async fn end(&mut self) {
         if self.over {

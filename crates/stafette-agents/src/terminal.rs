@@ -121,6 +121,7 @@ impl Setup {
             self.interrupt = pty.interrupt;
             self.patience.restarts = pty.restarts.unwrap_or(self.patience.restarts);
         }
+        self.stall = job.agent.stall.map_or(self.stall, span);
         let ready = &mut self.patience.ready_timeout;
         *ready = job.ready_timeout.unwrap_or(*ready);
     }

@@ -124,6 +124,10 @@ pub struct Agent {
     /// Time for it to say that it takes input, for `pty`; instead of its profile's and of the limits'.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_timeout: Option<Millis>,
+    /// Time without any output in a turn, after which it is interrupted and no longer counts as
+    /// alive, for `exec` and `pty`; instead of its profile's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall: Option<Millis>,
     /// What its processes may touch.
     #[serde(default)]
     pub sandbox: Sandbox,

@@ -37,6 +37,7 @@ pub(crate) fn job() -> Job {
         result: ResultFormat::Frames,
         env: Vec::new(),
         ready_timeout: None,
+        stall: None,
         sandbox: stafette_core::workflow::Sandbox::Off,
         needs: Vec::new(),
         estimate: Usage::default(),

@@ -105,6 +105,7 @@ impl World {
                 result: ResultFormat::Frames,
                 env: Vec::new(),
                 ready_timeout: None,
+                stall: None,
                 sandbox: Sandbox::Off,
                 needs: Vec::new(),
                 estimate: Usage::default(),

@@ -117,6 +117,47 @@ async fn s1_15_a_terminal_that_keeps_dying_ends_with_a_person_who_sees_its_last_
 }
 
 #[tokio::test]
+async fn b_02_a_stalled_agent_is_interrupted_then_retried_then_rerouted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // Neither the interruption nor another attempt helps with this one.
+    let agents = r#"
+            limits = { cooldown = 0, lease = "600ms", handoffs_per_item = 9 }
+            [agents.a]
+            runner = "exec"
+            command = ["sh", "-c", 'cat >/dev/null; echo "<<<ODEI:HANDOFF:stuck>>>"']
+            [agents.stuck]
+            runner = "exec"
+            stall = "100ms"
+            command = ["sh", "-c", 'trap "echo x >> interrupted" INT; echo hi; while :; do sleep 0.05; done']
+            [agents.other]
+            runner = "exec"
+            command = ["sh", "-c", "cat >/dev/null; echo done"]
+            [[routes]]
+            from = "a"
+            to = "stuck"
+            alternatives = ["other"]
+            [[routes]]
+            from = "a"
+            to = "other"
+        "#;
+    let (engine, run, status) = run(folder.path(), agents).await;
+    let events = events(&engine, run).await;
+    assert_eq!(status, "succeeded", "{events:#?}");
+    let interrupted = std::fs::read_to_string(folder.path().join("interrupted"));
+    assert!(interrupted.is_ok_and(|text| text.lines().count() >= 2), "both attempts");
+    let told: Vec<&str> = events.iter().filter_map(|event| event["code"].as_str()).collect();
+    assert!(told.iter().filter(|code| **code == "AGENT_STALLED").count() >= 2, "{told:?}");
+    let silent = |event: &&Value| {
+        let message = event.pointer("/failure/message").and_then(Value::as_str);
+        message.is_some_and(|text| text.starts_with("no sign of life"))
+    };
+    assert_eq!(events.iter().filter(silent).count(), 2, "{events:#?}");
+    let chosen = events.iter().find(|event| event["event"] == "recovery_chosen");
+    assert_eq!(chosen.expect("a way out")["target"], "other");
+    engine.stop().await;
+}
+
+#[tokio::test]
 async fn s1_03_an_agent_that_is_not_ready_in_time_shows_so_and_people_are_told() {
     let folder = tempfile::tempdir().expect("a folder");
     let agent = r#"
