@@ -20,10 +20,12 @@ use a2a_types::{
     SendMessageResponse, StreamResponse, SubscribeToTaskRequest, Task, TaskState, TaskStatus,
     methods,
 };
+use stafette_core::handoff::Receipt;
 use stafette_core::wire::frame::Word;
 use stafette_core::{RunId, Usage};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
+use crate::receipts::Receipts;
 use crate::{GRACE, HEARTBEAT, HEARTBEAT_GAP, Job, Link, Signal};
 use notes::Notes;
 use remote::{Events, Remote, Trouble};
@@ -110,7 +112,7 @@ async fn work(job: &Job, link: &Link, current: &Current) -> Signal {
     };
     let notes = Notes::of(job, url);
     let talk = Talk::new(job, word);
-    let mut turn = Turn { job, link, current, remote, notes, talk, accepted: false };
+    let mut turn = Turn { job, link, current, remote, notes, talk, receipts: link.receipts() };
     match turn.play().await {
         Ok(Settled::Task(task)) => turn.end(*task).await,
         Ok(Settled::Message(message)) => {
@@ -144,7 +146,7 @@ struct Turn<'a> {
     remote: Remote,
     notes: Notes,
     talk: Talk<'a>,
-    accepted: bool,
+    receipts: Receipts,
 }
 
 impl Turn<'_> {
@@ -303,6 +305,9 @@ impl Turn<'_> {
 
     /// Hears what the other side says while it works.
     async fn status(&mut self, status: &TaskStatus) {
+        if !matches!(status.state, TaskState::Submitted | TaskState::Unspecified) {
+            self.receipts.reach(Receipt::Acknowledged).await;
+        }
         if let Some(message) = &status.message
             && !is_settled(&status.state)
         {
@@ -323,10 +328,8 @@ impl Turn<'_> {
         self.notes.began(self.job.order.key, task, context).map_err(unwritten)?;
         let now = Some((self.remote.clone(), task.to_owned()));
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = now;
-        if !self.accepted {
-            self.accepted = true;
-            self.link.tell(Signal::Accepted).await;
-        }
+        // It made a task of it, so it has read it.
+        self.receipts.reach(Receipt::Ingested).await;
         Ok(())
     }
 

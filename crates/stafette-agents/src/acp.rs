@@ -29,7 +29,10 @@ pub use memory::forget;
 
 use crate::exec::DRAIN;
 use crate::process::Group;
-use crate::{HEARTBEAT, HEARTBEAT_GAP, Heard, Job, Link, Permission, Signal, profile, prompt};
+use crate::receipts::Receipts;
+use crate::{
+    HEARTBEAT, HEARTBEAT_GAP, Heard, Job, Link, Permission, Signal, process, profile, prompt,
+};
 use commands::Commands;
 use files::Folder;
 use hearing::Hearing;
@@ -114,8 +117,7 @@ struct Turn {
     money: Option<Usd>,
     /// Whether what is heard belongs to this turn.
     prompted: bool,
-    delivered: bool,
-    ingested: bool,
+    receipts: Receipts,
     reported: Option<Instant>,
     heartbeat: Interval,
     questions: Questions,
@@ -141,6 +143,7 @@ impl Turn {
             hearing: Hearing::new(&job, word),
             questions: Questions::new(job.order.deliveries),
             job,
+            receipts: link.receipts(),
             link,
             group,
             folder,
@@ -149,8 +152,6 @@ impl Turn {
             ended: None,
             money: None,
             prompted: false,
-            delivered: false,
-            ingested: false,
             reported: None,
             heartbeat,
             commands: Commands::default(),
@@ -235,8 +236,8 @@ impl Turn {
                         }
                     }
                 },
-                () = self.state.delivered.notified(), if !self.delivered => {
-                    self.receipt(Receipt::Delivered).await;
+                () = self.state.delivered.notified(), if !self.receipts.has(Receipt::Delivered) => {
+                    self.receipts.reach(Receipt::Delivered).await;
                 }
                 answer = answer.as_mut() => {
                     // All that was said before the answer is waiting here.
@@ -262,7 +263,7 @@ impl Turn {
                 () = sleep_until(drained.unwrap_or(now)), if drained.is_some() => {
                     return Err(Broken::Gone);
                 }
-                _ = self.heartbeat.tick(), if self.delivered && self.ended.is_none() => {
+                _ = self.heartbeat.tick(), if self.receipts.has(Receipt::Delivered) && self.ended.is_none() => {
                     self.report();
                 }
                 () = sleep_until(until.map_or(now, |(at, _)| at)), if until.is_some() => {
@@ -276,20 +277,16 @@ impl Turn {
         }
     }
 
-    /// Tells how far the turn has been taken in, as far as there are words for it.
-    async fn receipt(&mut self, receipt: Receipt) {
-        match receipt {
-            Receipt::Delivered if !self.delivered => {
-                self.delivered = true;
-                self.link.tell(Signal::Accepted).await;
-            }
-            Receipt::Ingested => self.ingested = true,
-            Receipt::Queued | Receipt::Delivered | Receipt::Acknowledged => {}
-        }
-    }
-
     /// Takes what the agent tells or asks for.
     async fn take(&mut self, event: Event) {
+        if self.prompted {
+            // What it says, does and wants is its own; a file may be read for it by its program.
+            let said = match &event {
+                Event::Text { .. } | Event::Note(_) | Event::Ask { .. } => Receipt::Acknowledged,
+                _ => Receipt::Ingested,
+            };
+            self.receipts.reach(said).await;
+        }
         match event {
             Event::Text { .. } | Event::Note(_) | Event::Cost(_) if !self.prompted => return,
             Event::Text { message, text } => {
@@ -316,14 +313,9 @@ impl Turn {
             }
             event => self.serve(event),
         }
-        if self.prompted {
-            self.receipt(Receipt::Delivered).await;
-            if !self.ingested {
-                self.receipt(Receipt::Ingested).await;
-            }
-            if self.reported.is_none_or(|last| last.elapsed() >= HEARTBEAT_GAP) {
-                self.report();
-            }
+        let due = self.reported.is_none_or(|last| last.elapsed() >= HEARTBEAT_GAP);
+        if self.prompted && due {
+            self.report();
         }
     }
 
@@ -398,6 +390,11 @@ impl Turn {
 
     /// What came of the turn.
     async fn outcome(mut self, ended: Result<Ended, Broken>, status: Option<ExitStatus>) {
+        if let Some(status) = status.filter(|status| !status.success()) {
+            let last: Vec<String> =
+                self.hearing.doing().into_iter().chain(self.state.aside()).collect();
+            self.link.tell(process::died(status, &last)).await;
+        }
         let mut left = ExitStatus::default();
         let failure = match ended {
             Ok((end, tokens)) => {
@@ -425,6 +422,9 @@ impl Turn {
             }
         };
         let signal = self.hearing.end(failure, left, self.state.aside(), &self.link).await;
+        if let Signal::Finished(_) = signal {
+            self.receipts.reach(Receipt::Acknowledged).await;
+        }
         self.link.tell(signal).await;
     }
 

@@ -8,6 +8,7 @@ use std::pin::pin;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use stafette_core::handoff::Receipt;
 use stafette_core::wire::frame::{Found, Frame, Scanner, Word};
 use stafette_core::workflow::{PromptVia, ResultFormat, Runner};
 use stafette_core::{FailureKind, Usage};
@@ -18,7 +19,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 use crate::harvest::{Harvest, last_document};
 use crate::output::Tail;
 use crate::process::{Group, Pipes};
-use crate::{HEARTBEAT, HEARTBEAT_GAP, Job, Link, Signal, profile, prompt};
+use crate::receipts::Receipts;
+use crate::{HEARTBEAT, HEARTBEAT_GAP, Job, Link, Signal, process, profile, prompt};
 use session::{Native, Notebook};
 use voice::Voice;
 
@@ -37,6 +39,9 @@ pub(crate) const DRAIN: Duration = Duration::from_secs(2);
 
 /// Lines of plain output that stand in for a summary.
 const SUMMARY_LINES: usize = 5;
+
+/// Lines of output and of complaints that are kept of a command that died.
+const LAST_LINES: usize = 6;
 
 /// Lines of output in which a reason is looked for when a command has failed.
 const REASON_LINES: usize = 20;
@@ -63,7 +68,7 @@ pub(crate) async fn run(job: Job, mut link: Link) {
         PromptVia::Stdin => prompt,
         PromptVia::Argument => String::new(),
     };
-    let mut hearing = Hearing::new(&job, word, native);
+    let mut hearing = Hearing::new(&job, word, native, link.receipts());
     if let Some(status) = hearing.listen(&mut group, pipes, &prompt, &mut link).await {
         link.tell(hearing.end(status, &link).await).await;
     }
@@ -126,10 +131,16 @@ struct Hearing {
     raw: Tail,
     errors: Tail,
     reported: Option<Instant>,
+    receipts: Receipts,
+    /// How long it may be silent.
+    stall: Option<Duration>,
+    heard_at: Instant,
+    /// Whether it was interrupted and has said nothing since.
+    stalled: bool,
 }
 
 impl Hearing {
-    fn new(job: &Job, word: Word, native: Option<Native>) -> Self {
+    fn new(job: &Job, word: Word, native: Option<Native>, receipts: Receipts) -> Self {
         let format = job.agent.result;
         Hearing {
             format,
@@ -141,6 +152,10 @@ impl Hearing {
             raw: Tail::new(OUTPUT),
             errors: Tail::new(ERRORS),
             reported: None,
+            receipts,
+            stall: job.agent.stall.map(|stall| Duration::from_millis(stall.0)),
+            heard_at: Instant::now(),
+            stalled: false,
         }
     }
 
@@ -167,13 +182,14 @@ impl Hearing {
                 return Some(status);
             }
             let drained = ended.map_or_else(Instant::now, |(_, at)| at + DRAIN);
+            let stalls = self.stalls();
             tokio::select! {
                 wish = link.wish() => {
                     wish?;
                 }
                 () = &mut handing_in, if !handed_in => {
                     handed_in = true;
-                    link.tell(Signal::Accepted).await;
+                    self.receipts.reach(Receipt::Delivered).await;
                 }
                 read = output.read(&mut output_chunk), if !output_ended => match read {
                     Ok(count @ 1..) => self.hear(&output_chunk[..count], handed_in, link).await,
@@ -188,7 +204,10 @@ impl Hearing {
                     group.end().await;
                     ended = Some((status, Instant::now()));
                 }
-                _ = heartbeat.tick(), if handed_in && ended.is_none() => {
+                () = sleep_until(stalls.unwrap_or(drained)), if stalls.is_some() && ended.is_none() => {
+                    self.interrupt(group, link).await;
+                }
+                _ = heartbeat.tick(), if handed_in && ended.is_none() && !self.stalled => {
                     self.report(link);
                 }
                 () = sleep_until(drained), if ended.is_some() => {
@@ -198,13 +217,35 @@ impl Hearing {
         }
     }
 
+    /// When it has been silent for too long, if anybody minds.
+    fn stalls(&self) -> Option<Instant> {
+        self.stall.filter(|_| !self.stalled).map(|stall| self.heard_at + stall)
+    }
+
+    /// A command that does nothing is interrupted, and people are told. It counts as alive again
+    /// when it says something.
+    async fn interrupt(&mut self, group: &Group, link: &Link) {
+        self.stalled = true;
+        let code = "AGENT_STALLED".to_owned();
+        let quiet = self.stall.unwrap_or_default().as_secs_f32();
+        let message = format!("printed nothing for {quiet} s and was interrupted");
+        link.tell(Signal::Alert { code, message }).await;
+        group.interrupt();
+    }
+
     /// Takes a piece of standard output.
     async fn hear(&mut self, bytes: &[u8], accepted: bool, link: &Link) {
+        (self.heard_at, self.stalled) = (Instant::now(), false);
+        self.proves(Receipt::Ingested, accepted).await;
         match &mut self.voice {
             None => self.read(bytes, accepted, link).await,
             Some(voice) => {
                 self.raw.push(bytes);
                 let (text, tools) = voice.hear(bytes);
+                // In a stream it is the model that speaks and takes up tools.
+                if voice.streams() && !(text.is_empty() && tools.is_empty()) {
+                    self.proves(Receipt::Acknowledged, accepted).await;
+                }
                 self.read(&text, accepted, link).await;
                 if let Some(note) = tools.last().filter(|_| accepted) {
                     link.mention(Signal::Alive { note: Some(note.clone()) });
@@ -214,6 +255,14 @@ impl Hearing {
         }
         if accepted && self.reported.is_none_or(|last| last.elapsed() >= HEARTBEAT_GAP) {
             self.report(link);
+        }
+    }
+
+    /// What was heard proves that the turn has come so far; what came before the prompt was in is no
+    /// answer to it.
+    async fn proves(&mut self, receipt: Receipt, accepted: bool) {
+        if accepted {
+            self.receipts.reach(receipt).await;
         }
     }
 
@@ -229,6 +278,9 @@ impl Hearing {
             Found::Frame { frame, .. } => frames.push(frame),
             Found::Malformed { .. } => {}
         });
+        if !frames.is_empty() {
+            self.proves(Receipt::Acknowledged, accepted).await;
+        }
         for frame in frames {
             match self.harvest.frame(&frame) {
                 Some(alive @ Signal::Alive { .. }) if accepted => link.mention(alive),
@@ -280,8 +332,17 @@ impl Hearing {
                 None => self.harvest.mistake("the output does not end with a JSON document"),
             },
         }
+        if !status.success() {
+            let mut last = self.output.lines(LAST_LINES);
+            last.extend(self.errors.lines(LAST_LINES));
+            link.tell(process::died(status, &last)).await;
+        }
         let complaint = self.errors.note().or_else(|| self.output.note());
-        self.harvest.end(status, summary, complaint)
+        let end = self.harvest.end(status, summary, complaint);
+        if let Signal::Finished(_) = end {
+            self.receipts.reach(Receipt::Acknowledged).await;
+        }
+        end
     }
 }
 

@@ -26,6 +26,7 @@ mod process;
 pub mod profile;
 pub mod prompt;
 mod pty;
+mod receipts;
 pub mod screen;
 pub mod scripted;
 pub mod seal;
@@ -34,9 +35,12 @@ pub mod tell;
 pub mod terminal;
 mod tty;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use stafette_core::handoff::Receipt;
+use stafette_core::run::session::SessionState;
 use stafette_core::workflow::{Agent, Runner};
 use stafette_core::{Failure, FailureKind, TurnOrder, TurnResult, Usage};
 use tokio::sync::{mpsc, watch};
@@ -44,6 +48,7 @@ use tokio::task::JoinHandle;
 
 pub use permission::{Permission, Permissions};
 use profile::Profile;
+use receipts::Receipts;
 
 use terminal::Terminals;
 
@@ -83,9 +88,31 @@ pub struct Job {
     pub given: Vec<(String, String)>,
     /// What the agent may do without asking, where its transport has it ask.
     pub permissions: Permissions,
+    /// What stands in front of its command when it is in a sandbox.
+    pub confined: Option<Confined>,
+    /// How long its terminal is waited for to take input, when somebody has said so.
+    pub ready_timeout: Option<Duration>,
+}
+
+/// A sandbox that is ready to be entered.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Confined {
+    /// What to put in front of every command of the agent.
+    pub prefix: Vec<OsString>,
+    /// Variables to set for them.
+    pub variables: Vec<(OsString, OsString)>,
 }
 
 impl Job {
+    /// A command with what has to stand in front of it.
+    pub(crate) fn within(&self, command: &[OsString]) -> Vec<OsString> {
+        let prefix = self.confined.as_ref().map(|confined| confined.prefix.as_slice());
+        match prefix {
+            Some(prefix) if !command.is_empty() => [prefix, command].concat(),
+            _ => command.to_vec(),
+        }
+    }
+
     /// The token that the agent's session was given.
     pub(crate) fn token(&self) -> Option<&str> {
         let given = self.given.iter().find(|(name, _)| name == "STAFETTE_TOKEN");
@@ -96,8 +123,15 @@ impl Job {
 /// What is heard of a turn.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Signal {
-    /// The agent has its order.
-    Accepted,
+    /// The turn has come so far into the agent. Each step comes once, and in order.
+    Receipt(Receipt),
+    /// The agent's process changed.
+    Session {
+        /// How it stands now.
+        state: SessionState,
+        /// What there is to know about it: the last that was seen of one that died.
+        note: String,
+    },
     /// The agent shows signs of life.
     Alive {
         /// What it said last.
@@ -260,6 +294,11 @@ impl Link {
     /// the runner learns it from [`Link::wish`].
     async fn tell(&self, signal: Signal) {
         drop(self.sender.send(signal).await);
+    }
+
+    /// Tells step by step how far the turn has come.
+    fn receipts(&self) -> Receipts {
+        Receipts::new(self.sender.clone())
     }
 
     /// Says something that may be missed when the owner is busy.

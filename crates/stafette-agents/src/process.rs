@@ -14,6 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::process::{
     Pid, Signal as Posix, getpgrp, kill_process, kill_process_group, test_kill_process_group,
 };
+use stafette_core::run::session::SessionState;
 use stafette_core::{AgentName, Failure, FailureKind, TurnKey, Usage};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::{Instant, sleep};
@@ -93,7 +94,7 @@ impl Launch {
     /// Starts a command for one turn.
     fn of_turn(job: &Job, command: &[OsString]) -> Self {
         Launch {
-            command: command.to_vec(),
+            command: job.within(command),
             folder: job.folder.clone(),
             environment: environment(job),
             agent: job.order.agent.clone(),
@@ -239,6 +240,11 @@ impl Group {
         self.leader.wait().await.unwrap_or_else(|_| ExitStatus::from_raw(1 << 8))
     }
 
+    /// Interrupts everyone in the group, as Ctrl-C in a terminal would.
+    pub(crate) fn interrupt(&self) {
+        kill(self.id, Posix::INT);
+    }
+
     /// Ends everyone in the group: asks, and kills after [`GRACE`].
     pub(crate) async fn end(&mut self) {
         if self.over {
@@ -359,6 +365,23 @@ pub(crate) fn is_kin(caller: i32, leader: i32) -> bool {
     table::is_kin(caller, leader)
 }
 
+/// A process has died: how, and what was last seen of it.
+pub(crate) fn died(status: ExitStatus, last: &[String]) -> Signal {
+    let mut note = describe(status);
+    if !last.is_empty() {
+        note = format!("{note}; last output:\n{}", last.join("\n"));
+    }
+    Signal::Session { state: SessionState::Crashed, note }
+}
+
+/// How a process has left.
+pub(crate) fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, signal) => format!("killed by signal {}", signal.unwrap_or(0)),
+    }
+}
+
 /// What an agent sees of the environment.
 fn environment(job: &Job) -> Vec<(OsString, OsString)> {
     let profile = job.profile.as_ref();
@@ -386,5 +409,6 @@ fn environment(job: &Job) -> Vec<(OsString, OsString)> {
     ];
     seen.extend(own.map(|(name, value)| (name.into(), value.into())));
     seen.extend(job.given.iter().map(|(name, value)| (name.into(), value.into())));
+    seen.extend(job.confined.iter().flat_map(|confined| confined.variables.clone()));
     seen
 }

@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use stafette_core::workflow::file::{self, Diagnostic};
 use stafette_core::workflow::{PromptVia, Runner};
-use stafette_core::{Failure, FailureKind, Time};
+use stafette_core::{Failure, FailureKind, Millis, Time};
 
 pub use library::{Broken, Library, installed, on_path};
 pub use mcp::{McpServer, McpSetup};
@@ -57,6 +57,9 @@ pub struct Profile {
     /// What it sees of the environment.
     #[serde(default)]
     pub env: Env,
+    /// What it needs when it is in a sandbox.
+    #[serde(default)]
+    pub sandbox: Sandbox,
     /// How its JSON is read.
     #[serde(default)]
     pub stream: Stream,
@@ -136,6 +139,45 @@ pub struct Pty {
     /// Words on its screen that show that it waits for a person's word.
     #[serde(default)]
     pub asks: Vec<String>,
+    /// How many columns and rows it is given.
+    #[serde(default)]
+    pub size: Option<(u16, u16)>,
+    /// How long it may take to be ready before people are told.
+    #[serde(default)]
+    pub ready_timeout: Option<Millis>,
+    /// How long it must be quiet after a handoff or a result for its turn to be over.
+    #[serde(default)]
+    pub quiet: Option<Millis>,
+    /// How long it may show nothing new in a turn before it is interrupted.
+    #[serde(default)]
+    pub stall: Option<Millis>,
+    /// How often in a row it is started again when it dies.
+    #[serde(default)]
+    pub restarts: Option<u32>,
+    /// The key that interrupts it.
+    #[serde(default)]
+    pub interrupt: Key,
+}
+
+/// A key that interrupts a program in a terminal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Key {
+    /// Ctrl-C.
+    #[default]
+    CtrlC,
+    /// Escape, where Ctrl-C would end the program.
+    Esc,
+}
+
+impl Key {
+    /// What the terminal sends for it.
+    pub(crate) fn bytes(self) -> &'static [u8] {
+        match self {
+            Key::CtrlC => b"\x03",
+            Key::Esc => b"\x1b",
+        }
+    }
 }
 
 impl Pty {
@@ -192,6 +234,14 @@ pub struct Env {
     pub pass: Vec<String>,
     /// Variables that are set for it in every mode.
     pub set: BTreeMap<String, String>,
+}
+
+/// What a program needs when it is in a sandbox.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Sandbox {
+    /// Where it keeps its own state, which it may change: `~/…`, or `$NAME` for what a variable says.
+    pub state: Vec<String>,
 }
 
 /// How a program's JSON is read.

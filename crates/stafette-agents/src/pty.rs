@@ -18,17 +18,6 @@ use crate::terminal::{State, Terminals};
 use crate::{Job, Link, Signal, exec, profile, prompt};
 use turn::Turn;
 
-/// How far a message has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Receipt {
-    /// It was typed.
-    Delivered,
-    /// It is there to be seen.
-    Ingested,
-    /// The program has answered it with something.
-    Acknowledged,
-}
-
 /// What carries news to the owner of a session.
 struct Voice(mpsc::Sender<Signal>);
 
@@ -42,13 +31,6 @@ impl Voice {
     /// Says something that may be missed when the owner is busy.
     fn mention(&self, signal: Signal) {
         drop(self.0.try_send(signal));
-    }
-}
-
-async fn receipt(receipt: Receipt, link: &Voice) {
-    match receipt {
-        Receipt::Ingested => link.tell(Signal::Accepted).await,
-        Receipt::Delivered | Receipt::Acknowledged => {}
     }
 }
 
@@ -121,12 +103,14 @@ async fn carry_out(
         None => None,
     };
     let afresh = passed || job.order.deliveries > 1;
-    let terminal = match terminals.open(place, launch.clone(), word, afresh).await {
-        Ok(terminal) => terminal,
-        Err(failure) => return Signal::Failed { failure, usage: none },
-    };
+    let terminal =
+        match terminals.open(place, launch.clone(), word, afresh, |setup| setup.of(job)).await {
+            Ok(terminal) => terminal,
+            Err(failure) => return Signal::Failed { failure, usage: none },
+        };
     *held = Some(terminal.take().await);
-    if terminal.status().state == State::Ended
+    // One that was given up is wanted again by somebody who knows that it died.
+    if matches!(terminal.status().state, State::Ended | State::Crashed)
         && let Err(failure) = terminal.restart(Some(launch)).await
     {
         return Signal::Failed { failure, usage: none };

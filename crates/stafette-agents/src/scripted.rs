@@ -26,6 +26,7 @@ use std::process::ExitStatus;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use stafette_core::handoff::Receipt;
 use stafette_core::{Failure, FailureKind, TurnKey, Usage};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::ChildStdin;
@@ -39,7 +40,8 @@ use crate::exec::{CHUNK, DRAIN};
 use crate::harvest::Harvest;
 use crate::output::{Lines, Tail};
 use crate::process::{Group, Pipes};
-use crate::{GRACE, HEARTBEAT_GAP, Job, Link, Signal, Wish};
+use crate::receipts::Receipts;
+use crate::{GRACE, HEARTBEAT_GAP, Job, Link, Signal, Wish, process};
 
 /// The longest line that a player may write.
 const LINE: usize = 2 * 1024 * 1024;
@@ -95,7 +97,7 @@ pub(crate) async fn run(job: Job, mut link: Link) {
         Ok(started) => started,
         Err(failed) => return link.tell(*failed).await,
     };
-    let mut stage = Stage::new(&job);
+    let mut stage = Stage::new(&job, &link);
     stage.watch(&mut group, pipes, &order, &mut link).await;
     group.end().await;
 }
@@ -121,10 +123,11 @@ struct Stage {
     errors: Tail,
     reported: Option<Instant>,
     act: Act,
+    receipts: Receipts,
 }
 
 impl Stage {
-    fn new(job: &Job) -> Self {
+    fn new(job: &Job, link: &Link) -> Self {
         Stage {
             key: job.order.key,
             harvest: Some(Harvest::new(&job.order.agent, false)),
@@ -133,6 +136,7 @@ impl Stage {
             errors: Tail::new(TALK),
             reported: None,
             act: Act::Working,
+            receipts: link.receipts(),
         }
     }
 
@@ -140,9 +144,10 @@ impl Stage {
     async fn watch(&mut self, group: &mut Group, pipes: Pipes, order: &str, link: &mut Link) {
         let Pipes { mut input, mut output, mut errors } = pipes;
         tokio::select! {
-            // A player that cannot take its order leaves, and its exit status says why.
-            _ = input.write_all(order.as_bytes()) => {}
+            biased;
             None = link.wish() => return,
+            // A player that cannot take its order leaves, and its exit status says why.
+            _ = input.write_all(order.as_bytes()) => self.receipts.reach(Receipt::Delivered).await,
         }
         let mut input = Some(input);
         let (mut output_ended, mut errors_ended) = (false, false);
@@ -202,7 +207,11 @@ impl Stage {
             return;
         };
         match word {
-            Word::Accepted(key) if key == self.key => link.tell(Signal::Accepted).await,
+            Word::Accepted(key) if key != self.key => return,
+            Word::Accepted(_) => return self.receipts.reach(Receipt::Ingested).await,
+            _ => self.receipts.reach(Receipt::Acknowledged).await,
+        }
+        match word {
             Word::Accepted(_) => {}
             Word::Say(text) => {
                 self.talk.push(text.as_bytes());
@@ -258,6 +267,11 @@ impl Stage {
             return true;
         };
         let summary = self.talk.lines(SUMMARY_LINES).join("\n");
+        if !status.success() {
+            let mut last = self.talk.lines(SUMMARY_LINES);
+            last.extend(self.errors.lines(SUMMARY_LINES));
+            link.tell(process::died(status, &last)).await;
+        }
         let complaint = self.errors.note().or_else(|| self.talk.note());
         let signal = harvest.end(status, summary, complaint);
         let well = matches!(signal, Signal::Finished(_));

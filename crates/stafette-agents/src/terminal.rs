@@ -14,6 +14,7 @@
 
 mod input;
 mod keyboard;
+mod news;
 mod person;
 mod pump;
 mod queries;
@@ -30,14 +31,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
-use stafette_core::Failure;
 use stafette_core::redact::Redactor;
+use stafette_core::run::session::SessionState;
 use stafette_core::wire::frame::Word;
+use stafette_core::{Failure, Millis};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 
 pub use keyboard::Keyboard;
+pub use news::{Follow, SessionNews};
 pub use recording::{
     Event as RecordedEvent, Header as RecordingHeader, Lines as RecordingLines, RECORDING_LIMIT,
     Recording, RecordingError, Timed, file as recording_file,
@@ -46,10 +49,13 @@ pub use registry::{TerminalInfo, Terminals};
 pub use subscription::{Piece, Subscription};
 pub use supervisor::{Patience, State};
 
+use crate::Job;
 use crate::output;
 use crate::process::Launch;
+use crate::profile::Key;
 use crate::screen::{BadSize, Cursor, Sighting};
 use input::{Proof, Sight, Way};
+use news::Teller;
 use pump::{Input, Order, Pump, Text};
 use supervisor::Supervisor;
 use view::View;
@@ -69,6 +75,11 @@ const QUEUE: usize = 16;
 /// The size of a terminal when none is asked for.
 pub const DEFAULT_SIZE: (u16, u16) = (120, 40);
 
+/// Whether a terminal can have this size.
+pub(crate) fn is_size(columns: u16, rows: u16) -> bool {
+    columns > 1 && rows > 0 && usize::from(columns) * usize::from(rows) <= CELLS_LIMIT
+}
+
 /// How a terminal is set up.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -84,6 +95,8 @@ pub struct Setup {
     pub quiet: Duration,
     /// How long after a handoff or a result the turn is over though it is not quiet.
     pub unquiet: Duration,
+    /// What interrupts its program.
+    pub interrupt: Key,
 }
 
 impl Default for Setup {
@@ -95,7 +108,25 @@ impl Default for Setup {
             stall: Duration::from_secs(600),
             quiet: Duration::from_millis(1500),
             unquiet: Duration::from_secs(60),
+            interrupt: Key::default(),
         }
+    }
+}
+
+impl Setup {
+    /// Takes over what is said about a job's terminal.
+    pub(crate) fn of(&mut self, job: &Job) {
+        let span = |millis: Millis| Duration::from_millis(millis.0);
+        if let Some(pty) = job.profile.as_ref().and_then(|profile| profile.pty.as_ref()) {
+            self.size = pty.size.unwrap_or(self.size);
+            self.quiet = pty.quiet.map_or(self.quiet, span);
+            self.stall = pty.stall.map_or(self.stall, span);
+            self.interrupt = pty.interrupt;
+            self.patience.restarts = pty.restarts.unwrap_or(self.patience.restarts);
+        }
+        self.stall = job.agent.stall.map_or(self.stall, span);
+        let ready = &mut self.patience.ready_timeout;
+        *ready = job.ready_timeout.unwrap_or(*ready);
     }
 }
 
@@ -171,6 +202,8 @@ struct Facts {
     view: View,
     supervisor: Supervisor,
     status: Status,
+    /// Whom its changes are told to.
+    teller: Option<Teller>,
 }
 
 impl Facts {
@@ -180,6 +213,15 @@ impl Facts {
         if state != self.status.state {
             self.status.state = state;
             self.status.since = SystemTime::now();
+            let note = self.status.note.clone().filter(|_| state.is_trouble());
+            self.tell(state.into(), note.unwrap_or_default(), state == State::Crashed);
+        }
+    }
+
+    /// Tells those who follow that its session stands so.
+    fn tell(&self, state: SessionState, note: String, gave_up: bool) {
+        if let Some(teller) = &self.teller {
+            teller.tell(state, note, gave_up);
         }
     }
 }
@@ -223,6 +265,7 @@ impl Terminal {
         setup: &Setup,
         word: Word,
         recording: Option<(&Path, &str, &Redactor)>,
+        teller: Option<Teller>,
     ) -> Result<Self, Failure> {
         let now = Instant::now();
         let view = View::new(word, setup.size).map_err(|error| pump::failure(error.to_string()))?;
@@ -238,7 +281,9 @@ impl Terminal {
                 note: None,
                 over: false,
             },
+            teller,
         };
+        facts.tell(SessionState::Starting, String::new(), false);
         let board = Arc::new(Board { facts: Mutex::new(facts), changes: watch::Sender::new(0) });
         let (orders, order_queue) = mpsc::channel(QUEUE);
         let (inputs, input_queue) = mpsc::channel(QUEUE);
@@ -377,12 +422,12 @@ impl Terminal {
         self.write(b"\r".to_vec()).await
     }
 
-    /// Presses Ctrl-C.
+    /// Presses the key that interrupts its program.
     ///
     /// # Errors
     /// When no program is there to take it.
     pub async fn interrupt(&self) -> Result<(), InputError> {
-        self.write(vec![0x03]).await
+        self.write(self.setup.interrupt.bytes().to_vec()).await
     }
 
     /// Types, and tells whether the text is going to be seen.
@@ -436,6 +481,12 @@ impl Terminal {
     /// The last lines that say something.
     pub(crate) fn lines(&self, count: usize) -> Vec<String> {
         self.board.facts().view.lines(count)
+    }
+
+    /// Whether something other than line ends was printed since it was listened to.
+    pub(crate) fn says_something(&self) -> bool {
+        let facts = self.board.facts();
+        facts.view.drawn || !facts.view.printed.lines(1).is_empty()
     }
 
     /// Whether its program draws on the screen, rather than writing line by line.

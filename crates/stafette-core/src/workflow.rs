@@ -58,6 +58,10 @@ pub struct Workflow {
     /// How locks are given.
     #[serde(default)]
     pub locks: locks::LockRules,
+    /// The texts of the profiles that are files, by name: put in when the workflow is read, so that
+    /// what was trusted is what runs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub profiles: BTreeMap<String, String>,
 }
 
 /// The workflow itself.
@@ -127,6 +131,16 @@ pub struct Agent {
     /// The environment variables that it may see, besides the harmless ones.
     #[serde(default)]
     pub env: Vec<String>,
+    /// Time for it to say that it takes input, for `pty`; instead of its profile's and of the limits'.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_timeout: Option<Millis>,
+    /// Time without any output in a turn, after which it is interrupted and no longer counts as
+    /// alive, for `exec` and `pty`; instead of its profile's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall: Option<Millis>,
+    /// What its processes may touch.
+    #[serde(default)]
+    pub sandbox: Sandbox,
     /// The inputs that it cannot do without.
     #[serde(default)]
     pub needs: Vec<Need>,
@@ -151,6 +165,19 @@ pub enum Runner {
     External,
     /// A remote agent that speaks the Agent2Agent protocol.
     A2a,
+}
+
+/// Whether an agent's processes are in a sandbox.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Sandbox {
+    /// They may do whatever their user may.
+    #[default]
+    Off,
+    /// As much as the system can enforce; people are told what it cannot.
+    Auto,
+    /// All of it, or the agent does not start.
+    Strict,
 }
 
 /// How a command gets its prompt.
@@ -259,6 +286,8 @@ pub struct Limits {
     pub cooldown: Millis,
     /// Time to accept a turn.
     pub accept_timeout: Millis,
+    /// Time for an agent in a terminal to say that it takes input, before people are told.
+    pub ready_timeout: Millis,
     /// Time between two signs of life.
     pub lease: Millis,
     /// Time to finish a turn.
@@ -276,6 +305,7 @@ impl Default for Limits {
             refusals: 2,
             cooldown: Millis::seconds(5),
             accept_timeout: Millis::seconds(30),
+            ready_timeout: Millis::seconds(5),
             lease: Millis::minutes(2),
             finish_timeout: Millis::hours(2),
             answer_timeout: Millis::hours(7 * 24),

@@ -1,22 +1,27 @@
 //! The only place that starts anything: orders become sessions, and what is heard of them becomes
 //! inputs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use stafette_agents::profile::Library;
-use stafette_agents::terminal::Terminals;
+use stafette_agents::profile::{Library, Profile};
+use stafette_agents::terminal::{Follow, SessionNews, Terminals};
 use stafette_agents::{Job, Permissions, Signal};
 use stafette_core::handoff::Receipt;
 use stafette_core::redact::Redactor;
 use stafette_core::run::permission::Permit;
-use stafette_core::workflow::Runner;
+use stafette_core::run::session::SessionState;
+use stafette_core::workflow::{Runner, Sandbox};
 use stafette_core::{
-    Failure, FailureKind, Input, Millis, Question, Run, TurnKey, TurnOrder, Usage,
+    AgentName, Failure, FailureKind, Input, Millis, Question, Run, TurnKey, TurnOrder, Usage,
 };
-use stafette_workspace::WorktreeError;
+use stafette_workspace::Worktree;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
+use crate::confine::{Confinement, confine};
+use crate::engine::Settings;
 use crate::house::House;
 use crate::place::Places;
 use crate::task::Message;
@@ -28,6 +33,10 @@ use crate::{Plan, crash};
 pub(crate) struct Sessions {
     out: HashMap<TurnKey, mpsc::UnboundedSender<Word>>,
     pumps: JoinSet<()>,
+    /// Tells what becomes of the terminals, once there are some.
+    follower: Option<JoinHandle<()>>,
+    /// Whose sandbox people were told about.
+    told: Arc<Mutex<HashSet<AgentName>>>,
 }
 
 /// What a session is told. Unbounded, and yet small: a stop, and one word for each question.
@@ -68,11 +77,12 @@ impl Sessions {
             let Some(queue) = queue.upgrade() else { return };
             let (words, heard) = mpsc::unbounded_channel();
             self.out.insert(order.key, words);
-            // Read anew for each turn: a profile is a file that people correct.
-            let profile = agent
-                .profile
-                .as_deref()
-                .and_then(|name| Library::of(Some(&settings.project)).get(name).cloned());
+            let profile = agent.profile.as_deref().and_then(|name| profile(run, name));
+            let pty = profile.as_ref().and_then(|profile| profile.pty.as_ref());
+            let ready_timeout = agent.ready_timeout.or(pty.and_then(|pty| pty.ready_timeout));
+            let ready_timeout =
+                Duration::from_millis(ready_timeout.unwrap_or(run.workflow.limits.ready_timeout).0);
+            let in_terminal = agent.runner == Runner::Pty;
             let job = Job {
                 profile,
                 agent: agent.clone(),
@@ -85,13 +95,30 @@ impl Sessions {
                     ("STAFETTE_TOKEN".into(), token(tokens, run, &order)),
                 ],
                 permissions: Permissions::default(),
+                confined: None,
+                ready_timeout: Some(ready_timeout),
                 order,
             };
+            if in_terminal && self.follower.is_none() {
+                let (follow, redactor) = (terminals.follow(run.id), settings.redactor.clone());
+                self.follower = Some(tokio::spawn(pass_on(follow, redactor, queue.downgrade())));
+            }
             let in_loop = run.workflow.loops.iter().any(|l| l.between.contains(&job.order.agent));
             let places = run.workflow.workflow.worktrees.then(|| places.clone());
-            let redactor = settings.redactor.clone();
+            let settings = settings.clone();
+            let told = self.told.clone();
             let terminals = terminals.clone();
-            let pump = Pump { key: job.order.key, in_loop, places, redactor, terminals, queue };
+            let pump = Pump {
+                key: job.order.key,
+                agent: job.order.agent.clone(),
+                in_terminal,
+                in_loop,
+                places,
+                settings,
+                told,
+                terminals,
+                queue,
+            };
             self.pumps.spawn(pump.run(job, heard));
         }
         // Takes leave of those that have ended.
@@ -104,6 +131,42 @@ impl Sessions {
             let _ = words.send(Word::Stop);
         }
         while self.pumps.join_next().await.is_some() {}
+        if let Some(follower) = self.follower.take() {
+            follower.abort();
+        }
+    }
+}
+
+/// Passes on what becomes of the terminals of a run, also between turns.
+async fn pass_on(mut follow: Follow, redactor: Redactor, queue: mpsc::WeakSender<Message>) {
+    while let Some(news) = follow.next().await {
+        let Some(queue) = queue.upgrade() else { return };
+        let SessionNews { agent, state, note, gave_up, .. } = news;
+        let alert = gave_up.then(|| Input::Alert {
+            code: "AGENT_CRASHED".into(),
+            message: format!("{agent} {note}"),
+        });
+        for input in [Some(Input::Session { agent, state, note }), alert].into_iter().flatten() {
+            let input = clean(&redactor, input);
+            let _ = queue.send(Message::heard(input, None)).await;
+        }
+    }
+}
+
+/// The input without the secrets that an agent may have let slip.
+fn clean(redactor: &Redactor, input: Input) -> Input {
+    let mut value = serde_json::to_value(&input).expect("our own types are JSON");
+    redactor.value(&mut value);
+    // Redaction changes texts only, so it is still an input.
+    serde_json::from_value(value).unwrap_or(input)
+}
+
+/// A profile: as it was when the run's workflow was trusted, or one that comes with the program. The
+/// project's files are not looked at, since agents may write them.
+fn profile(run: &Run, name: &str) -> Option<Profile> {
+    match run.workflow.profiles.get(name) {
+        Some(text) => Profile::parse(text).ok(),
+        None => Library::of(None).get(name).cloned(),
     }
 }
 
@@ -124,29 +187,49 @@ fn token(tokens: &Tokens, run: &Run, order: &TurnOrder) -> String {
 /// Turns what is heard of one session into inputs.
 struct Pump {
     key: TurnKey,
+    agent: AgentName,
+    in_terminal: bool,
     in_loop: bool,
     /// Where to get a worktree, when the workflow wants one.
     places: Option<Places>,
-    redactor: Redactor,
+    settings: Arc<Settings>,
+    /// Whose sandbox people were told about.
+    told: Arc<Mutex<HashSet<AgentName>>>,
     terminals: Terminals,
     queue: mpsc::Sender<Message>,
 }
 
 impl Pump {
     async fn run(self, mut job: Job, mut words: mpsc::UnboundedReceiver<Word>) {
+        let mut worktree = None;
         if let Some(places) = &self.places {
             match places.prepare(&job.order).await {
-                Ok(folder) => job.folder = folder,
-                Err(error) => return self.has_no_place(&error).await,
+                Ok(own) => worktree = Some(own),
+                Err(error) => {
+                    let message = format!("it has no worktree to work in: {error}");
+                    return self.does_not_start(FailureKind::Recoverable, message).await;
+                }
             }
         }
+        if let Some(worktree) = &worktree {
+            job.folder.clone_from(&worktree.folder);
+        }
+        let (job, confinement) = match self.confine(job, worktree).await {
+            Ok(ready) => ready,
+            Err(message) => return self.does_not_start(FailureKind::Fatal, message).await,
+        };
         let folder = job.folder.clone();
+        self.stands(SessionState::Starting, String::new()).await;
         let mut session = stafette_agents::start_in(job, &self.terminals);
+        let (mut asked, mut crashed) = (HashSet::new(), false);
         loop {
             let signal = tokio::select! {
                 biased;
                 Some(word) = words.recv() => match word {
-                    Word::Stop => return session.stop().await,
+                    Word::Stop => {
+                        self.stands(SessionState::Ended, String::new()).await;
+                        return session.stop().await;
+                    }
                     Word::Permit(permit) => {
                         session.reply(permit.request, permit.choice);
                         continue;
@@ -156,14 +239,29 @@ impl Pump {
             };
             let turn = self.key;
             match signal {
-                Some(Signal::Accepted) => {
-                    self.tell(Input::Receipt { turn, receipt: Receipt::Delivered }).await;
+                Some(Signal::Receipt(receipt)) => {
+                    self.tell(Input::Receipt { turn, receipt }).await;
+                    match receipt {
+                        Receipt::Delivered => {
+                            self.stands(SessionState::Working, String::new()).await;
+                        }
+                        // Whoever has read runs, so what holds of its sandbox is known.
+                        Receipt::Ingested => self.tell_gaps(confinement.as_ref()).await,
+                        Receipt::Queued | Receipt::Acknowledged => {}
+                    }
+                }
+                Some(Signal::Session { state, note }) => {
+                    crashed |= state == SessionState::Crashed;
+                    let agent = self.agent.clone();
+                    self.tell(Input::Session { agent, state, note }).await;
                 }
                 Some(Signal::Alive { note }) => self.tell(Input::Heartbeat { turn, note }).await,
                 Some(Signal::Alert { code, message }) => {
                     self.tell(Input::Alert { code, message }).await;
                 }
                 Some(Signal::Asks { id, title, detail, options, default, within }) => {
+                    asked.insert(id.clone());
+                    self.stands(SessionState::Waiting, title.clone()).await;
                     let question = Question {
                         reason: "permission".into(),
                         details: title,
@@ -176,11 +274,16 @@ impl Pump {
                     self.tell(Input::Ask { turn, request: id, question }).await;
                 }
                 // Our own clock and the end of the turn settle it in the run as well.
-                Some(Signal::Settled { .. }) => {}
+                Some(Signal::Settled { id, .. }) => {
+                    if asked.remove(&id) && asked.is_empty() {
+                        self.stands(SessionState::Working, String::new()).await;
+                    }
+                }
                 Some(Signal::Finished(mut result)) => {
                     if self.in_loop && result.fingerprint.is_none() {
                         result.fingerprint = stafette_workspace::fingerprint(&folder).await;
                     }
+                    self.stands(SessionState::Ended, String::new()).await;
                     crash::point();
                     if self.keep(Input::Finish { turn, result }).await {
                         crash::point();
@@ -191,6 +294,10 @@ impl Pump {
                     return;
                 }
                 Some(Signal::Failed { failure, usage }) => {
+                    let failure = refused(failure, confinement.as_ref(), &self.agent);
+                    if !crashed {
+                        self.stands(SessionState::Ended, String::new()).await;
+                    }
                     self.keep(Input::Fail { turn, failure, usage }).await;
                     return;
                 }
@@ -204,33 +311,91 @@ impl Pump {
         }
     }
 
-    async fn has_no_place(&self, error: &WorktreeError) {
-        let message = format!("it has no worktree to work in: {error}");
-        let failure = Failure::new(FailureKind::Recoverable, message);
+    /// Puts the agent in its sandbox, when it is to be in one.
+    async fn confine(
+        &self,
+        job: Job,
+        worktree: Option<Worktree>,
+    ) -> Result<(Job, Option<Confinement>), String> {
+        if job.agent.sandbox == Sandbox::Off {
+            return Ok((job, None));
+        }
+        let settings = Arc::clone(&self.settings);
+        let making = tokio::task::spawn_blocking(move || {
+            let made = confine(&settings, &job, worktree.as_ref());
+            (job, made)
+        });
+        match making.await {
+            Ok((mut job, Ok(made))) => {
+                let (confined, confinement) = made.unzip();
+                job.confined = confined;
+                Ok((job, confinement))
+            }
+            Ok((_, Err(error))) => Err(format!("its sandbox cannot be made: {error}")),
+            Err(error) => Err(format!("its sandbox cannot be made: {error}")),
+        }
+    }
+
+    /// Tells people once what does not hold of an agent's sandbox.
+    async fn tell_gaps(&self, confinement: Option<&Confinement>) {
+        let Some(gaps) = confinement.and_then(Confinement::gaps) else { return };
+        let first = |told: &Mutex<HashSet<AgentName>>| {
+            told.lock().unwrap_or_else(PoisonError::into_inner).insert(self.agent.clone())
+        };
+        if first(&self.told) {
+            let code = "SANDBOX_INCOMPLETE".to_owned();
+            let message =
+                format!("{} is in its sandbox, but not all of it holds:\n{gaps}", self.agent);
+            self.tell(Input::Alert { code, message }).await;
+        }
+    }
+
+    async fn does_not_start(&self, kind: FailureKind, message: String) {
+        let failure = Failure::new(kind, message);
         let turn = self.key;
         self.keep(Input::Fail { turn, failure, usage: Usage::default() }).await;
     }
 
-    /// The input without the secrets that an agent may have let slip.
-    fn clean(&self, input: Input) -> Input {
-        let mut value = serde_json::to_value(&input).expect("our own types are JSON");
-        self.redactor.value(&mut value);
-        // Redaction changes texts only, so it is still an input.
-        serde_json::from_value(value).unwrap_or(input)
+    /// Says how the agent's process stands. What becomes of a terminal is told by itself.
+    async fn stands(&self, state: SessionState, note: String) {
+        if !self.in_terminal {
+            self.tell(Input::Session { agent: self.agent.clone(), state, note }).await;
+        }
     }
 
     /// For what may be lost in a crash: it will be said again.
     async fn tell(&self, input: Input) {
-        let input = self.clean(input);
+        let input = clean(&self.settings.redactor, input);
         let _ = self.queue.send(Message::heard(input, None)).await;
     }
 
     /// For what must not be lost: returns once it is stored.
     async fn keep(&self, input: Input) -> bool {
         let (stored, is_stored) = oneshot::channel();
-        let input = self.clean(input);
+        let input = clean(&self.settings.redactor, input);
         let sent = self.queue.send(Message::heard(input, Some(stored))).await;
         sent.is_ok() && is_stored.await.is_ok()
+    }
+}
+
+/// A strict sandbox that does not hold runs nothing, and the next try would end the same way.
+fn refused(failure: Failure, confinement: Option<&Confinement>, agent: &AgentName) -> Failure {
+    let strict = confinement.filter(|confinement| confinement.is_strict);
+    match strict.and_then(Confinement::gaps) {
+        Some(gaps) => {
+            let message = format!(
+                "the sandbox of {agent} is strict, and this system does not hold all of it:\n{gaps}\n\
+                 See `stafette doctor`, or set sandbox = \"auto\" to run with what holds"
+            );
+            Failure::new(FailureKind::Fatal, message)
+        }
+        // What the launcher ends with when the command is not there, or may not be run.
+        None if confinement.is_some()
+            && failure.message.starts_with("exit status 125: sandboxed") =>
+        {
+            Failure { kind: FailureKind::Fatal, ..failure }
+        }
+        None => failure,
     }
 }
 

@@ -232,6 +232,12 @@ impl Engine {
                 tracing::error!(%run, %error, "cannot be taken over");
             }
         }
+        let alive = engine.alive.subscribe();
+        let clearing = engine.clone();
+        tokio::spawn(async move {
+            clearing.clear_away().await;
+            drop(alive);
+        });
         Ok(engine)
     }
 
@@ -585,13 +591,23 @@ impl Engine {
             stopping: self.stopping.subscribe(),
         };
         self.lock().insert(run, Handle { queue, shown });
-        let runs = self.runs.clone();
+        let (runs, engine) = (self.runs.clone(), self.clone());
         let alive = self.alive.subscribe();
         tokio::spawn(async move {
             task.live(first).await;
             runs.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
+            if !*engine.stopping.borrow() {
+                engine.clear_away().await;
+            }
             drop(alive);
         });
+    }
+
+    /// Clears away the worktrees of runs that are over, within their quota.
+    async fn clear_away(&self) {
+        let Ok(unfinished) = self.store.unfinished().await else { return };
+        let is_living = |run| unfinished.contains(&run) || self.lock().contains_key(&run);
+        self.house.places.clear(is_living).await;
     }
 
     fn bump(&self, position: u64) {

@@ -13,12 +13,14 @@
 
 mod agents;
 mod clock;
+mod confine;
 pub mod crash;
 mod dispatch;
 mod driver;
 mod engine;
 mod explain;
 mod feed;
+pub mod garbage;
 mod house;
 mod locks;
 mod once;

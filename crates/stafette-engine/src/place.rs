@@ -1,29 +1,31 @@
 //! Where a turn is worked on: in the project itself, or in a worktree of the agent's own, brought
 //! to the state of whoever handed the work over.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use stafette_core::{AgentName, Party, Run, State, TurnOrder};
+use stafette_core::{AgentName, Party, Run, RunId, State, TurnOrder};
 use stafette_workspace::{Base, Worktree, WorktreeError, Worktrees};
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 
 use crate::engine::Settings;
+use crate::{confine, garbage};
 
 /// The places of one project.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     settings: Arc<Settings>,
     worktrees: Arc<OnceCell<Worktrees>>,
+    /// Held while something is cleared away.
+    clearing: Arc<Mutex<()>>,
 }
 
 impl Places {
     pub(crate) fn new(settings: Arc<Settings>) -> Self {
-        Places { settings, worktrees: Arc::default() }
+        Places { settings, worktrees: Arc::default(), clearing: Arc::default() }
     }
 
-    /// The folder for a turn, with the work in it. To ask again after a crash gives the same.
-    pub(crate) async fn prepare(&self, order: &TurnOrder) -> Result<PathBuf, WorktreeError> {
+    /// The worktree for a turn, with the work in it. To ask again after a crash gives the same.
+    pub(crate) async fn prepare(&self, order: &TurnOrder) -> Result<Worktree, WorktreeError> {
         let worktrees = self.worktrees().await?;
         let run = order.key.run;
         let giver = giver(order).and_then(|agent| worktrees.get(run, &agent));
@@ -39,11 +41,12 @@ impl Places {
         }
         // Without the note the work is brought over once more, which is harmless until it is begun.
         let _ = std::fs::write(&done, "");
-        Ok(own.folder)
+        Ok(own)
     }
 
     /// The run is over: what came of it is left on a branch, and the worktrees go, each saved.
     pub(crate) async fn leave(&self, run: &Run) {
+        confine::leave(&self.settings, run.id);
         if !run.workflow.workflow.worktrees {
             return;
         }
@@ -64,8 +67,28 @@ impl Places {
         }
     }
 
+    /// Clears away what is over, unless somebody is at it; what goes wrong is only in the way.
+    pub(crate) async fn clear(&self, is_living: impl Fn(RunId) -> bool) {
+        let home = garbage::home(&self.settings.project);
+        let Ok(_alone) = self.clearing.try_lock() else { return };
+        if !home.is_dir() {
+            return;
+        }
+        let cleared = match self.worktrees().await {
+            Ok(worktrees) => garbage::collect(worktrees, is_living).await,
+            Err(error) => Err(error),
+        };
+        match cleared {
+            Ok(cleared) if cleared.worktrees + cleared.snapshots > 0 => {
+                tracing::info!(?cleared, "what was over is cleared away");
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, "what is over stays"),
+        }
+    }
+
     async fn worktrees(&self) -> Result<&Worktrees, WorktreeError> {
-        let home = self.settings.project.join(".stafette/worktrees");
+        let home = garbage::home(&self.settings.project);
         self.worktrees.get_or_try_init(|| Worktrees::new(&self.settings.project, &home)).await
     }
 }

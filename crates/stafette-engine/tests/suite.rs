@@ -2,6 +2,8 @@
 
 #[path = "suite/flaky.rs"]
 mod flaky;
+#[path = "suite/garbage.rs"]
+mod garbage;
 #[path = "suite/locks.rs"]
 mod locks;
 #[path = "suite/once.rs"]
@@ -10,3 +12,5 @@ mod once;
 mod outside;
 #[path = "suite/runs.rs"]
 mod runs;
+#[path = "suite/sessions.rs"]
+mod sessions;

@@ -15,7 +15,15 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+/// What the launcher of sandboxes is called by.
+const SANDBOXED: &str = "sandboxed";
+
 fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|word| word == SANDBOXED) {
+        // Before anything else: it restricts the one thread that it has.
+        return stafette_sandbox::sandboxed(arguments);
+    }
     let cli = cli::Cli::parse();
     if let cli::Command::Play { script } = &cli.command {
         // A scripted agent's turn has a status of its own.

@@ -1,5 +1,6 @@
 //! The project: where its workflow and its state are.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -111,8 +112,10 @@ impl Project {
             .collect();
         match source {
             Some(source) if errors.is_empty() => {
-                let hash = self.hash(&text, &source.workflow, &library);
-                Ok(Loaded { workflow: source.workflow, hash })
+                let mut workflow = source.workflow;
+                workflow.profiles.extend(texts(&workflow, &library));
+                let hash = self.hash(&text, &workflow);
+                Ok(Loaded { workflow, hash })
             }
             _ => Err(Failure::usage(format!("{} has mistakes", path.display()))
                 .why(format!("\n{}", errors.join("\n")))
@@ -127,7 +130,7 @@ impl Project {
 
     /// Everything that decides what is run: the workflow, and the scripts and profiles that it
     /// names. A profile that comes with the program changes only with it.
-    fn hash(&self, text: &str, workflow: &Workflow, library: &Library) -> String {
+    fn hash(&self, text: &str, workflow: &Workflow) -> String {
         let mut hasher = Sha256::new();
         hasher.update(text.as_bytes());
         for script in workflow.agents.values().filter_map(|agent| agent.script.as_ref()) {
@@ -136,15 +139,22 @@ impl Project {
             hasher.update([0]);
             hasher.update(fs::read(self.root.join(script)).unwrap_or_default());
         }
-        for profile in workflow.agents.values().filter_map(|agent| agent.profile.as_ref()) {
-            let Some(file) = library.file(profile) else { continue };
+        for (profile, text) in &workflow.profiles {
             hasher.update([1]);
             hasher.update(profile.as_bytes());
             hasher.update([1]);
-            hasher.update(fs::read(file).unwrap_or_default());
+            hasher.update(text.as_bytes());
         }
         hex(&hasher.finalize())
     }
+}
+
+/// The texts of the profiles that the workflow names and that are files. They go along with it: what
+/// somebody writes into those files later is looked at again before it is run.
+fn texts(workflow: &Workflow, library: &Library) -> BTreeMap<String, String> {
+    let named = workflow.agents.values().filter_map(|agent| agent.profile.as_ref());
+    let text = |name: &String| Some((name.clone(), fs::read_to_string(library.file(name)?).ok()?));
+    named.filter_map(text).collect()
 }
 
 /// A text file of ours, with an error that says which.

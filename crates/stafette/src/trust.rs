@@ -44,7 +44,7 @@ pub(crate) fn refusal(project: &Project) -> Failure {
         .fix("look at them and allow them with `stafette trust`")
 }
 
-/// Every command that the workflow would run, by agent.
+/// Every command that the workflow would run, by agent, and the files that tell how.
 pub(crate) fn commands(project: &Project, workflow: &Workflow) -> Vec<(String, String)> {
     let mut commands = Vec::new();
     let library = project.profiles();
@@ -75,6 +75,10 @@ pub(crate) fn commands(project: &Project, workflow: &Workflow) -> Vec<(String, S
                 }
             }
         }
+    }
+    for name in workflow.profiles.keys() {
+        let file = library.file(name).map(|file| file.display().to_string());
+        commands.push((format!("profile {name}"), file.unwrap_or_default()));
     }
     commands
 }

@@ -20,16 +20,18 @@ mod echoes;
 mod frames;
 #[path = "suite/guide.rs"]
 mod guide;
-#[path = "suite/locks.rs"]
-mod locks;
 #[path = "suite/hostile_agents.rs"]
 mod hostile_agents;
+#[path = "suite/locks.rs"]
+mod locks;
 #[path = "suite/project.rs"]
 mod project;
 #[path = "suite/real_cli.rs"]
 mod real_cli;
 #[path = "suite/runs.rs"]
 mod runs;
+#[path = "suite/sandbox.rs"]
+mod sandbox;
 #[path = "suite/schemathesis.rs"]
 mod schemathesis;
 #[path = "suite/terminal.rs"]

@@ -1,6 +1,7 @@
 //! Commands that an agent has run for it: each a process group, with an end of its output kept.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -115,15 +116,17 @@ impl Commands {
         }
         let failed = |error: std::io::Error| format!("`{}` did not start: {error}", run.command);
         let (ours, theirs) = std::io::pipe().map_err(failed)?;
-        let mut command = if run.arguments.is_empty() && is_line(&run.command) {
-            let mut shell = Command::new("sh");
-            shell.arg("-c").arg(&run.command);
-            shell
+        let mut words: Vec<OsString> = Vec::new();
+        if run.arguments.is_empty() && is_line(&run.command) {
+            words.extend(["sh".into(), "-c".into(), run.command.clone().into()]);
         } else {
-            let mut command = Command::new(&run.command);
-            command.args(&run.arguments);
-            command
-        };
+            words.push(run.command.clone().into());
+            words.extend(run.arguments.iter().map(OsString::from));
+        }
+        // It is the agent's command, though we start it.
+        let words = job.within(&words);
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
         // One pipe for both, so that they stay in order.
         command.current_dir(folder).stdin(Stdio::null());
         command.stdout(theirs.try_clone().map_err(failed)?).stderr(theirs);

@@ -26,6 +26,9 @@ const DEPTH: usize = 64;
 /// Names on a path that an agent has no business with: what is there is run, or steers the agents.
 const PROTECTED: [&str; 2] = [".stafette", ".claude"];
 
+/// What makes agents start programs, and may be looked at.
+const LEVERS: [&str; 5] = [".codex", ".gemini", ".mcp.json", "opencode.json", "stafette.toml"];
+
 /// What is wanted of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Want {
@@ -188,7 +191,9 @@ fn protected(names: &[&OsStr], want: Want) -> bool {
     }
     match want {
         // Its configuration can name programs too.
-        Want::Write => names.iter().any(|name| is(name, ".git")),
+        Want::Write => {
+            names.iter().any(|name| is(name, ".git") || LEVERS.iter().any(|lever| is(name, lever)))
+        }
         Want::Read => names.windows(2).any(|pair| is(pair[0], ".git") && is(pair[1], "hooks")),
     }
 }

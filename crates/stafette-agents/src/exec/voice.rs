@@ -148,6 +148,11 @@ impl Voice {
         self.output == Output::Text
     }
 
+    /// Whether it tells what its model does while it does it.
+    pub(super) fn streams(&self) -> bool {
+        self.output == Output::JsonLines
+    }
+
     /// Its last words, for when it said nothing else.
     pub(super) fn last_words(&mut self) -> Option<String> {
         self.last_words.take()

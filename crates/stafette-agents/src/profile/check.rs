@@ -39,6 +39,11 @@ pub(super) fn check(profile: &Profile, spans: &Spans) -> Vec<Diagnostic> {
             }
         }
     }
+    if let Some((columns, rows)) = profile.pty.as_ref().and_then(|pty| pty.size)
+        && !crate::terminal::is_size(columns, rows)
+    {
+        add("/pty/size", format!("no terminal has {columns} columns and {rows} rows"));
+    }
     if let Some(acp) = &profile.acp {
         started(&acp.command, "/acp/command", &mut add);
     }

@@ -38,6 +38,9 @@ pub(crate) fn job() -> Job {
         prompt_via: PromptVia::Stdin,
         result: ResultFormat::Frames,
         env: Vec::new(),
+        ready_timeout: None,
+        stall: None,
+        sandbox: stafette_core::workflow::Sandbox::Off,
         needs: Vec::new(),
         estimate: Usage::default(),
     };
@@ -51,6 +54,8 @@ pub(crate) fn job() -> Job {
         program: "stafette".into(),
         given: Vec::new(),
         permissions: Permissions::default(),
+        confined: None,
+        ready_timeout: None,
     }
 }
 

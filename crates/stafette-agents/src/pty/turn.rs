@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
+use stafette_core::handoff::Receipt;
+use stafette_core::run::session::SessionState;
 use stafette_core::{FailureKind, Usage};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use super::Voice;
 use super::glance::Glance;
-use super::{Receipt, Voice, receipt};
 use crate::harvest::Harvest;
 use crate::process::TurnNote;
 use crate::profile::{self, Wall};
+use crate::receipts::Receipts;
 use crate::screen::{Sighting, Tier};
 use crate::terminal::{InputError, State, Terminal};
 use crate::{GRACE, HEARTBEAT, HEARTBEAT_GAP, Job, Signal};
@@ -50,7 +53,7 @@ pub(super) struct Turn<'a> {
     /// Whether the program has its order.
     handed_in: bool,
     heard: u64,
-    acknowledged: bool,
+    receipts: Receipts,
     pressed_again: bool,
     /// When it was interrupted, unless it has gone on since.
     interrupted: Option<Instant>,
@@ -82,7 +85,7 @@ impl<'a> Turn<'a> {
             close: Close::Open,
             handed_in: false,
             heard: 0,
-            acknowledged: false,
+            receipts: Receipts::new(link.0.clone()),
             pressed_again: false,
             interrupted: None,
             spoiled: false,
@@ -101,8 +104,7 @@ impl<'a> Turn<'a> {
         self.begin(text);
         self.handed_in = true;
         self.printed_at = Instant::now();
-        receipt(Receipt::Delivered, self.link).await;
-        receipt(Receipt::Ingested, self.link).await;
+        self.receipts.reach(Receipt::Delivered).await;
         Ok(())
     }
 
@@ -113,11 +115,8 @@ impl<'a> Turn<'a> {
         let _hand = self.terminal.hand().await;
         self.begin(text);
         let typed = self.terminal.paste_seen(text).await;
-        if typed != Err(InputError::Gone) {
-            receipt(Receipt::Delivered, self.link).await;
-        }
         self.refused(typed)?;
-        receipt(Receipt::Ingested, self.link).await;
+        self.receipts.reach(Receipt::Delivered).await;
         self.terminal.listen();
         self.printed_at = Instant::now();
         let sent = self.terminal.submit().await;
@@ -214,7 +213,17 @@ impl<'a> Turn<'a> {
             let code = "AGENT_ASKS".to_owned();
             let said = self.terminal.text();
             let message = format!("waits for a person's word:\n{}", said.join("\n"));
+            let state = SessionState::Waiting;
+            self.link.tell(Signal::Session { state, note: message.clone() }).await;
             self.link.tell(Signal::Alert { code, message }).await;
+        }
+    }
+
+    /// It does not wait for a person's word any more, if it did.
+    async fn goes_on(&mut self) {
+        if std::mem::take(&mut self.asked) {
+            let state = SessionState::Working;
+            self.link.tell(Signal::Session { state, note: String::new() }).await;
         }
     }
 
@@ -224,8 +233,12 @@ impl<'a> Turn<'a> {
         self.busy = false;
         match Glance::at(self.job, self.terminal) {
             Glance::Asks => self.tell_that_it_asks().await,
-            Glance::Busy => self.busy = true,
-            Glance::Quiet | Glance::Unready => self.asked = false,
+            Glance::Busy => {
+                self.goes_on().await;
+                self.busy = true;
+                self.receipts.reach(Receipt::Ingested).await;
+            }
+            Glance::Quiet | Glance::Unready => self.goes_on().await,
         }
         let profile = self.job.profile.as_ref().filter(|_| self.close == Close::Open)?;
         let said = self.terminal.lines(SCREEN_LINES).join("\n");
@@ -273,7 +286,8 @@ impl<'a> Turn<'a> {
             }
             // Enter is lost more easily than a text: pressed once more if nothing came of it.
             let again = submitted + setup.arrival;
-            if !self.acknowledged && !self.pressed_again && again <= now {
+            let unheard = self.heard == 0 && !self.pressed_again;
+            if unheard && again <= now {
                 self.pressed_again = true;
                 let _ = self.terminal.submit().await;
             }
@@ -290,7 +304,7 @@ impl<'a> Turn<'a> {
                 over,
                 may_stall.then_some(stalls),
                 (!self.glanced).then_some(quiet),
-                (!self.acknowledged && !self.pressed_again).then_some(again),
+                unheard.then_some(again),
                 (self.unreported && self.interrupted.is_none()).then_some(due),
             ];
             let next = waits.into_iter().flatten().min().unwrap_or(beat);
@@ -320,9 +334,10 @@ impl<'a> Turn<'a> {
             if self.interrupted.is_some_and(|at| at.elapsed() > GRACE) {
                 self.interrupted = None;
             }
-            if !self.acknowledged {
-                self.acknowledged = true;
-                receipt(Receipt::Acknowledged, self.link).await;
+            // The echo of a key is the terminal's own.
+            let unread = !self.receipts.has(Receipt::Ingested) && self.interrupted.is_none();
+            if unread && self.terminal.says_something() {
+                self.receipts.reach(Receipt::Ingested).await;
             }
         }
         let status = news.status;
@@ -336,6 +351,9 @@ impl<'a> Turn<'a> {
             return;
         };
         let said = harvest.frame(&sighting.frame);
+        if self.handed_in {
+            self.receipts.reach(Receipt::Acknowledged).await;
+        }
         match said {
             Some(alive @ Signal::Alive { .. }) => self.link.mention(alive),
             Some(signal) => self.link.tell(signal).await,
@@ -392,7 +410,11 @@ impl<'a> Turn<'a> {
             false => self.terminal.lines(1).pop(),
         };
         let harvest = if left.is_none() { harvest.of_one_that_runs_on() } else { harvest };
-        match harvest.end(left.unwrap_or_default(), summary, complaint) {
+        let end = harvest.end(left.unwrap_or_default(), summary, complaint);
+        if let Signal::Finished(_) = end {
+            self.receipts.reach(Receipt::Acknowledged).await;
+        }
+        match end {
             // The program's profile may know what its complaint means.
             Signal::Failed { failure, usage } if failure.kind == FailureKind::Recoverable => {
                 let failure = profile::named(self.job, failure.kind, failure.message);

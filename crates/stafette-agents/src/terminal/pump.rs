@@ -13,12 +13,14 @@ use stafette_core::{Failure, FailureKind};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use stafette_core::run::session::SessionState;
+
 use super::recording::Recorder;
 use super::supervisor::{Due, Verdict};
 use super::{BadSize, Board, InputError, Sight, Way, input};
 use crate::exec::DRAIN;
 use crate::output;
-use crate::process::{Group, Launch};
+use crate::process::{Group, Launch, describe};
 use crate::tty::{self, Manner, Tty};
 
 /// How much is read at once.
@@ -368,6 +370,8 @@ impl Pump {
             Verdict::Ended => None,
             Verdict::Restart { at } => {
                 let wait = (at - now).as_secs_f32();
+                let died = format!("died{} ({how}){screen}", deaths(count));
+                facts.tell(SessionState::Crashed, died, false);
                 Some(format!("died{} ({how}), starts again in {wait:.1} s{screen}", deaths(count)))
             }
             Verdict::GiveUp => {
@@ -429,14 +433,6 @@ impl Pump {
 impl Drop for Pump {
     fn drop(&mut self) {
         self.over();
-    }
-}
-
-/// How a program has left.
-pub(crate) fn describe(status: ExitStatus) -> String {
-    match (status.code(), std::os::unix::process::ExitStatusExt::signal(&status)) {
-        (Some(code), _) => format!("exit status {code}"),
-        (None, signal) => format!("killed by signal {}", signal.unwrap_or(0)),
     }
 }
 

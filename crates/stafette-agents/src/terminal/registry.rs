@@ -9,7 +9,9 @@ use serde::Serialize;
 use stafette_core::redact::Redactor;
 use stafette_core::wire::frame::Word;
 use stafette_core::{AgentName, Failure, RunId};
+use tokio::sync::broadcast;
 
+use super::news::{Follow, SessionNews, Teller, WAITING};
 use super::{Setup, State, Terminal, recording};
 use crate::process::Launch;
 
@@ -39,13 +41,26 @@ pub struct TerminalInfo {
 type Key = (RunId, AgentName);
 
 /// The terminals of a daemon. A handle: clones share them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Terminals {
     all: Arc<Mutex<BTreeMap<Key, Terminal>>>,
     setup: Arc<Setup>,
     recordings: Option<Arc<(PathBuf, Redactor)>>,
     /// Held while a terminal is started, so that no agent gets two.
     starting: Arc<tokio::sync::Mutex<()>>,
+    news: broadcast::Sender<SessionNews>,
+}
+
+impl Default for Terminals {
+    fn default() -> Self {
+        Terminals {
+            all: Arc::default(),
+            setup: Arc::default(),
+            recordings: None,
+            starting: Arc::default(),
+            news: broadcast::Sender::new(WAITING),
+        }
+    }
 }
 
 impl Terminals {
@@ -67,6 +82,12 @@ impl Terminals {
     pub fn recorded_in(mut self, folder: PathBuf, redactor: Redactor) -> Self {
         self.recordings = Some(Arc::new((folder, redactor)));
         self
+    }
+
+    /// Follows the sessions of a run from now on.
+    #[must_use]
+    pub fn follow(&self, run: RunId) -> Follow {
+        Follow { run, news: self.news.subscribe() }
     }
 
     fn all(&self) -> MutexGuard<'_, BTreeMap<Key, Terminal>> {
@@ -124,13 +145,14 @@ impl Terminals {
     }
 
     /// The terminal in which a command runs for an agent: the one that is there, or a new one.
-    /// `afresh` ends the one that is there.
+    /// `afresh` ends the one that is there; `wishes` says what is special about a new one.
     pub(crate) async fn open(
         &self,
         (run, agent): (RunId, &AgentName),
         launch: Launch,
         word: Word,
         afresh: bool,
+        wishes: impl FnOnce(&mut Setup),
     ) -> Result<Terminal, Failure> {
         let other =
             |terminal: &Terminal| afresh || terminal.status().over || !terminal.runs(&launch);
@@ -144,7 +166,11 @@ impl Terminals {
         let path = self.recordings.as_ref().map(|all| recording::file(&all.0, run, agent));
         let recording = path.as_deref().zip(self.recordings.as_ref());
         let recording = recording.map(|(path, all)| (path, agent.as_str(), &all.1));
-        let terminal = Terminal::start(launch, &self.setup, word, recording).await?;
+        let mut setup = Setup::clone(&self.setup);
+        wishes(&mut setup);
+        let news = self.news.clone();
+        let teller = Some(Teller { run, agent: agent.clone(), news });
+        let terminal = Terminal::start(launch, &setup, word, recording, teller).await?;
         self.all().insert((run, agent.clone()), terminal.clone());
         Ok(terminal)
     }

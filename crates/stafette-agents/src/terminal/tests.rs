@@ -41,7 +41,8 @@ impl World {
         let recording = home.path().join("a.cast");
         let redactor = Redactor::new();
         let recording = Some((recording.as_path(), "a", &redactor));
-        let terminal = Terminal::start(launch, setup, Word::default(), recording).await.unwrap();
+        let terminal =
+            Terminal::start(launch, setup, Word::default(), recording, None).await.unwrap();
         World { home, terminal }
     }
 

@@ -115,7 +115,7 @@ async fn b_05_a_question_falls_away_with_its_turn() {
     loop {
         match next(&mut session.signals).await {
             Some(Signal::Asks { .. }) => break,
-            Some(Signal::Accepted | Signal::Alive { .. }) => {}
+            Some(Signal::Receipt(_) | Signal::Alive { .. }) => {}
             other => panic!("{other:?}"),
         }
     }

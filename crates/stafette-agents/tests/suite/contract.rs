@@ -6,12 +6,16 @@ use std::process::Command;
 
 use serde_json::json;
 use stafette_agents::scripted::Event;
-use stafette_agents::{Session, Signal, start};
+use stafette_agents::terminal::Terminals;
+use stafette_agents::{Confined, Session, Signal, start, start_in};
+use stafette_core::handoff::Receipt;
+use stafette_core::run::session::SessionState;
 use stafette_core::workflow::Runner;
 use stafette_core::{FailureKind, Outcome, Reason, Usage, Usd};
 use tokio::sync::mpsc::Receiver;
+use tokio::time::timeout;
 
-use crate::world::{World, failed, finished, hears, next, run};
+use crate::world::{PATIENCE, World, failed, finished, hears, next, run};
 
 macro_rules! contract {
     ($($case:ident),* $(,)?) => {
@@ -47,6 +51,7 @@ contract! {
     s5_06_an_agent_that_gives_no_result_has_resolved_its_work,
     s1_05_an_error_is_heard_at_once_and_explains_the_failure,
     s2_01_a_handoff_to_nobody_fails_with_what_is_wrong,
+    s1_15_a_death_is_told_with_what_was_last_seen,
     s5_07_a_crash_is_worth_another_try,
     s5_07_an_exit_status_is_worth_another_try,
     s5_07_a_missing_program_is_not,
@@ -60,8 +65,12 @@ contract! {
     b_01_an_acknowledgement_reaches_the_agent,
     b_01_what_is_left_of_an_earlier_delivery_is_ended_first,
     b_01_an_orphan_that_nobody_noted_is_ended_first,
+    b_06_a_turn_is_delivered_ingested_and_acknowledged_in_this_order,
+    b_06_talk_shows_how_far_the_turn_has_come,
+    b_06_who_dies_without_a_word_has_acknowledged_nothing,
     b_07_only_plain_output_is_bare,
     b_17_an_agent_sees_only_what_it_may,
+    b_08_what_stands_in_front_of_an_agents_command_holds_for_all_it_starts,
     an_agent_that_prints_a_lot_fills_no_memory,
 }
 
@@ -112,7 +121,7 @@ async fn s5_06_an_agent_takes_its_turn_reports_and_hands_over(runner: Runner) {
         "#,
     ))
     .await;
-    assert_eq!(heard[0], Signal::Accepted);
+    assert_eq!(heard[0], Signal::Receipt(Receipt::Delivered));
     assert!(heard.contains(&Signal::Alive { note: Some("on it".into()) }), "{heard:?}");
     let Some(Signal::Finished(result)) = heard.last() else { panic!("{heard:?}") };
     assert_eq!(result.usage, Usage { tokens: 1000, money: Usd(10_000) });
@@ -168,6 +177,38 @@ async fn s2_01_a_handoff_to_nobody_fails_with_what_is_wrong(runner: Runner) {
     let kind = if printed { FailureKind::Invalid } else { FailureKind::Recoverable };
     assert_eq!(failure.kind, kind);
     assert!(failure.message.contains("HANDOFF: /to"), "{}", failure.message);
+}
+
+async fn s1_15_a_death_is_told_with_what_was_last_seen(runner: Runner) {
+    let world = World::new();
+    let job = world.job(runner, r#"{ say = "the disk is full" }, { exit = 3 }"#);
+    let note = match runner {
+        // A terminal's life is told apart from its turns.
+        Runner::Pty => {
+            let terminals = Terminals::new();
+            let mut follow = terminals.follow(job.order.key.run);
+            let session = start_in(job, &terminals);
+            let died = loop {
+                let news = timeout(PATIENCE, follow.next()).await.unwrap().expect("news");
+                if news.state == SessionState::Crashed {
+                    break news.note;
+                }
+            };
+            session.stop().await;
+            terminals.end_all().await;
+            died
+        }
+        _ => {
+            let heard = run(job).await;
+            let [.., Signal::Session { state, note }, Signal::Failed { .. }] = heard.as_slice()
+            else {
+                panic!("{heard:?}")
+            };
+            assert_eq!(*state, SessionState::Crashed);
+            note.clone()
+        }
+    };
+    assert!(note.contains("exit status 3") && note.contains("the disk is full"), "{note}");
 }
 
 async fn s5_07_a_crash_is_worth_another_try(runner: Runner) {
@@ -287,7 +328,7 @@ async fn b_01_an_acknowledgement_reaches_the_agent(runner: Runner) {
     loop {
         match next(&mut session.signals).await {
             Some(Signal::Finished(_)) => break,
-            Some(Signal::Accepted | Signal::Alive { .. }) => {}
+            Some(Signal::Receipt(_) | Signal::Alive { .. }) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -319,7 +360,13 @@ async fn b_01_what_is_left_of_an_earlier_delivery_is_ended_first(runner: Runner)
     hears(&mut earlier, "hanging").await;
     job.order.deliveries = 2;
     assert_eq!(finished(job).await.response.summary, "again");
-    let Some(Signal::Failed { failure, .. }) = next(&mut earlier.signals).await else { panic!() };
+    let failure = loop {
+        match next(&mut earlier.signals).await {
+            Some(Signal::Failed { failure, .. }) => break failure,
+            Some(Signal::Session { state: SessionState::Crashed, .. }) => {}
+            other => panic!("{other:?}"),
+        }
+    };
     assert!(failure.message.starts_with("killed by signal 15"), "{}", failure.message);
     assert_eq!(next(&mut earlier.signals).await, None);
     assert!(world.is_clean());
@@ -336,6 +383,59 @@ async fn b_01_an_orphan_that_nobody_noted_is_ended_first(runner: Runner) {
     assert!(orphan.try_wait().unwrap().is_some_and(|status| !status.success()));
 }
 
+async fn b_06_a_turn_is_delivered_ingested_and_acknowledged_in_this_order(runner: Runner) {
+    let world = World::new();
+    let steps = r#"{ say = "on it" }, { emit = "RESULT", payload = { summary = "done" } }"#;
+    let heard = run(world.job(runner, steps)).await;
+    assert_eq!(
+        receipts(&heard),
+        [Receipt::Delivered, Receipt::Ingested, Receipt::Acknowledged],
+        "{heard:?}"
+    );
+    // Nobody is alive before it was given its turn, and nothing comes after the end.
+    assert_eq!(heard[0], Signal::Receipt(Receipt::Delivered));
+    assert!(matches!(heard.last(), Some(Signal::Finished(_))), "{heard:?}");
+}
+
+async fn b_06_talk_shows_how_far_the_turn_has_come(runner: Runner) {
+    let world = World::new();
+    let mut session = start(world.job(runner, r#"{ say = "hanging" }, { hang = true }"#));
+    // What a program prints may be its own; what comes by a protocol is the agent's.
+    let expected = match runner {
+        Runner::Exec | Runner::Pty => Receipt::Ingested,
+        _ => Receipt::Acknowledged,
+    };
+    let mut heard = Vec::new();
+    while heard.last() != Some(&Signal::Receipt(expected)) {
+        heard.push(next(&mut session.signals).await.expect("a receipt"));
+    }
+    session.stop().await;
+    let all = [Receipt::Delivered, Receipt::Ingested, Receipt::Acknowledged];
+    let until = all.into_iter().filter(|step| *step <= expected).collect::<Vec<_>>();
+    assert_eq!(receipts(&heard), until);
+}
+
+async fn b_06_who_dies_without_a_word_has_acknowledged_nothing(runner: Runner) {
+    let world = World::new();
+    let heard = run(world.job(runner, "{ crash = true }")).await;
+    let expected: &[Receipt] = match runner {
+        // The player of scripts says that it has its order before it does anything, and the one
+        // behind the protocol asks for a file before it leaves.
+        Runner::Scripted | Runner::Acp => &[Receipt::Delivered, Receipt::Ingested],
+        _ => &[Receipt::Delivered],
+    };
+    assert_eq!(receipts(&heard), expected, "{heard:?}");
+}
+
+/// The receipts among signals.
+fn receipts(heard: &[Signal]) -> Vec<Receipt> {
+    let receipt = |signal: &Signal| match signal {
+        Signal::Receipt(receipt) => Some(*receipt),
+        _ => None,
+    };
+    heard.iter().filter_map(receipt).collect()
+}
+
 async fn b_07_only_plain_output_is_bare(runner: Runner) {
     let world = World::new();
     let job = world.job(
@@ -345,7 +445,7 @@ async fn b_07_only_plain_output_is_bare(runner: Runner) {
     let result = finished(job).await;
     let targets: Vec<&str> = result.offers.iter().map(|offer| offer.to.as_str()).collect();
     match runner {
-        Runner::Exec | Runner::Pty | Runner::Acp | Runner::External | Runner::A2a => {
+        Runner::Exec | Runner::Pty | Runner::Acp | Runner::A2a => {
             assert_eq!((targets.as_slice(), result.bare), (&["attacker", "reviewer"][..], true))
         }
         Runner::Scripted => {
@@ -365,6 +465,16 @@ async fn b_17_an_agent_sees_only_what_it_may(runner: Runner) {
     job.agent.env = vec!["CARGO_MANIFEST_DIR".into()];
     let summary = finished(job).await.response.summary;
     assert_eq!(summary, format!("{}|builder|h1", env!("CARGO_MANIFEST_DIR")));
+}
+
+async fn b_08_what_stands_in_front_of_an_agents_command_holds_for_all_it_starts(runner: Runner) {
+    let world = World::new();
+    let mut job = world.job(runner, r#"{ run = 'echo "$CONFINED|$TMPDIR"' }"#);
+    job.confined = Some(Confined {
+        prefix: vec!["env".into(), "CONFINED=yes".into()],
+        variables: vec![("TMPDIR".into(), "/of/its/own".into())],
+    });
+    assert_eq!(finished(job).await.response.summary, "yes|/of/its/own");
 }
 
 async fn an_agent_that_prints_a_lot_fills_no_memory(runner: Runner) {

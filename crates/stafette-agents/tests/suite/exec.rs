@@ -1,6 +1,7 @@
 //! What only commands do.
 
 use serde_json::json;
+use stafette_core::handoff::Receipt;
 use stafette_core::workflow::{PromptVia, ResultFormat, Runner};
 use stafette_core::{FailureKind, Outcome};
 
@@ -37,7 +38,7 @@ async fn s5_06_a_prompt_that_nobody_reads_is_no_trouble() {
     let mut job = shell(&world, "exec <&-; echo done");
     job.agent.prompt = "x".repeat(1024 * 1024);
     let heard = run(job).await;
-    assert_eq!(heard[0], Signal::Accepted);
+    assert_eq!(heard[0], Signal::Receipt(Receipt::Delivered));
     assert!(matches!(heard.last(), Some(Signal::Finished(_))), "{heard:?}");
 }
 

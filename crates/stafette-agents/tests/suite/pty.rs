@@ -7,6 +7,8 @@ use stafette_agents::profile::Profile;
 use stafette_agents::tell::belongs;
 use stafette_agents::terminal::{Patience, Setup, State, Terminals};
 use stafette_agents::{HEARTBEAT, Job, Signal, seal, start, start_in};
+use stafette_core::handoff::Receipt;
+use stafette_core::run::session::SessionState;
 use stafette_core::wire::frame::{Frame, Word};
 use stafette_core::workflow::{PromptVia, ResultFormat, Runner};
 use stafette_core::{Failure, FailureKind, TurnResult};
@@ -126,7 +128,7 @@ async fn s1_03_an_agent_that_does_not_say_ready_is_told_and_still_gets_its_order
     let told =
         |signal: &Signal| matches!(signal, Signal::Alert { code, .. } if code == "AGENT_NOT_READY");
     assert!(told(&heard[0]), "{heard:?}");
-    assert_eq!(heard[1], Signal::Accepted);
+    assert_eq!(heard[1], Signal::Receipt(Receipt::Delivered));
     let Some(Signal::Finished(result)) = heard.last() else { panic!("{heard:?}") };
     assert_eq!(result.response.summary, "done");
 }
@@ -162,7 +164,11 @@ async fn s1_15_an_agent_that_exits_at_once_ten_times_is_given_up_with_its_last_s
     let mut setup = quick();
     setup.patience.restarts = 9;
     let terminals = Terminals::new().with_setup(setup);
-    let job = shell(&world, "echo x >> lives; echo no key found; exit 4");
+    let job = shell(
+        &world,
+        "echo x >> lives; [ ! -e fixed ] && { echo no key found; exit 4; }; \
+                             echo hi; hear; echo works now",
+    );
     let failure = failed(job.clone(), &terminals).await;
     assert_eq!(failure.kind, FailureKind::Fatal);
     let expected = "died 10 times in a row (exit status 4) and is not started again; \
@@ -170,8 +176,10 @@ async fn s1_15_an_agent_that_exits_at_once_ten_times_is_given_up_with_its_last_s
     assert_eq!(failure.message, expected);
     let lives = || fs::read_to_string(world.work().join("lives")).unwrap().lines().count();
     assert_eq!(lives(), 10);
-    assert_eq!(failed(job, &terminals).await.message, expected, "it stays given up");
-    assert_eq!(lives(), 10);
+    // Whoever gives it another turn knows that it died, and wants it to be tried again.
+    fs::write(world.work().join("fixed"), "").unwrap();
+    assert_eq!(finished(job, &terminals).await.response.summary, "works now");
+    assert_eq!(lives(), 11);
 }
 
 #[tokio::test]
@@ -200,7 +208,7 @@ async fn b_02_an_agent_that_stays_silent_is_no_longer_reported_alive() {
     loop {
         match next(&mut session.signals).await {
             Some(Signal::Alert { code, .. }) if code == "AGENT_STALLED" => break,
-            Some(Signal::Accepted | Signal::Alive { .. }) => {}
+            Some(Signal::Receipt(_) | Signal::Alive { .. }) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -336,6 +344,9 @@ async fn b_06_nothing_is_typed_into_a_question_for_a_person() {
     let script = "echo 'Do you trust this folder?'; read -r word; printf '\\033[H\\033[2J'; \
                   echo \"said $word\" > said; printf 'odd> '; hear; echo '<<<ODEI:RESULT:fine>>>'; sleep 1000";
     let mut session = start_in(profiled(&world, script), &terminals);
+    let waits = next(&mut session.signals).await;
+    let state = SessionState::Waiting;
+    assert!(matches!(waits, Some(Signal::Session { state: s, .. }) if s == state), "{waits:?}");
     let asks = next(&mut session.signals).await;
     let Some(Signal::Alert { code, message }) = asks else { panic!("{asks:?}") };
     assert_eq!(code, "AGENT_ASKS");
@@ -346,7 +357,8 @@ async fn b_06_nothing_is_typed_into_a_question_for_a_person() {
     let result = loop {
         match next(&mut session.signals).await {
             Some(Signal::Finished(result)) => break result,
-            Some(Signal::Accepted | Signal::Alive { .. }) => {}
+            Some(Signal::Session { state: SessionState::Working, .. }) => {}
+            Some(Signal::Receipt(_) | Signal::Alive { .. }) => {}
             other => panic!("{other:?}"),
         }
     };

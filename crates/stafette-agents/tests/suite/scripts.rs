@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 
 use stafette_agents::Signal;
 use stafette_core::FailureKind;
+use stafette_core::handoff::Receipt;
 use stafette_core::workflow::Runner;
 
 use crate::world::{World, failed, finished, run};
@@ -51,7 +52,7 @@ async fn a_command_that_fails_breaks_the_turn_unless_it_may() {
 }
 
 #[tokio::test]
-async fn b_06_a_turn_is_accepted_when_the_agent_says_so() {
+async fn b_06_a_turn_is_ingested_when_the_agent_says_so() {
     let world = World::new();
     let mut job = world.job(Runner::Scripted, "");
     // A player that reads its order and says nothing.
@@ -61,5 +62,6 @@ async fn b_06_a_turn_is_accepted_when_the_agent_says_so() {
     fs::set_permissions(&silent, mode).unwrap();
     job.program = silent;
     let heard = run(job).await;
-    assert!(matches!(heard.as_slice(), [Signal::Failed { .. }]), "{heard:?}");
+    assert_eq!(heard[0], Signal::Receipt(Receipt::Delivered));
+    assert!(matches!(&heard[1..], [Signal::Session { .. }, Signal::Failed { .. }]), "{heard:?}");
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use stafette_agents::scripted::{Entry, Event, read_ledger};
 use stafette_agents::{Job, Permissions, Session, Signal, start};
-use stafette_core::workflow::{Agent, PromptVia, ResultFormat, Runner};
+use stafette_core::workflow::{Agent, PromptVia, ResultFormat, Runner, Sandbox};
 use stafette_core::{
     Failure, Fields, Kind, Offer, Reason, RunId, Time, TurnKey, TurnOrder, TurnResult, Usage,
 };
@@ -109,6 +109,9 @@ impl World {
                 prompt_via: PromptVia::Stdin,
                 result: ResultFormat::Frames,
                 env: Vec::new(),
+                ready_timeout: None,
+                stall: None,
+                sandbox: Sandbox::Off,
                 needs: Vec::new(),
                 estimate: Usage::default(),
             },
@@ -119,6 +122,8 @@ impl World {
             program: PLAYER.into(),
             given: Vec::new(),
             permissions: Permissions::default(),
+            confined: None,
+            ready_timeout: None,
         }
     }
 
@@ -177,7 +182,7 @@ pub(crate) async fn hears(session: &mut Session, note: &str) {
     loop {
         match next(&mut session.signals).await {
             Some(Signal::Alive { note: Some(said) }) if said == note => return,
-            Some(Signal::Accepted | Signal::Alive { .. }) => {}
+            Some(Signal::Receipt(_) | Signal::Alive { .. }) => {}
             other => panic!("{other:?} instead of `{note}`"),
         }
     }

@@ -44,9 +44,12 @@ impl Crew {
     /// Another agent, in a terminal in which `program` runs.
     pub(super) async fn join(&mut self, program: &str) -> Result<Terminal, Trouble> {
         let (mut session, agent) = self.start(program)?;
-        match timeout(PATIENCE, session.signals.recv()).await? {
-            Some(Signal::Accepted) => {}
-            other => return Err(format!("{other:?} instead of a program that runs").into()),
+        loop {
+            match timeout(PATIENCE, session.signals.recv()).await? {
+                Some(Signal::Receipt(_)) => break,
+                Some(Signal::Session { .. }) => {}
+                other => return Err(format!("{other:?} instead of a program that runs").into()),
+            }
         }
         self.sessions.push(session);
         Ok(self.terminals.get(self.run, &agent).ok_or("no terminal")?)
@@ -57,7 +60,7 @@ impl Crew {
         let (mut session, agent) = self.start(program)?;
         loop {
             match timeout(PATIENCE, session.signals.recv()).await? {
-                Some(Signal::Accepted | Signal::Alive { .. }) => {}
+                Some(Signal::Receipt(_) | Signal::Alive { .. } | Signal::Session { .. }) => {}
                 Some(Signal::Finished(_)) => break,
                 other => return Err(format!("{other:?} instead of the end").into()),
             }
@@ -96,6 +99,8 @@ impl Crew {
             program: "stafette".into(),
             given: Vec::new(),
             permissions: Permissions::default(),
+            confined: None,
+            ready_timeout: None,
         };
         Ok((start_in(job, &self.terminals), agent))
     }

@@ -14,6 +14,8 @@ pub enum SessionState {
     Starting,
     /// It takes input.
     Ready,
+    /// It did not say in time that it takes input. It may still do.
+    NotReady,
     /// It is at work.
     Working,
     /// It waits for somebody.
@@ -25,6 +27,9 @@ pub enum SessionState {
     /// It is over.
     Ended,
 }
+
+/// The most characters of a note: a last screen.
+const NOTE: usize = 4000;
 
 /// An agent's process changed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -38,7 +43,11 @@ pub struct SessionChanged {
     pub note: String,
 }
 
-pub(super) fn decide(draft: &mut Draft, agent: AgentName, state: SessionState, note: String) {
+pub(super) fn decide(draft: &mut Draft, agent: AgentName, state: SessionState, mut note: String) {
+    // The end of a screen says more than its beginning.
+    if let Some((cut, _)) = note.char_indices().rev().nth(NOTE) {
+        note.replace_range(..cut, "…");
+    }
     let known = draft.run.workflow.agents.contains_key(&agent);
     if known && draft.run.sessions.get(&agent) != Some(&state) {
         draft.record(Event::SessionChanged(SessionChanged { agent, state, note }));
@@ -69,5 +78,19 @@ mod tests {
         assert_eq!(says(SessionState::Starting), first);
         assert_eq!(says(SessionState::Ready), first + 1);
         assert_eq!(story.run.sessions[&agent], SessionState::Ready);
+    }
+
+    #[test]
+    fn s1_15_the_last_screen_of_a_dead_agent_is_kept_though_not_all_of_it() {
+        let mut story = Story::new(RELAY);
+        let agent: crate::AgentName = "planner".parse().expect("a name");
+        let note = "é".repeat(100_000) + "the end";
+        story.input(Input::Session { agent, state: SessionState::Crashed, note });
+        let kept = match &story.log.last().expect("an event").event {
+            crate::Event::SessionChanged(changed) => changed.note.clone(),
+            other => panic!("{other:?}"),
+        };
+        assert!(kept.starts_with('…') && kept.ends_with("the end"));
+        assert!(kept.chars().count() <= super::NOTE + 2);
     }
 }

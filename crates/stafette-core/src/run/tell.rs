@@ -5,7 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::propose::{self, HandoffRefused, Proposal};
-use super::{Draft, Run};
+use super::{Draft, Run, receipt};
+use crate::handoff::Receipt;
 use crate::{Event, HandoffId, Offer, Outcome, Response, TurnKey, TurnResult, Usage};
 
 /// The most handoffs that one turn may tell of.
@@ -55,6 +56,8 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, told: Told) {
     }
     let response = told.response.map(|response| Response { by: agent, ..response });
     let told = Told { offers: taken, response, usage: told.usage };
+    // Whoever tells something about its turn has it.
+    receipt::decide(draft, turn, Receipt::Acknowledged);
     if told != Told::default() {
         draft.record(Event::TurnTold(Box::new(TurnTold { turn, told })));
     }
@@ -117,6 +120,7 @@ impl TurnTold {
 #[cfg(test)]
 mod tests {
     use super::Told;
+    use crate::handoff::Receipt;
     use crate::run::story::{RELAY, Story, done, h, pass};
     use crate::{
         Failure, FailureKind, Input, Offer, Outcome, Party, Response, Status, TurnResult, Usage,
@@ -135,6 +139,8 @@ mod tests {
         let mut story = Story::new(RELAY);
         story.accept(h(1));
         assert!(tells(&mut story, vec![pass("builder")]));
+        let receipt = story.run.handoff(h(1)).and_then(|h| h.state.turn()).map(|turn| turn.receipt);
+        assert_eq!(receipt, Some(Receipt::Acknowledged), "who tells has its turn");
         story.input(Input::Adopt { by: "node 2".into() });
         tells(&mut story, vec![pass("builder")]);
         // The agent's output quotes a file with a frame in it.

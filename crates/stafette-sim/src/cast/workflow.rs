@@ -163,6 +163,7 @@ fn limits(chance: &mut Chance, long: bool) -> Limits {
         lease: Millis(chance.between(4000, 60_000)),
         finish_timeout: Millis(chance.one([20_000, 120_000, 600_000, 600_000])),
         answer_timeout: Millis(chance.one([60_000, 3_600_000, 6 * 3_600_000])),
+        ..Limits::default()
     }
 }
 

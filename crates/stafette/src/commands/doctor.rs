@@ -26,7 +26,7 @@ struct Finding {
 pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
     let project = context.project();
     let library = Library::of(project.as_ref().ok().map(|project| project.root.as_path()));
-    let mut findings = vec![git(), agents(&library)];
+    let mut findings = vec![git(), agents(&library), sandbox()];
     findings.extend(profiles(&library));
     match project {
         Err(failure) => findings.push(Finding {
@@ -81,6 +81,37 @@ fn git() -> Finding {
         needed: true,
         said: said.unwrap_or_else(|_| "is not there".to_owned()),
         fix: "install git".to_owned(),
+    }
+}
+
+/// What the system offers for `sandbox = "auto"` and `"strict"`.
+fn sandbox() -> Finding {
+    let offer = stafette_sandbox::Offer::look();
+    let parts = [
+        ("files", offer.files),
+        ("signals", offer.scope),
+        ("TCP ports", offer.network),
+        ("sockets", offer.sockets),
+        ("system calls", offer.calls),
+        ("bubblewrap", offer.bubblewrap.is_some()),
+    ];
+    let names = |there: bool| {
+        let named = parts.iter().filter(|(_, is)| *is == there).map(|(name, _)| *name);
+        named.collect::<Vec<_>>().join(", ")
+    };
+    let said = match (names(true), names(false)) {
+        (all, none) if none.is_empty() => format!("the system holds {all}"),
+        (none, all) if none.is_empty() => format!("the system does not offer {all}"),
+        (some, rest) => format!("the system holds {some}; it does not offer {rest}"),
+    };
+    Finding {
+        name: "sandbox",
+        good: offer.files && offer.scope && offer.calls,
+        needed: false,
+        said,
+        fix: "use a kernel with Landlock (6.12 or newer) for sandbox = \"strict\"; \
+              \"auto\" holds what there is"
+            .to_owned(),
     }
 }
 

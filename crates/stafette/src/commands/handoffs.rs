@@ -26,13 +26,21 @@ pub(crate) async fn run(context: &Context, arguments: cli::OneRun) -> Result<Exi
             text(row, "/to"),
             text(row, "/reason"),
             text(row, "/state"),
+            receipt(row),
             row.pointer("/handoff/attempt").map(ToString::to_string).unwrap_or_default(),
             short(&said, 60),
         ]
     });
     context.output.table(
-        &["handoff", "from", "to", "reason", "state", "attempt", "summary"],
+        &["handoff", "from", "to", "reason", "state", "receipt", "attempt", "summary"],
         cells.collect(),
     );
     Ok(Exit::Ok)
+}
+
+/// How far the turn that is out has come into its agent.
+fn receipt(row: &Value) -> String {
+    let states = row.pointer("/handoff/state").and_then(Value::as_object).into_iter().flatten();
+    let mut out = states.filter_map(|(_, state)| state["receipt"].as_str());
+    out.next().unwrap_or("–").to_owned()
 }

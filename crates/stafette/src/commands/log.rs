@@ -38,6 +38,7 @@ pub(super) fn line(event: &Value) -> String {
         "/ending/why",
         "/why",
         "/reason",
+        "/receipt",
         "/text",
         "/note",
         "/message",

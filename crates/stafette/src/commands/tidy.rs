@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use stafette_core::{Millis, Time};
+use stafette_engine::garbage;
 use stafette_store::{Retention, Store};
 
 use super::Context;
@@ -24,13 +25,26 @@ pub(crate) async fn run(context: &Context, arguments: cli::Tidy) -> Result<Exit,
     let retention = Retention { finished_before: Some(before), keep_last: arguments.keep };
     let removed = store.retain(retention).await.map_err(failed)?;
     let compacted = store.compact().await.map_err(failed)?;
+    let unfinished = store
+        .unfinished()
+        .await
+        .map_err(|error| Failure::failed("The runs that go on cannot be read").because(&error))?;
     store.close().await;
+    let cleared = garbage::clear(&project.root, |run| unfinished.contains(&run)).await;
+    let cleared = cleared.map_err(|error| {
+        Failure::failed("The worktrees of runs that are over cannot be cleared away")
+            .because(&error)
+    })?;
+    let cleared = cleared.unwrap_or_default();
     match context.output.json {
-        true => context.output.data(&json!({ "removed": removed, "compacted": compacted })),
+        true => context
+            .output
+            .data(&json!({ "removed": removed, "compacted": compacted, "worktrees": cleared })),
         false => context.output.say(&format!(
-            "{} runs and {} events removed; {} KiB → {} KiB",
+            "{} runs, {} events and {} worktrees removed; {} KiB → {} KiB",
             removed.runs,
             removed.events,
+            cleared.worktrees,
             compacted.bytes_before / 1024,
             compacted.bytes_after / 1024
         )),

@@ -41,6 +41,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Why) -> Result<Exit, 
         detail("said", short(&text(leg, "/handoff/offer/summary"), 100));
         detail("because", short(&text(leg, "/handoff/offer/detail"), 100));
         detail("evidence", keys(leg.pointer("/handoff/offer/outputs")));
+        detail("receipts", receipts(leg));
         detail("refused", refusal(leg));
         detail("asked", short(&text(leg, "/handoff/offer/question/details"), 100));
         detail("answer", short(&text(leg, "/handoff/state/closed/response/summary"), 100));
@@ -58,6 +59,22 @@ fn keys(outputs: Option<&Value>) -> String {
         })
         .collect::<Vec<_>>()
         .join(", ")
+}
+
+/// How far its last turn came into the agent, and when.
+fn receipts(leg: &Value) -> String {
+    let events = leg["events"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let ordered = |event: &Value| event["event"] == "turn_ordered";
+    let Some(last) = events.iter().rposition(ordered) else { return String::new() };
+    let steps = events[last..].iter().filter_map(|event| {
+        let step = match event["event"].as_str()? {
+            "turn_ordered" => "queued",
+            "receipt_given" => event["receipt"].as_str()?,
+            _ => return None,
+        };
+        Some(format!("{step} {}", event["at"].as_str()?.get(11..23)?))
+    });
+    plain(&steps.collect::<Vec<_>>().join(" → "))
 }
 
 fn refusal(leg: &Value) -> String {

@@ -85,6 +85,27 @@ fn a_user_adds_a_profile_by_a_file_and_a_change_of_it_ends_the_trust() {
 }
 
 #[test]
+fn what_an_agent_writes_into_a_profile_is_not_run_unseen() {
+    let world = World::new();
+    let workflow = WITH_PARROT.to_owned() + "[retries]\nbackoff = 1\n[limits]\ncooldown = 0\n";
+    world.write("stafette.toml", &workflow);
+    let command = r#"cat >/dev/null; [ -e once ] && { echo trusted > by.txt; exit; }; touch once; sed -i s/trusted/planted/ profiles/parrot.toml; exit 1"#;
+    let profile = format!(
+        "name = \"parrot\"\ntitle = \"x\"\ndetect = {{ program = \"sh\" }}\n\
+         [exec]\ncommand = [\"sh\", \"-c\", '{command}']\n"
+    );
+    world.write("profiles/parrot.toml", &profile);
+    let listed = world.run(&["trust", "--list", "--json"]).json()["commands"].to_string();
+    assert!(listed.contains("profile parrot") && listed.contains("profiles/parrot.toml"));
+    world.run(&["trust", "--yes"]).ok();
+    world.run(&["run", "--foreground", "x"]).ok();
+    assert!(world.read("profiles/parrot.toml").contains("planted"), "it did write");
+    assert_eq!(world.read("by.txt"), "trusted\n", "the run goes on with what was trusted");
+    let said = world.run(&["run", "--foreground", "x"]);
+    assert!(said.err.contains("not trusted"), "the next one does not begin: {said:?}");
+}
+
+#[test]
 fn init_never_overwrites_and_never_writes_without_a_yes() {
     let world = World::new();
     assert_eq!(world.run(&["init"]).code, 2, "nobody is there to say yes");

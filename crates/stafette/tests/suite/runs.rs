@@ -73,6 +73,30 @@ fn b_07_a_bare_frame_in_plain_output_only_proposes() {
 }
 
 #[test]
+fn b_06_receipts_are_shown_by_log_why_and_handoffs() {
+    let first = "cat >/dev/null; echo hm; echo \"<<<ODEI:RESULT:done>>>\"";
+    let world = World::workflow(&pair(first, ""));
+    world.run(&["run", "x"]).ok();
+    let log = world.run(&["log", "--json"]).ok().lines();
+    let steps: Vec<_> = log.iter().filter_map(|event| event["receipt"].as_str()).collect();
+    assert_eq!(steps, ["delivered", "ingested", "acknowledged"]);
+    assert!(world.run(&["log"]).ok().out.contains("h1/1.1  ingested"));
+    let why = world.run(&["why", "h1"]).ok().out;
+    let places = ["queued", "delivered", "ingested", "acknowledged"].map(|step| why.find(step));
+    assert!(places.is_sorted() && places[0].is_some(), "{why}");
+}
+
+#[test]
+fn b_06_who_tells_by_its_own_channel_has_acknowledged_its_turn() {
+    let program = crate::world::program();
+    let first = format!("{program} emit RESULT done && {program} handoffs > shown.txt");
+    let world = World::workflow(&pair(&first, ""));
+    world.run(&["run", "x"]).ok();
+    let shown = world.read("shown.txt");
+    assert!(shown.contains("accepted") && shown.contains("acknowledged"), "{shown}");
+}
+
+#[test]
 fn b_07_a_workflow_may_trust_bare_frames() {
     let first = "cat >/dev/null; echo \"<<<ODEI:HANDOFF:{\\\"to\\\":\\\"b\\\",\\\"spec\\\":\\\"s.md\\\"}>>>\"";
     let world = World::workflow(&pair(first, "trust_bare_frames = true"));

@@ -205,6 +205,8 @@ fn how(agent: &AgentView) -> (char, &'static str, Tone) {
         },
         (_, Some(SessionState::Crashed)) => ('✗', "crashed", Tone::Bad),
         (_, Some(SessionState::Restarting)) => ('↻', "restarts", Tone::Bad),
+        (_, Some(SessionState::NotReady)) => ('◌', "not ready", Tone::Bad),
+        (Group::Working, Some(SessionState::Waiting)) => ('!', "asks", Tone::Yours),
         (Group::Working, Some(SessionState::Starting)) => ('◌', "starts", Tone::Good),
         (Group::Working, _) => ('●', "works", Tone::Good),
         (Group::Waiting, _) => ('○', "waits", Tone::Quiet),

@@ -1,0 +1,135 @@
+//! What an agent's processes may touch: from the workflow's word to a command in front of the
+//! agent's.
+//!
+//! An agent in a sandbox may change its worktree (or the project, when it has none), a temporary
+//! folder of its own and its program's own state; it may read the system, installed tools and what
+//! its command consists of; and it reaches the daemon's socket. Keys in the user's home are hidden,
+//! and hooks, git's settings, agents' settings, `.stafette` and `stafette.toml` cannot be changed.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use stafette_agents::profile::{Profile, on_path};
+use stafette_agents::{Confined, Job};
+use stafette_core::RunId;
+use stafette_core::workflow::Sandbox;
+use stafette_sandbox::{Mode, Places, Policy, Prepared, SandboxError, prepare};
+use stafette_workspace::Worktree;
+
+use crate::engine::Settings;
+
+/// A sandbox that is ready for an agent.
+#[derive(Clone, Debug)]
+pub(crate) struct Confinement {
+    pub(crate) is_strict: bool,
+    prepared: Prepared,
+}
+
+impl Confinement {
+    /// What does not hold of it, once the launcher has tried; nothing when all of it does.
+    pub(crate) fn gaps(&self) -> Option<String> {
+        let report = self.prepared.report().filter(|report| !report.is_whole())?;
+        Some(report.to_string().trim_end().to_owned())
+    }
+}
+
+/// Makes the sandbox of a job ready, when its agent is to be in one. It looks at files and programs,
+/// so it may take a moment.
+pub(crate) fn confine(
+    settings: &Settings,
+    job: &Job,
+    worktree: Option<&Worktree>,
+) -> Result<Option<(Confined, Confinement)>, SandboxError> {
+    let mode = match job.agent.sandbox {
+        Sandbox::Off => return Ok(None),
+        Sandbox::Auto => Mode::Auto,
+        Sandbox::Strict => Mode::Strict,
+    };
+    let home = home();
+    let own = format!("{}-{}", job.order.key.run, job.order.agent);
+    let scratch = settings.scratch.join("sandbox").join(&own);
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| SandboxError::Spec { path, source }
+    };
+    std::fs::create_dir_all(&scratch).map_err(failed(&scratch))?;
+    let state = job.profile.as_ref().map(|profile| state(profile, &home)).unwrap_or_default();
+    let mut policy = Policy::for_agent(&Places {
+        home: home.clone(),
+        worktree: worktree.map_or_else(|| job.folder.clone(), |worktree| worktree.path.clone()),
+        git_own: worktree.map(|worktree| worktree.git_own().to_owned()),
+        git_common: worktree.map(|worktree| worktree.git_common().to_owned()),
+        branch: worktree.map(|worktree| worktree.branch.clone()),
+        temp: temporary(&home).join(&own),
+        state,
+        sockets: vec![settings.socket.clone()],
+    });
+    policy.read.extend(programs(settings, job, &home));
+    let launcher: [OsString; 2] = [settings.program.clone().into(), "sandboxed".into()];
+    let prepared = prepare(mode, &policy, &launcher, &scratch, &job.folder)?;
+    Ok(prepared.map(|prepared| {
+        let confined =
+            Confined { prefix: prepared.prefix.clone(), variables: prepared.variables.clone() };
+        (confined, Confinement { is_strict: mode == Mode::Strict, prepared })
+    }))
+}
+
+/// The temporary files of a run's agents are not needed any more.
+pub(crate) fn leave(settings: &Settings, run: RunId) {
+    let own = format!("{run}-");
+    for folder in [temporary(&home()), settings.scratch.join("sandbox")] {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&own)) {
+            // What cannot be removed is only in the way.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn home() -> PathBuf {
+    // Without a home there is none to keep things from.
+    std::env::var_os("HOME").map_or_else(|| PathBuf::from("/nonexistent"), PathBuf::from)
+}
+
+/// Where agents have their temporary folders: not in the project, whose `.stafette` is closed, and
+/// not where others could have put something.
+fn temporary(home: &Path) -> PathBuf {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.filter(|cache| cache.is_absolute()).unwrap_or_else(|| home.join(".cache"));
+    cache.join("stafette/tmp")
+}
+
+/// Where a program keeps its own state, as far as that is known here.
+fn state(profile: &Profile, home: &Path) -> Vec<PathBuf> {
+    let place = |word: &String| match (word.strip_prefix("~/"), word.strip_prefix('$')) {
+        (Some(rest), _) => Some(home.join(rest)),
+        (None, Some(name)) => std::env::var_os(name).map(PathBuf::from),
+        (None, None) => Some(PathBuf::from(word)),
+    };
+    let places = profile.sandbox.state.iter().filter_map(place);
+    places.filter(|place| place.is_absolute()).collect()
+}
+
+/// What has to be read for the agent's command to start, and for it to reach us: each program, and
+/// what lies beside it unless that is a whole home.
+fn programs(settings: &Settings, job: &Job, home: &Path) -> Vec<PathBuf> {
+    let mut all = vec![settings.program.clone()];
+    let own = job.agent.command.first().cloned();
+    let profile = job.profile.as_ref().and_then(|profile| profile.command(job.agent.runner));
+    let program = own.or_else(|| profile.and_then(|command| command.first().cloned()));
+    let program = program.and_then(|program| on_path(&program).or(Some(program.into())));
+    all.extend(program.filter(|program: &PathBuf| program.is_absolute()));
+    all.extend(job.agent.script.as_ref().map(|script| job.folder.join(script)));
+    let mut places = Vec::new();
+    for program in all {
+        let real = program.canonicalize().unwrap_or_else(|_| program.clone());
+        for program in [program, real] {
+            let beside = program.parent().filter(|folder| !home.starts_with(folder));
+            places.extend(beside.map(Path::to_owned));
+            places.push(program);
+        }
+    }
+    places.sort();
+    places.dedup();
+    places
+}

@@ -1,0 +1,166 @@
+//! Agents in a sandbox, from the command line to the kernel.
+
+use std::fs;
+use std::process::Command;
+
+use crate::world::{World, program};
+
+/// Tries everything that an agent must not do, one word for each thing that it could.
+const TRIES: &str = r#"
+    cat > /dev/null
+    could() { name=$1; shift; if "$@" 2>/dev/null; then echo "could $name"; else echo "not $name"; fi; }
+    could read-ssh cat "$HOME/.ssh/id_ed25519"
+    could read-aws cat "$HOME/.aws/credentials"
+    could read-gnupg ls "$HOME/.gnupg/private-keys-v1.d"
+    could write-home sh -c 'echo x > "$HOME/planted"'
+    could write-hook sh -c 'echo x > .git/hooks/pre-commit'
+    could write-git-config sh -c 'echo x >> .git/config'
+    could write-claude sh -c 'echo x > .claude/settings.json'
+    could write-stafette sh -c 'echo x > .stafette/planted'
+    could write-turns sh -c 'echo x > .stafette/turns/planted'
+    could write-workflow sh -c 'echo x >> stafette.toml'
+    could write-work sh -c 'echo x > work.txt'
+    could write-temp sh -c 'echo x > "$TMPDIR/x"'
+"#;
+
+fn world(runner: &str, mode: &str, script: &str) -> World {
+    let world = World::new();
+    let path = world.project();
+    let git = |arguments: &[&str]| {
+        let done = Command::new("git").args(arguments).current_dir(&path).status();
+        assert!(done.expect("git").success());
+    };
+    git(&["init", "--quiet"]);
+    for file in [".ssh/id_ed25519", ".aws/credentials", ".gnupg/private-keys-v1.d/key"] {
+        let file = world.home().join(file);
+        fs::create_dir_all(file.parent().expect("a folder")).expect("folders");
+        fs::write(file, "secret").expect("written");
+    }
+    world.write(".claude/settings.json", "{}");
+    world.write("agent.sh", script);
+    world.write(
+        "stafette.toml",
+        &format!(
+            r#"
+[workflow]
+name = "one"
+entry = "a"
+[agents.a]
+runner = "{runner}"
+sandbox = "{mode}"
+command = ["sh", "agent.sh"]
+[retries]
+max = 1
+"#
+        ),
+    );
+    world.run(&["trust", "--yes"]).ok();
+    world
+}
+
+/// Whether this system can hold a whole policy: what it cannot is told, and not hidden.
+fn alerts(world: &World) -> Vec<String> {
+    let log = world.run(&["log", "--json"]).ok().lines();
+    let told = log.iter().filter(|event| event["code"] == "SANDBOX_INCOMPLETE");
+    told.map(|event| event["message"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn b_08_an_agent_in_its_sandbox_reaches_no_keys_hooks_or_settings_and_still_hands_on() {
+    for runner in ["exec", "pty"] {
+        let end = match runner {
+            "exec" => "",
+            _ => "\nprintf done > tried.done\n",
+        };
+        // A terminal's input has no end, so its agent reads lines.
+        let tries = match runner {
+            "pty" => TRIES.replace(
+                "cat > /dev/null",
+                "echo hi; while read -r line; do case \"$line\" in *'done twice.') break;; esac; done",
+            ),
+            _ => TRIES.to_owned(),
+        };
+        let (tries, emit) = (tries, format!("{} emit RESULT told", program()));
+        let script = format!("({tries}) > tried.txt{end}\n{emit} || echo no-emit >> tried.txt\n");
+        let script = match runner {
+            "pty" => script.replace("echo hi;", "echo hi >&2;"),
+            _ => script,
+        };
+        let world = world(runner, "auto", &script);
+        world.run(&["run", "x"]).ok();
+        let tried = world.read("tried.txt");
+        let gaps = alerts(&world);
+        for line in ["could write-work", "could write-temp"] {
+            assert!(tried.contains(line), "{runner}: {line} in\n{tried}");
+        }
+        assert!(!tried.contains("no-emit"), "{runner}: {tried}");
+        let log = world.run(&["log", "--json"]).ok().out;
+        assert!(log.contains("turn_told"), "{runner}: it told by its own channel: {log}");
+        let held = |word: &str| tried.contains(&format!("not {word}"));
+        for word in [
+            "read-ssh",
+            "read-aws",
+            "read-gnupg",
+            "write-hook",
+            "write-git-config",
+            "write-claude",
+            "write-stafette",
+            "write-turns",
+            "write-workflow",
+            "write-home",
+        ] {
+            // What the system cannot hold, it says.
+            assert!(held(word) || !gaps.is_empty(), "{runner}: {word} in\n{tried}");
+        }
+        assert_eq!(gaps.is_empty(), held("write-home") && held("write-hook"), "{gaps:?}\n{tried}");
+    }
+}
+
+#[test]
+fn b_08_an_agent_in_its_sandbox_commits_in_its_worktree() {
+    let script = "cat >/dev/null; echo x > work.txt; git add work.txt; \
+                  git -c user.name=a -c user.email=a@b commit -qm 'a: work' || echo no > failed";
+    let world = world("exec", "auto", script);
+    let workflow = world.read("stafette.toml").replace("entry =", "worktrees = true\nentry =");
+    world.write("stafette.toml", &workflow);
+    world.run(&["trust", "--yes"]).ok();
+    let git = |arguments: &[&str]| {
+        let name = ["-c", "user.name=t", "-c", "user.email=t@t"];
+        let done =
+            Command::new("git").args(name).args(arguments).current_dir(world.project()).output();
+        String::from_utf8(done.expect("git").stdout).expect("UTF-8")
+    };
+    git(&["add", "."]);
+    git(&["commit", "-qm", "first"]);
+    let view = world.run(&["run", "--foreground", "x", "--json"]).ok().json();
+    let run = view["run"].as_str().expect("a run");
+    let branch = format!("stafette/result/{}", &run[run.len() - 8..]);
+    assert_eq!(git(&["log", "--format=%s", &branch]), "a: work\nfirst\n", "{view}");
+}
+
+#[test]
+fn b_08_a_strict_sandbox_runs_all_or_nothing() {
+    let world = world("exec", "strict", "cat >/dev/null; echo x > ran.txt");
+    let said = world.run(&["run", "x"]);
+    match said.code {
+        0 => assert_eq!(alerts(&world), Vec::<String>::new()),
+        _ => {
+            assert_eq!(said.code, 3, "{said:?}");
+            assert!(said.out.contains("the sandbox of a is strict"), "{said:?}");
+            assert!(said.out.contains("sandbox = \"auto\""), "{said:?}");
+            assert_eq!(world.read("ran.txt"), "");
+        }
+    }
+}
+
+#[test]
+fn b_08_doctor_says_what_the_system_offers() {
+    let world = World::new();
+    let said = world.run(&["doctor", "--json"]).json();
+    let findings = said["findings"].as_array().expect("findings");
+    let sandbox = findings.iter().find(|finding| finding["name"] == "sandbox").expect("a word");
+    let text = sandbox["said"].as_str().expect("a text");
+    for part in ["files", "signals", "system calls", "bubblewrap"] {
+        assert!(text.contains(part), "{text}");
+    }
+}
