@@ -24,7 +24,7 @@ mod wire;
 
 pub use caller::{Caller, May};
 pub use trouble::Trouble;
-pub use wire::Mcp;
+pub use wire::{Mcp, Place};
 
 use stafette_core::Workflow;
 

@@ -146,9 +146,9 @@ pub(crate) async fn read(desk: &Desk, uri: &str) -> Result<Text, Trouble> {
             Ok(Text { text: Briefing::of(order).text(), mime: TEXT })
         }
         ["schemas", name] => {
-            let name: schema::Name = name
-                .parse()
-                .map_err(|error: schema::UnknownName| Trouble::new("no_schema", error.to_string()))?;
+            let name: schema::Name = name.parse().map_err(|error: schema::UnknownName| {
+                Trouble::new("no_schema", error.to_string())
+            })?;
             Ok(pretty(&schema::schema(name)))
         }
         _ => Err(nothing()),

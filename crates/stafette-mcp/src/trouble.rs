@@ -105,6 +105,22 @@ impl From<EngineError> for Trouble {
             }
             EngineError::Mistaken { .. } => ("mistaken", "Correct the arguments and call again."),
             EngineError::Refused { refusal } => return Trouble::refused(refusal, &[]),
+            EngineError::Taken { .. } => {
+                ("taken", "Leave it to them and call `wait` for other work.")
+            }
+            EngineError::Late { .. } => (
+                "late",
+                "Someone else has the work now, and what you gave is kept as evidence. Stop \
+                 working on it; call `wait` for what is next.",
+            ),
+            EngineError::NothingOut { .. } => {
+                ("nothing_out", "Call `wait` to see what is offered.")
+            }
+            EngineError::StartedHere { .. } => (
+                "started_here",
+                "Stafette starts that agent itself; take the turns of agents with the runner \
+                 `external`, which `wait` finds.",
+            ),
             EngineError::Stopping => ("stopping", "The daemon is on its way out; try again later."),
             EngineError::Store { .. } => ("not_stored", "Nothing was taken; try again later."),
             EngineError::Read { .. } | EngineError::Restore { .. } => {

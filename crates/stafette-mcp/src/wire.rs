@@ -6,17 +6,20 @@ use std::convert::Infallible;
 use std::fmt::Display;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::header::HOST;
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
     CompletionInfo, ContentBlock, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
     GetPromptResult, Implementation, ListPromptsResult, ListResourceTemplatesResult,
     ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams,
-    ProgressNotificationParam, ProgressToken, PromptMessage, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, Reference, ResourceContents, Role,
+    ProgressNotificationParam, ProgressToken, PromptMessage, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents, Role,
     ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{Peer, RequestContext, RoleServer};
@@ -27,6 +30,7 @@ use rmcp::{ServerHandler, ServiceExt};
 use stafette_core::Fields;
 use stafette_engine::Engine;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::desk::{Desk, Progress};
 use crate::{Caller, May, ReadWorkflow, Trouble, prompts, resources, tools};
@@ -36,6 +40,9 @@ const MESSAGE: usize = 2 * 1024 * 1024;
 
 /// The most sessions at once of clients that speak a revision which has them.
 const SESSIONS: usize = 256;
+
+/// The most streams at once.
+const STREAMS: usize = 256;
 
 /// What every client is told when it connects.
 const INSTRUCTIONS: &str = "Stafette lets agents pass work to each other and to people. If you \
@@ -51,7 +58,14 @@ pub struct Mcp {
     workflow: Arc<ReadWorkflow>,
     http: StreamableHttpService<Server, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
+    streams: Arc<Semaphore>,
 }
+
+/// A place for one stream.
+#[derive(Debug)]
+pub struct Place(
+    #[expect(dead_code, reason = "held for as long as the stream is")] OwnedSemaphorePermit,
+);
 
 impl std::fmt::Debug for Mcp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -71,11 +85,18 @@ impl Mcp {
         let (inner, read) = (engine.clone(), workflow.clone());
         let make = move || Ok(Server::new(inner.clone(), read.clone(), None));
         let http = StreamableHttpService::new(make, sessions.clone(), config);
-        Mcp { engine, workflow, http, sessions }
+        let streams = Arc::new(Semaphore::new(STREAMS));
+        Mcp { engine, workflow, http, sessions, streams }
+    }
+
+    /// A place for one more stream, if there is one.
+    #[must_use]
+    pub fn place(&self) -> Option<Place> {
+        self.streams.clone().try_acquire_owned().ok().map(Place)
     }
 
     /// Speaks with one client over a stream of lines until either side has had enough.
-    pub async fn serve<S>(&self, stream: S, caller: Caller)
+    pub async fn serve<S>(&self, _place: Place, stream: S, caller: Caller)
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
@@ -94,7 +115,7 @@ impl Mcp {
         &self,
         caller: Caller,
         mut request: Request<B>,
-    ) -> Response<impl Body<Data = impl Send + Into<Vec<u8>>, Error = Infallible> + Send + 'static>
+    ) -> Response<BoxBody<Bytes, Infallible>>
     where
         B: Body + Send + 'static,
         B::Error: Display,
@@ -102,15 +123,22 @@ impl Mcp {
         let mut http = self.http.clone();
         http.config.allowed_origins = own_origins(request.headers().get(HOST));
         request.extensions_mut().insert(caller);
-        let begins = request.method() == http::Method::POST
-            && !request.headers().contains_key("mcp-session-id");
-        let full = begins && self.sessions.sessions.read().await.len() >= SESSIONS;
-        let mut response = http.handle(request).await;
-        if full && response.headers().contains_key("mcp-session-id") {
+        if opens_session(&request) && self.sessions.sessions.read().await.len() >= SESSIONS {
+            let said = "There are too many sessions; end one, or speak revision 2026-07-28.";
+            let mut response = Response::new(Full::from(said).boxed());
             *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            return response;
         }
-        response
+        http.handle(request).await
     }
+}
+
+/// Whether a request would open a session: those of the newer revisions open none.
+fn opens_session<B>(request: &Request<B>) -> bool {
+    let header = |name: &str| request.headers().get(name).map(HeaderValue::as_bytes);
+    let modern = ProtocolVersion::V_2026_07_28;
+    let is_modern = header("mcp-protocol-version").is_some_and(|v| v >= modern.as_str().as_bytes());
+    request.method() == Method::POST && header("mcp-session-id").is_none() && !is_modern
 }
 
 /// A page may speak to us only when it came from where it sends to.
@@ -294,11 +322,7 @@ impl ServerHandler for Server {
         let argument = &request.argument;
         let known = request.context.as_ref().and_then(|context| context.arguments.as_ref());
         let run = known.and_then(|known| known.get("run")).map(String::as_str);
-        let found = match &request.r#ref {
-            Reference::Resource(_) | Reference::Prompt(_) => {
-                resources::complete(&desk, &argument.name, &argument.value, run).await
-            }
-        };
+        let found = resources::complete(&desk, &argument.name, &argument.value, run).await;
         let total = u32::try_from(found.len()).ok();
         let more = found.len() > CompletionInfo::MAX_VALUES;
         let values = found.into_iter().take(CompletionInfo::MAX_VALUES).collect();

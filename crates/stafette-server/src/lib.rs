@@ -21,6 +21,7 @@ mod health;
 mod inbox;
 mod launch;
 mod locks;
+mod mcp;
 mod openapi;
 mod problem;
 mod request;
@@ -75,6 +76,7 @@ pub struct Edge {
     tokens: Arc<Tokens>,
     launches: Arc<Launches>,
     door: Arc<Mutex<Option<Door>>>,
+    mcp: stafette_mcp::Mcp,
 }
 
 impl std::fmt::Debug for Edge {
@@ -112,7 +114,9 @@ impl Edge {
         tokens: Tokens,
     ) -> Self {
         let tokens = Arc::new(tokens);
-        Edge { engine, workflow, stop, tokens, launches: Arc::default(), door: Arc::default() }
+        let mcp = mcp::service(engine.clone(), workflow.clone());
+        let (launches, door) = (Arc::default(), Arc::default());
+        Edge { engine, workflow, stop, tokens, launches, door, mcp }
     }
 
     /// Serves everything to those who can open the socket, until it is dropped.
@@ -171,6 +175,7 @@ impl Edge {
     fn router(self) -> Router {
         let (router, _) = openapi::describe();
         router
+            .merge(mcp::routes())
             .fallback(nothing_here)
             .method_not_allowed_fallback(not_so)
             .layer(DefaultBodyLimit::max(MAX_BODY))

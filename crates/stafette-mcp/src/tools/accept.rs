@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use stafette_core::Millis;
 
 use super::{Briefing, Effect};
 use crate::Trouble;
@@ -22,6 +23,9 @@ pub(super) struct Arguments {
     /// again after a break.
     #[serde(default)]
     by: Option<String>,
+    /// How many seconds may pass between two of your reports; the workflow's own limit otherwise.
+    #[serde(default)]
+    lease_seconds: Option<u64>,
 }
 
 impl super::Tool for Tool {
@@ -50,7 +54,8 @@ impl super::Tool for Tool {
         };
         let run = desk.run(arguments.run.as_deref()).await?;
         let by = arguments.by.as_deref().unwrap_or(&desk.caller.name);
-        let order = desk.engine.accept(run, handoff(name)?, by).await?;
+        let lease = arguments.lease_seconds.map(Millis::seconds);
+        let order = desk.engine.accept(run, handoff(name)?, by, lease).await?;
         Ok(Briefing::of(order))
     }
 }

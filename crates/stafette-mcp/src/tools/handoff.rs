@@ -85,7 +85,9 @@ impl Answer {
         let then = match kind {
             Kind::Transfer => format!("{to} gets the work when your turn ends"),
             Kind::Delegate => {
-                format!("{to} is asked when your turn ends, and you are called again with the answer")
+                format!(
+                    "{to} is asked when your turn ends, and you are called again with the answer"
+                )
             }
         };
         let how = match seat.is_session() {
