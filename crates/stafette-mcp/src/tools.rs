@@ -114,7 +114,7 @@ impl Entry {
 }
 
 fn entry<T: Tool>() -> Entry {
-    let mut input = schema::<T::Arguments>();
+    let mut input = schema::<T::Arguments>(SchemaSettings::draft2020_12());
     input.insert("additionalProperties".into(), false.into());
     input.entry("properties").or_insert_with(|| Value::Object(Fields::new()));
     Entry {
@@ -123,7 +123,7 @@ fn entry<T: Tool>() -> Entry {
         about: T::ABOUT,
         effect: T::EFFECT,
         input,
-        output: schema::<T::Answer>(),
+        output: schema::<T::Answer>(SchemaSettings::draft2020_12().for_serialize()),
         call: |desk, arguments| Box::pin(call::<T>(desk, arguments)),
     }
 }
@@ -139,10 +139,8 @@ async fn call<T: Tool>(desk: Desk, arguments: Fields) -> Result<Value, Trouble> 
 }
 
 /// The JSON Schema of a type, without references: not every client follows them.
-fn schema<T: JsonSchema>() -> Fields {
-    let settings = SchemaSettings::draft2020_12().with(|settings| {
-        settings.inline_subschemas = true;
-    });
+fn schema<T: JsonSchema>(settings: SchemaSettings) -> Fields {
+    let settings = settings.with(|settings| settings.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     schema.remove("title");
     schema.remove("description");

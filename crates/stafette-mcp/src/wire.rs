@@ -5,6 +5,7 @@ mod listing;
 use std::convert::Infallible;
 use std::fmt::Display;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -43,6 +44,9 @@ const SESSIONS: usize = 256;
 
 /// The most streams at once.
 const STREAMS: usize = 256;
+
+/// How long a client may take to hear of progress.
+const TELLING: Duration = Duration::from_secs(1);
 
 /// What every client is told when it connects.
 const INSTRUCTIONS: &str = "Stafette lets agents pass work to each other and to people. If you \
@@ -200,8 +204,9 @@ impl Progress for Sender {
     fn tell(&self, step: u32, message: String) -> BoxFuture<'_, ()> {
         let progress = ProgressNotificationParam::new(self.token.clone(), f64::from(step));
         Box::pin(async move {
-            // A client that has gone hears nothing, and its call is about to be dropped.
-            let _ = self.peer.notify_progress(progress.with_message(message)).await;
+            // A client that has closed its side takes no more of this, but may still want the answer.
+            let told = self.peer.notify_progress(progress.with_message(message));
+            let _ = tokio::time::timeout(TELLING, told).await;
         })
     }
 }
