@@ -15,11 +15,12 @@ mod wait;
 use std::sync::OnceLock;
 
 use futures_util::future::BoxFuture;
-use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use stafette_core::Fields;
 
 use crate::Trouble;
@@ -140,11 +141,41 @@ async fn call<T: Tool>(desk: Desk, arguments: Fields) -> Result<Value, Trouble> 
 
 /// The JSON Schema of a type, without references: not every client follows them.
 fn schema<T: JsonSchema>(settings: SchemaSettings) -> Fields {
-    let settings = settings.with(|settings| settings.inline_subschemas = true);
+    let settings = settings
+        .with(|settings| settings.inline_subschemas = true)
+        .with_transform(RecursiveTransform(portable));
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     schema.remove("title");
     schema.remove("description");
     std::mem::take(schema.ensure_object())
+}
+
+/// Says the same in words that every client knows: what may be left out need not also be null, and
+/// the widths of numbers are ours alone.
+fn portable(schema: &mut Schema) {
+    if let Some(Value::Array(kinds)) = schema.get("type")
+        && let [kind, null] = kinds.as_slice()
+        && null == "null"
+    {
+        let kind = kind.clone();
+        schema.insert("type".into(), kind);
+    }
+    if let Some(Value::Array(choices)) = schema.get("anyOf")
+        && let [Value::Object(something), null] = choices.as_slice()
+        && *null == json!({ "type": "null" })
+    {
+        let something = something.clone();
+        schema.remove("anyOf");
+        for (key, value) in something {
+            schema.ensure_object().entry(key).or_insert(value);
+        }
+    }
+    if schema.get("default").is_some_and(Value::is_null) {
+        schema.remove("default");
+    }
+    if schema.get("type").is_some_and(|kind| kind == "integer" || kind == "number") {
+        schema.remove("format");
+    }
 }
 
 #[cfg(test)]

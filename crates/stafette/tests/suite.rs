@@ -18,6 +18,10 @@ mod guide;
 mod locks;
 #[path = "suite/hostile_agents.rs"]
 mod hostile_agents;
+#[path = "suite/mcp.rs"]
+mod mcp;
+#[path = "suite/mcp_kits.rs"]
+mod mcp_kits;
 #[path = "suite/project.rs"]
 mod project;
 #[path = "suite/real_cli.rs"]

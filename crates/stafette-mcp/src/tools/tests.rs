@@ -32,7 +32,7 @@ fn b_11_schemas_stand_for_themselves() {
     for tool in all() {
         for schema in [&tool.input, &tool.output] {
             let text = Value::Object(schema.clone()).to_string();
-            assert!(!text.contains("$ref"), "{}: {text}", tool.name);
+            assert!(!text.contains("$ref") && !text.contains("uint"), "{}: {text}", tool.name);
         }
         // A model reads what each argument is for.
         for (name, field) in tool.input["properties"].as_object().expect("properties") {
