@@ -20,6 +20,8 @@ mod locks;
 mod hostile_agents;
 #[path = "suite/mcp.rs"]
 mod mcp;
+#[path = "suite/mcp_cli.rs"]
+mod mcp_cli;
 #[path = "suite/mcp_kits.rs"]
 mod mcp_kits;
 #[path = "suite/project.rs"]

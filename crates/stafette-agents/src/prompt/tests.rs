@@ -38,6 +38,7 @@ pub(crate) fn job() -> Job {
         env: Vec::new(),
         needs: Vec::new(),
         estimate: Usage::default(),
+        mcp: true,
     };
     Job {
         order,

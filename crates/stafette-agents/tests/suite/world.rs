@@ -106,6 +106,7 @@ impl World {
                 env: Vec::new(),
                 needs: Vec::new(),
                 estimate: Usage::default(),
+                mcp: true,
             },
             profile: None,
             folder: self.work(),
