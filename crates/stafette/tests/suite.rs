@@ -24,6 +24,8 @@ mod mcp;
 mod mcp_cli;
 #[path = "suite/mcp_kits.rs"]
 mod mcp_kits;
+#[path = "suite/mcp_stdio.rs"]
+mod mcp_stdio;
 #[path = "suite/project.rs"]
 mod project;
 #[path = "suite/real_cli.rs"]
