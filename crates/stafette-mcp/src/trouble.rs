@@ -126,6 +126,8 @@ impl From<EngineError> for Trouble {
             EngineError::Read { .. } | EngineError::Restore { .. } => {
                 ("not_readable", "The person who runs Stafette finds more in its log.")
             }
+            // No tool leads there.
+            _ => ("not_done", "Read what it says, and try it another way."),
         };
         let mut what = error.to_string();
         let mut next = std::error::Error::source(&error);

@@ -78,14 +78,13 @@ impl std::fmt::Debug for Mcp {
 }
 
 impl Mcp {
-    /// All that `engine` can do for agents. Requests are taken for loopback and for `hosts`.
+    /// All that `engine` can do for agents.
     #[must_use]
-    pub fn new(engine: Engine, workflow: Arc<ReadWorkflow>, hosts: &[String]) -> Self {
+    pub fn new(engine: Engine, workflow: Arc<ReadWorkflow>) -> Self {
         let sessions = Arc::new(LocalSessionManager::default());
-        let mut config = StreamableHttpServerConfig::default()
+        let config = StreamableHttpServerConfig::default()
             .enforce_origin_validation()
             .with_max_request_body_bytes(MESSAGE);
-        config.allowed_hosts.extend(hosts.iter().cloned());
         let (inner, read) = (engine.clone(), workflow.clone());
         let make = move || Ok(Server::new(inner.clone(), read.clone(), None));
         let http = StreamableHttpService::new(make, sessions.clone(), config);
@@ -114,10 +113,11 @@ impl Mcp {
         }
     }
 
-    /// Answers one request of streamable HTTP.
+    /// Answers one request of streamable HTTP that is meant for loopback or for one of `hosts`.
     pub async fn answer<B>(
         &self,
         caller: Caller,
+        hosts: &[String],
         mut request: Request<B>,
     ) -> Response<BoxBody<Bytes, Infallible>>
     where
@@ -125,6 +125,7 @@ impl Mcp {
         B::Error: Display,
     {
         let mut http = self.http.clone();
+        http.config.allowed_hosts.extend(hosts.iter().cloned());
         http.config.allowed_origins = own_origins(request.headers().get(HOST));
         request.extensions_mut().insert(caller);
         if opens_session(&request) && self.sessions.sessions.read().await.len() >= SESSIONS {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use stafette_kit::tools;
@@ -117,22 +118,41 @@ pub(crate) fn said(command: &mut Command) -> Said {
     }
 }
 
-/// A world with a daemon whose door is open on TCP too, for as long as this lives.
+/// A world with a daemon whose door is open on TCP too.
 pub(crate) struct Server {
     pub(crate) world: World,
-    relay: SocketAddr,
+    pub(crate) url: String,
+    /// What a program has to show there.
+    pub(crate) bearer: String,
 }
 
 impl Server {
     pub(crate) fn new(workflow: &str) -> Self {
         let world = World::workflow(workflow);
-        world.run(&["up"]).ok();
-        let relay = relay(world.project().join(".stafette/daemon.sock")).expect("a relay");
-        Server { world, relay }
+        world.run(&["up", "--listen", "127.0.0.1:0"]).ok();
+        // It answers on its socket before it has said where else.
+        let since = Instant::now();
+        let url = loop {
+            let log = world.read(".stafette/daemon.log");
+            let mut lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            match lines.find_map(|line| Some(line["url"].as_str()?.to_owned())) {
+                Some(url) => break url,
+                None => assert!(since.elapsed() < Duration::from_secs(20), "no door: {log}"),
+            }
+            thread::yield_now();
+        };
+        let token = world.run(&["token", "create", "mcp", "--scope", "act", "--json"]).ok().json();
+        Server {
+            url: format!("{url}/mcp"),
+            bearer: format!("Bearer {}", token["token"].as_str().expect("a token")),
+            world,
+        }
     }
 
-    pub(crate) fn url(&self) -> String {
-        format!("http://{}/mcp", self.relay)
+    /// Where the Unix socket can be reached by TCP too, for those who cannot show a token.
+    pub(crate) fn relay(&self) -> String {
+        let relay = relay(self.world.project().join(".stafette/daemon.sock")).expect("a relay");
+        format!("http://{relay}/mcp")
     }
 
     /// Where the server is, by each transport.
@@ -145,7 +165,8 @@ impl Server {
             "folder": self.world.project(),
             "env": { "HOME": self.world.home(), "PATH": std::env::var("PATH").ok() },
         });
-        let http = json!({ "transport": "http", "era": era, "url": self.url(), "headers": {} });
+        let headers = json!({ "Authorization": self.bearer });
+        let http = json!({ "transport": "http", "era": era, "url": self.url, "headers": headers });
         [stdio, http]
     }
 }
@@ -220,4 +241,35 @@ fn b_11_the_second_typescript_client_takes_work_to_its_end_in_the_session_era() 
 #[test]
 fn b_11_the_second_typescript_client_takes_work_to_its_end_in_the_stateless_era() {
     takes_work_to_its_end("story.mjs", "client", "stateless", "2026-07-28");
+}
+
+#[test]
+fn b_11_the_guard_stands_in_front_of_the_door() {
+    let server = Server::new(OUTSIDE);
+    let hello = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": { "name": "page", "version": "1" },
+        },
+    });
+    let status = |headers: &[&str]| {
+        let mut curl = server.world.command("curl");
+        curl.args(["--silent", "--max-time", "20", "--output", "/dev/null"]);
+        curl.args(["--write-out", "%{http_code}", "--data", &hello.to_string()]);
+        curl.args(["--header", "Content-Type: application/json"]);
+        curl.args(["--header", "Accept: application/json, text/event-stream"]);
+        for header in headers {
+            curl.args(["--header", header]);
+        }
+        said(curl.arg(&server.url)).ok().out
+    };
+    let bearer = format!("Authorization: {}", server.bearer);
+    let own = server.url.trim_end_matches("/mcp");
+    assert_eq!(status(&[&bearer]), "200");
+    assert_eq!(status(&[&bearer, &format!("Origin: {own}")]), "200");
+    assert_eq!(status(&[]), "401");
+    assert_eq!(status(&["Authorization: Bearer made-up"]), "401");
+    assert_eq!(status(&[&bearer, "Origin: http://evil.example"]), "403");
+    assert_eq!(status(&[&bearer, "Host: evil.example"]), "403");
 }

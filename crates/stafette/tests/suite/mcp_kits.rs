@@ -13,11 +13,21 @@ use crate::world::{Said, program};
 fn inspect(server: &Server, arguments: &[&str]) -> [Said; 2] {
     let clients = Clients::get();
     let script = clients.package(".bin/mcp-inspector");
-    let url = server.url();
-    [vec![program(), "mcp"], vec![url.as_str()]].map(|target| {
+    [0, 1].map(|transport| {
         let mut command = clients.node(&server.world, &script);
-        said(command.arg("--cli").args(target).args(arguments)).ok()
+        said(command.arg("--cli").args(target(server, transport)).args(arguments)).ok()
     })
+}
+
+/// Where the server is: a command, or an address and what to show there.
+fn target(server: &Server, transport: usize) -> Vec<String> {
+    match transport {
+        0 => vec![program().to_owned(), "mcp".to_owned()],
+        _ => {
+            let bearer = format!("Authorization: {}", server.bearer);
+            vec![server.url.clone(), "--header".to_owned(), bearer]
+        }
+    }
 }
 
 /// Calls a tool with the inspector, by one transport, and returns what came back.
@@ -28,11 +38,7 @@ fn call(server: &Server, transport: usize, name: &str, arguments: &[String]) -> 
     }
     let clients = Clients::get();
     let mut command = clients.node(&server.world, &clients.package(".bin/mcp-inspector"));
-    match transport {
-        0 => command.arg("--cli").args([program(), "mcp"]),
-        _ => command.arg("--cli").arg(server.url()),
-    };
-    let said = said(command.args(words)).ok();
+    let said = said(command.arg("--cli").args(target(server, transport)).args(words)).ok();
     let result: Value = serde_json::from_str(&said.out).expect("JSON");
     assert_eq!(result["isError"], false, "{name}: {result}");
     result["structuredContent"].clone()
@@ -177,7 +183,9 @@ fn conforms(package: &str, revision: &str) -> BTreeSet<String> {
     let folder = server.world.home().join("conformance");
     let script = clients.package(package).join("dist/index.js");
     let mut command = clients.node(&server.world, &script);
-    command.args(["server", "--suite", "all", "--spec-version", revision, "--url", &server.url()]);
+    // It has no way to show a token, so it comes by the socket.
+    let url = server.relay();
+    command.args(["server", "--suite", "all", "--spec-version", revision, "--url", &url]);
     // It ends with 1 when anything fails, and some of it must.
     let said = said(command.arg("-o").arg(&folder));
     let results = results(&folder);
