@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use stafette_core::lock::Holder;
 use stafette_core::{
     AgentName, Fields, HandoffId, Offer, Party, Response, RunId, TurnKey, TurnOrder, TurnResult,
     Usage,
@@ -65,6 +66,17 @@ impl Desk {
         let agent = handoff.and_then(|handoff| handoff.offer.to.as_str().parse().ok());
         let none = || EngineError::NoHandoff { run: turn.run, handoff: turn.handoff };
         Ok(Seat { turn, agent: agent.ok_or_else(none)?, token: None })
+    }
+
+    /// Who holds a lock: the agent for its turn, or a visitor who has none.
+    pub(crate) async fn holder(&self, whose: &Whose) -> Result<(Holder, Option<TurnKey>), Trouble> {
+        self.may_act()?;
+        if self.caller.token.is_none() && whose.turn.is_none() {
+            return Ok((Holder::visitor(&self.caller.name), None));
+        }
+        let seat = self.seat(whose).await?;
+        self.order(&seat).await?;
+        Ok((Holder::session(seat.turn.run, seat.agent), Some(seat.turn)))
     }
 
     /// The run that is meant: an id, its last digits, or `latest`; the session's own for a session.

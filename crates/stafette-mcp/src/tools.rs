@@ -6,10 +6,12 @@ mod briefing;
 mod complete;
 mod escalate;
 mod handoff;
+mod lock;
 mod reject;
 mod report;
 mod start_run;
 mod status;
+mod unlock;
 mod wait;
 
 use std::sync::OnceLock;
@@ -82,6 +84,8 @@ pub(crate) fn all() -> &'static [Entry] {
             entry::<briefing::Tool>(),
             entry::<assess::Tool>(),
             entry::<report::Tool>(),
+            entry::<lock::Tool>(),
+            entry::<unlock::Tool>(),
             entry::<handoff::Tool>(),
             entry::<escalate::Tool>(),
             entry::<complete::Tool>(),

@@ -126,6 +126,11 @@ impl From<EngineError> for Trouble {
             EngineError::Read { .. } | EngineError::Restore { .. } => {
                 ("not_readable", "The person who runs Stafette finds more in its log.")
             }
+            EngineError::Lock { .. } => (
+                "locked",
+                "Work on something else first and try again; what a person holds, only a person \
+                 gives away.",
+            ),
             // No tool leads there.
             _ => ("not_done", "Read what it says, and try it another way."),
         };

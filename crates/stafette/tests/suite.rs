@@ -14,10 +14,10 @@ mod echoes;
 mod frames;
 #[path = "suite/guide.rs"]
 mod guide;
-#[path = "suite/locks.rs"]
-mod locks;
 #[path = "suite/hostile_agents.rs"]
 mod hostile_agents;
+#[path = "suite/locks.rs"]
+mod locks;
 #[path = "suite/mcp.rs"]
 mod mcp;
 #[path = "suite/mcp_cli.rs"]

@@ -40,17 +40,19 @@ pub(crate) const OUTSIDE: &str = r#"
 "#;
 
 /// Every tool there is.
-const TOOLS: [&str; 11] = [
+const TOOLS: [&str; 13] = [
     "accept",
     "assess",
     "briefing",
     "complete",
     "escalate",
     "handoff",
+    "lock",
     "reject",
     "report",
     "start_run",
     "status",
+    "unlock",
     "wait",
 ];
 

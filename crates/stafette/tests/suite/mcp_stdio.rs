@@ -197,6 +197,50 @@ fn b_11_a_question_goes_to_a_person_and_the_answer_comes_back() {
     assert!(inbox.to_string().contains(why), "a person decides what follows: {inbox}");
 }
 
+#[test]
+fn b_10_a_lock_is_for_a_turn_and_ends_with_it() {
+    let world = World::workflow(OUTSIDE);
+    let mut talk = Talk::new(&world, &[]);
+    let run = talk.call("start_run", json!({ "request": "Add a login" })).expect("a run");
+    let run = run["run"].clone();
+    let offered = talk.call("wait", json!({ "run": run, "within_seconds": 20 })).expect("work");
+    let handoff = &offered["offered"][0]["handoff"];
+    let turn = talk.call("accept", json!({ "run": run, "handoff": handoff })).expect("a turn");
+    let turn = turn["turn"].clone();
+    let ours = json!({ "patterns": ["src/**"], "run": run, "turn": turn });
+    let lock = talk.call("lock", ours.clone()).expect("it is free");
+    assert_eq!(lock["patterns"], json!(["src/**"]));
+
+    // Somebody else waits in line, and gives up.
+    let theirs = json!({ "patterns": ["src/login.rs"], "wait_seconds": 0 });
+    let refused = talk.call("lock", theirs).expect_err("it is locked");
+    assert!(refused.contains("builder"), "{refused}");
+    let theirs = json!({ "patterns": ["src/login.rs"], "wait_seconds": 600 });
+    let meta = json!({ "progressToken": 1 });
+    let id =
+        talk.begin("tools/call", json!({ "name": "lock", "arguments": theirs, "_meta": meta }));
+    talk.hears(|line| line["method"] == "notifications/progress");
+    let cancelled = json!({ "requestId": id, "reason": "enough" });
+    talk.send(
+        &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled }),
+    );
+    let since = Instant::now();
+    while !world.run(&["locks", "--json"]).ok().json()["waiting"]
+        .as_array()
+        .is_none_or(Vec::is_empty)
+    {
+        assert!(since.elapsed() < LIMIT, "the place in the line is kept");
+    }
+
+    let name = lock["lock"].clone();
+    let mine = json!({ "lock": name, "run": run, "turn": turn });
+    assert_eq!(talk.call("unlock", mine).expect("given back")["unlocked"], name);
+    talk.call("lock", ours).expect("it is free again");
+    talk.call("complete", json!({ "summary": "Done", "run": run, "turn": turn })).expect("an end");
+    let theirs = json!({ "patterns": ["src/login.rs"], "wait_seconds": 20 });
+    talk.call("lock", theirs).expect("the turn is over, and its lock with it");
+}
+
 /// An agent that is only a shell script: it speaks the protocol by itself.
 const SHELL: &str = r#"
     [workflow]
