@@ -163,6 +163,7 @@ impl Turn {
 
     /// Says hello, opens a session, gives the task and listens until the turn is over.
     async fn talk(&mut self, peer: Peer) -> Result<Ended, Broken> {
+        let peer = peer.told_of(profile::server(&self.job), &self.job.given);
         let hello = self.within(wire::HELLO, "say hello", pin!(peer.hello())).await??;
         self.memory = Memory::hold(&self.job);
         let folder = self.folder.path().to_owned();

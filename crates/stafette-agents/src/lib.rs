@@ -256,6 +256,13 @@ fn begin(job: Job, terminals: Option<Terminals>) -> Session {
     let (wish, wishes) = watch::channel(Wish::Work);
     let (replies, answers) = mpsc::channel(REPLIES);
     let link = Link { sender, wishes, answers };
+    if let Err(error) = profile::lay(&job) {
+        let task = tokio::spawn(async move {
+            let message = format!("its settings for MCP cannot be written: {error}");
+            link.tell(Signal::recoverable(message, Usage::default())).await;
+        });
+        return Session { signals, wish, replies, task };
+    }
     let task = match job.agent.runner {
         Runner::Exec => tokio::spawn(exec::run(job, link)),
         Runner::Scripted => tokio::spawn(scripted::run(job, link)),

@@ -397,6 +397,8 @@ fn environment(job: &Job) -> Vec<(OsString, OsString)> {
         let set = profile.variables(job.agent.runner);
         seen.extend(set.map(|(name, value)| (name.into(), value.into())));
     }
+    let mcp = crate::profile::setup(job).into_iter().flat_map(|setup| setup.env);
+    seen.extend(mcp.map(|(name, value)| (name.into(), value.into())));
     let key = job.order.key;
     let own = [
         (KEY, key.to_string()),

@@ -22,6 +22,7 @@ use stafette_core::{Failure, FailureKind, Millis, Time};
 
 pub use library::{Broken, Library, installed, on_path};
 pub use mcp::{McpServer, McpSetup};
+pub(crate) use mcp::{knows_tools, lay, server, setup};
 pub use price::{Price, Rate};
 pub(crate) use reset::reset_value;
 pub use reset::{Wall, reset};
@@ -406,5 +407,7 @@ pub(crate) fn words(job: &Job, session: Option<&str>) -> Vec<String> {
         Runner::Acp | Runner::Scripted | Runner::External | Runner::A2a => None,
     };
     let words = if own.is_empty() { profile.command(runner).unwrap_or_default() } else { own };
-    resumed(words, resume.unwrap_or_default(), session)
+    let mut words = resumed(words, resume.unwrap_or_default(), session);
+    words.extend(setup(job).into_iter().flat_map(|setup| setup.arguments));
+    words
 }

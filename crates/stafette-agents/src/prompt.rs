@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use stafette_core::workflow::ResultFormat;
 use stafette_core::{Fields, Outcome, Party, Response};
 
-use crate::Job;
+use crate::{Job, profile};
 
 /// The prompt of a turn: who the agent is, what is asked, what there is to work with, and how to end.
 ///
@@ -116,6 +116,12 @@ fn ending(job: &Job) -> String {
         [] => "You may hand to nobody.\n".to_owned(),
         routes => format!("You may hand to: {}.\n", routes.join(", ")),
     };
+    if profile::knows_tools(job) {
+        text.push_str(
+            "You have Stafette's tools (MCP server `stafette`). Use them: `briefing`, `report`, \
+             `handoff`, `escalate`, and `complete` at the end. Only if they do not work:\n",
+        );
+    }
     match job.agent.result {
         ResultFormat::Frames => {
             let _ = writeln!(

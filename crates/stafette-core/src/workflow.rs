@@ -147,6 +147,14 @@ pub struct Agent {
     /// What a turn is expected to use, until its own history tells.
     #[serde(default)]
     pub estimate: Usage,
+    /// Whether it is given Stafette's tools by the Model Context Protocol, where its profile or its
+    /// runner says how.
+    #[serde(default = "yes")]
+    pub mcp: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A way to carry out a turn.

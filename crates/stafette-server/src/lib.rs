@@ -22,6 +22,7 @@ mod health;
 mod inbox;
 mod launch;
 mod locks;
+mod mcp;
 mod openapi;
 mod problem;
 mod request;
@@ -78,6 +79,7 @@ pub struct Edge {
     launches: Arc<Launches>,
     door: Arc<Mutex<Option<Door>>>,
     a2a: stafette_a2a::A2a,
+    mcp: stafette_mcp::Mcp,
 }
 
 impl std::fmt::Debug for Edge {
@@ -116,8 +118,9 @@ impl Edge {
     ) -> Self {
         let tokens = Arc::new(tokens);
         let a2a = a2a::open(&engine, &workflow);
+        let mcp = mcp::service(engine.clone(), workflow.clone());
         let (launches, door) = (Arc::default(), Arc::default());
-        Edge { engine, workflow, stop, tokens, launches, door, a2a }
+        Edge { engine, workflow, stop, tokens, launches, door, a2a, mcp }
     }
 
     /// Serves everything to those who can open the socket, until it is dropped.
@@ -177,6 +180,7 @@ impl Edge {
         let (router, _) = openapi::describe();
         router
             .merge(a2a::routes(&self))
+            .merge(mcp::routes())
             .fallback(nothing_here)
             .method_not_allowed_fallback(not_so)
             .layer(DefaultBodyLimit::max(MAX_BODY))

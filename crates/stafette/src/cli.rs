@@ -81,6 +81,8 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Hand on, answer or report from inside an agent's session.
     Emit(Emit),
+    /// Speak the Model Context Protocol on standard input and output.
+    Mcp,
     /// Start the project's daemon.
     Up(Up),
     /// Stop the project's daemon.

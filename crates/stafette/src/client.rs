@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
-use hyper::header::{CONTENT_TYPE, HOST};
-use hyper::{Method, Request, Response};
+use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, UPGRADE};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use stafette_server::Problem;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 
 use crate::exit::{Exit, Failure};
@@ -61,6 +62,36 @@ impl Client {
         Ok(Lines { body: response.into_body(), held: Vec::new() })
     }
 
+    /// A stream of bytes in both directions, which the daemon speaks `protocol` on. It is told the
+    /// `token` of the session that we belong to, if there is one.
+    pub(crate) async fn stream(
+        &self,
+        path: &str,
+        protocol: &str,
+        token: Option<&str>,
+    ) -> Result<impl AsyncRead + AsyncWrite + Send + use<>, Failure> {
+        let stream = self.connect().await?;
+        let broken = |error: hyper::Error| gone().because(&error);
+        let (mut sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+        tokio::spawn(connection.with_upgrades());
+        let mut request = Request::post(path)
+            .header(HOST, "localhost")
+            .header(CONNECTION, "upgrade")
+            .header(UPGRADE, protocol);
+        if let Some(token) = token {
+            request = request.header("stafette-token", token);
+        }
+        let request = request
+            .body(Full::new(Bytes::new()))
+            .map_err(|error| Failure::usage("The daemon cannot be asked that").because(&error))?;
+        let response = sender.send_request(request).await.map_err(broken)?;
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            return Err(parse::<Value>(response).await.err().unwrap_or_else(gone));
+        }
+        Ok(TokioIo::new(hyper::upgrade::on(response).await.map_err(broken)?))
+    }
+
     async fn connect(&self) -> Result<UnixStream, Failure> {
         UnixStream::connect(&self.socket).await.map_err(|error| {
             Failure::new(Exit::NoDaemon, "No daemon answers")
@@ -91,7 +122,8 @@ impl Client {
     }
 }
 
-fn gone() -> Failure {
+/// The daemon ended while we spoke with it.
+pub(crate) fn gone() -> Failure {
     Failure::new(Exit::NoDaemon, "The daemon went away")
         .fix("start it again with `stafette up`; nothing that it acknowledged is lost")
 }

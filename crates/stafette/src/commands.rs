@@ -13,6 +13,7 @@ mod inbox;
 mod init;
 mod lock;
 mod log;
+mod mcp;
 mod open;
 mod replay;
 mod restart;
@@ -87,6 +88,7 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
         Command::Resume(arguments) => run::resume(&context, arguments).await,
         Command::Status(arguments) => status::run(&context, arguments).await,
         Command::Handoffs(arguments) => handoffs::run(&context, arguments).await,
+        Command::Mcp => mcp::run(&context).await,
         Command::Log(arguments) => log::run(&context, arguments).await,
         Command::Inbox => inbox::run(&context).await,
         Command::Answer(arguments) => answer::run(&context, arguments).await,

@@ -24,6 +24,14 @@ mod guide;
 mod hostile_agents;
 #[path = "suite/locks.rs"]
 mod locks;
+#[path = "suite/mcp.rs"]
+mod mcp;
+#[path = "suite/mcp_cli.rs"]
+mod mcp_cli;
+#[path = "suite/mcp_kits.rs"]
+mod mcp_kits;
+#[path = "suite/mcp_stdio.rs"]
+mod mcp_stdio;
 #[path = "suite/project.rs"]
 mod project;
 #[path = "suite/real_cli.rs"]

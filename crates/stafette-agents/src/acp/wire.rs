@@ -13,14 +13,14 @@ use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
     CancelNotification, ClientCapabilities, ContentBlock, CreateTerminalRequest,
-    CreateTerminalResponse, FileSystemCapabilities, Implementation, InitializeRequest,
-    KillTerminalRequest, KillTerminalResponse, LoadSessionRequest, NewSessionRequest,
-    PromptRequest, ReadTextFileRequest, ReadTextFileResponse, ReleaseTerminalRequest,
-    ReleaseTerminalResponse, RequestPermissionOutcome, RequestPermissionRequest,
-    RequestPermissionResponse, ResumeSessionRequest, SelectedPermissionOutcome, SessionId,
-    SessionNotification, StopReason, TerminalExitStatus, TerminalOutputRequest,
-    TerminalOutputResponse, WaitForTerminalExitRequest, WaitForTerminalExitResponse,
-    WriteTextFileRequest, WriteTextFileResponse,
+    CreateTerminalResponse, EnvVariable, FileSystemCapabilities, Implementation, InitializeRequest,
+    KillTerminalRequest, KillTerminalResponse, LoadSessionRequest, McpServer, McpServerStdio,
+    NewSessionRequest, PromptRequest, ReadTextFileRequest, ReadTextFileResponse,
+    ReleaseTerminalRequest, ReleaseTerminalResponse, RequestPermissionOutcome,
+    RequestPermissionRequest, RequestPermissionResponse, ResumeSessionRequest,
+    SelectedPermissionOutcome, SessionId, SessionNotification, StopReason, TerminalExitStatus,
+    TerminalOutputRequest, TerminalOutputResponse, WaitForTerminalExitRequest,
+    WaitForTerminalExitResponse, WriteTextFileRequest, WriteTextFileResponse,
 };
 use agent_client_protocol::{
     Agent, Client, Error, ErrorCode, Responder, V1, is_connection_terminated,
@@ -31,6 +31,7 @@ use tokio::sync::mpsc;
 
 use super::commands::{Exit, Shown};
 use crate::permission::Deed;
+use crate::profile;
 use line::Line;
 
 /// Events that may wait to be read before the agent is held back.
@@ -184,9 +185,26 @@ pub(super) enum End {
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
     to: ConnectionTo<Agent>,
+    /// The MCP servers that its sessions are told of.
+    servers: Vec<McpServer>,
 }
 
 impl Peer {
+    /// The same agent, whose sessions are told of an MCP server and of what that is to see of the
+    /// environment.
+    pub(super) fn told_of(
+        self,
+        server: Option<profile::McpServer>,
+        env: &[(String, String)],
+    ) -> Self {
+        let told = |server: profile::McpServer| {
+            let seen = env.iter().map(|(name, value)| EnvVariable::new(name, value)).collect();
+            let stdio = McpServerStdio::new("stafette", server.command);
+            McpServer::Stdio(stdio.args(server.arguments).env(seen))
+        };
+        Peer { servers: server.map(told).into_iter().collect(), ..self }
+    }
+
     /// Asks the agent what it is and what it can do.
     pub(super) async fn hello(&self) -> Result<Hello, Trouble> {
         let files = FileSystemCapabilities::new().read_text_file(true).write_text_file(true);
@@ -211,10 +229,12 @@ impl Peer {
     pub(super) async fn reopen(&self, hello: Hello, session: &str, folder: &Path) -> bool {
         let session = SessionId::from(session.to_owned());
         if hello.resumes {
-            let request = ResumeSessionRequest::new(session, folder);
+            let request =
+                ResumeSessionRequest::new(session, folder).mcp_servers(self.servers.clone());
             self.to.send_request(request).block_task().await.is_ok()
         } else if hello.loads {
-            let request = LoadSessionRequest::new(session, folder);
+            let request =
+                LoadSessionRequest::new(session, folder).mcp_servers(self.servers.clone());
             self.to.send_request(request).block_task().await.is_ok()
         } else {
             false
@@ -223,7 +243,8 @@ impl Peer {
 
     /// Opens a new session.
     pub(super) async fn open(&self, folder: &Path) -> Result<String, Trouble> {
-        let opened = self.to.send_request(NewSessionRequest::new(folder)).block_task().await;
+        let request = NewSessionRequest::new(folder).mcp_servers(self.servers.clone());
+        let opened = self.to.send_request(request).block_task().await;
         match opened {
             Ok(opened) => Ok(opened.session_id.to_string()),
             Err(error) => Err(Trouble::new("it opens no session", &error)),
@@ -356,7 +377,7 @@ pub(super) async fn speak<R>(
             },
             on_receive_request!(),
         )
-        .connect_with(line.channel, async |to| Ok(talk(Peer { to }).await));
+        .connect_with(line.channel, async |to| Ok(talk(Peer { to, servers: Vec::new() }).await));
     talking.await.ok()
 }
 

@@ -1,10 +1,13 @@
 //! Giving a program an MCP server.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use stafette_core::workflow::Runner;
 
 use super::Mcp;
+use crate::Job;
 
 /// An MCP server that is started by a command.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,6 +27,49 @@ pub struct McpSetup {
     pub env: Vec<(String, String)>,
     /// A file to write, and what is in it.
     pub file: Option<(PathBuf, String)>,
+}
+
+/// Stafette's own server, for an agent that is to have it.
+pub(crate) fn server(job: &Job) -> Option<McpServer> {
+    // Without a token it could speak for nobody.
+    let wanted = job.agent.mcp && job.token().is_some();
+    let command = job.program.to_string_lossy().into_owned();
+    wanted.then(|| McpServer { command, arguments: vec!["mcp".to_owned()] })
+}
+
+/// What has to be done so that the agent of a job knows Stafette's own server; nothing where it is
+/// not known how, or its runner tells it by itself.
+pub(crate) fn setup(job: &Job) -> Option<McpSetup> {
+    if !matches!(job.agent.runner, Runner::Exec | Runner::Pty) {
+        return None;
+    }
+    let profile = job.profile.as_ref()?;
+    // It names no turn and no token, so all agents of a profile share it.
+    let place = job.scratch.join(format!("mcp-{}.json", profile.name));
+    Some(profile.mcp.as_ref()?.setup(&server(job)?, &place))
+}
+
+/// Whether the agent of a job has Stafette's tools.
+pub(crate) fn knows_tools(job: &Job) -> bool {
+    match job.agent.runner {
+        Runner::Acp => server(job).is_some(),
+        _ => setup(job).is_some(),
+    }
+}
+
+/// Writes the file that the agent of a job reads its servers from, if it reads one.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn lay(job: &Job) -> io::Result<()> {
+    let Some((path, text)) = setup(job).and_then(|setup| setup.file) else { return Ok(()) };
+    if std::fs::read_to_string(&path).is_ok_and(|there| there == text) {
+        return Ok(());
+    }
+    // Another agent may be reading it.
+    let fresh = path.with_extension(format!("{}.new", job.order.agent));
+    std::fs::write(&fresh, text)?;
+    std::fs::rename(fresh, path)
 }
 
 impl Mcp {

@@ -43,6 +43,7 @@ pub(crate) fn job() -> Job {
         sandbox: stafette_core::workflow::Sandbox::Off,
         needs: Vec::new(),
         estimate: Usage::default(),
+        mcp: true,
     };
     Job {
         order,

@@ -114,6 +114,7 @@ impl World {
                 sandbox: Sandbox::Off,
                 needs: Vec::new(),
                 estimate: Usage::default(),
+                mcp: true,
             },
             profile: None,
             folder: self.work(),

@@ -1,0 +1,41 @@
+//! What a tool has in hand while it is called.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use stafette_engine::Engine;
+
+use crate::{Caller, May, ReadWorkflow, Trouble};
+
+/// Where a call tells that it goes on.
+pub(crate) trait Progress: Send + Sync {
+    /// Step `step` is reached; steps only grow.
+    fn tell(&self, step: u32, message: String) -> BoxFuture<'_, ()>;
+}
+
+/// One call: who calls, what can be asked, and where progress is told.
+#[derive(Clone)]
+pub(crate) struct Desk {
+    pub(crate) engine: Engine,
+    pub(crate) workflow: Arc<ReadWorkflow>,
+    pub(crate) caller: Caller,
+    pub(crate) progress: Option<Arc<dyn Progress>>,
+}
+
+impl Desk {
+    /// Tells that the call goes on, if its caller wants to know.
+    pub(crate) async fn goes_on(&self, step: u32, message: impl Into<String>) {
+        if let Some(progress) = &self.progress {
+            progress.tell(step, message.into()).await;
+        }
+    }
+
+    /// Whether the caller may do more than look.
+    pub(crate) fn may_act(&self) -> Result<(), Trouble> {
+        match (&self.caller.token, self.caller.may) {
+            (Some(_), _) | (None, May::Act) => Ok(()),
+            (None, May::Look) => Err(Trouble::new("may_not", "This connection may only look")
+                .fix("Connect with a token whose scope is `act`.")),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What can be read: runs, handoffs, briefings, schemas.
+
+use serde_json::json;
+use stafette_core::wire::schema;
+use stafette_core::{AgentName, RunId};
+
+use crate::Trouble;
+use crate::desk::Desk;
+use crate::tools::Briefing;
+
+const JSON: &str = "application/json";
+const TEXT: &str = "text/markdown";
+
+/// The most runs that are listed.
+const RUNS: usize = 20;
+
+/// Something that can be read.
+pub(crate) struct Item {
+    pub(crate) uri: String,
+    pub(crate) name: String,
+    pub(crate) title: String,
+    pub(crate) about: String,
+    pub(crate) mime: &'static str,
+}
+
+/// A family of things that can be read.
+pub(crate) struct Template {
+    pub(crate) uri: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) mime: &'static str,
+}
+
+/// What is in a resource.
+pub(crate) struct Text {
+    pub(crate) text: String,
+    pub(crate) mime: &'static str,
+}
+
+/// Everything that can be read, by the form of its address.
+pub(crate) const TEMPLATES: [Template; 4] = [
+    Template {
+        uri: "stafette://runs/{run}",
+        name: "run",
+        title: "A run",
+        about: "How a run stands: status, who works, what it has spent. `run` may be `latest`.",
+        mime: JSON,
+    },
+    Template {
+        uri: "stafette://runs/{run}/handoffs",
+        name: "handoffs",
+        title: "The handoffs of a run",
+        about: "Every handoff of a run in order, with what was asked and how it came out.",
+        mime: JSON,
+    },
+    Template {
+        uri: "stafette://runs/{run}/briefings/{agent}",
+        name: "briefing",
+        title: "An agent's briefing",
+        about: "What the turn is about that an agent of a run has at the moment.",
+        mime: TEXT,
+    },
+    Template {
+        uri: "stafette://schemas/{name}",
+        name: "schema",
+        title: "A JSON Schema",
+        about: "The schema of a document that Stafette reads or writes.",
+        mime: JSON,
+    },
+];
+
+/// What there is to read now.
+pub(crate) async fn list(desk: &Desk) -> Result<Vec<Item>, Trouble> {
+    let mut items = Vec::new();
+    for view in desk.engine.runs(RUNS).await? {
+        let (run, short) = (view.run, view.run.short());
+        let title = view.request.chars().take(80).collect::<String>();
+        items.push(Item {
+            uri: format!("stafette://runs/{run}"),
+            name: format!("run {short}"),
+            title: title.clone(),
+            about: format!("The run {short}: {}", view.status),
+            mime: JSON,
+        });
+        items.push(Item {
+            uri: format!("stafette://runs/{run}/handoffs"),
+            name: format!("handoffs of {short}"),
+            title,
+            about: format!("The handoffs of run {short}"),
+            mime: JSON,
+        });
+        for agent in &view.working {
+            items.push(Item {
+                uri: format!("stafette://runs/{run}/briefings/{agent}"),
+                name: format!("briefing of {agent} in {short}"),
+                title: format!("What {agent} works on"),
+                about: format!("The turn of {agent} in run {short}"),
+                mime: TEXT,
+            });
+        }
+    }
+    items.extend(schema::list().iter().map(|name| Item {
+        uri: format!("stafette://schemas/{name}"),
+        name: format!("schema {name}"),
+        title: format!("JSON Schema of {name}"),
+        about: format!("The JSON Schema of a {name} document"),
+        mime: JSON,
+    }));
+    Ok(items)
+}
+
+/// What is at an address.
+pub(crate) async fn read(desk: &Desk, uri: &str) -> Result<Text, Trouble> {
+    let nothing = || {
+        Trouble::new("no_resource", format!("There is nothing at {uri}"))
+            .fix("List the resources and their templates to see what there is.")
+    };
+    let path = uri.strip_prefix("stafette://").ok_or_else(nothing)?;
+    let parts: Vec<&str> = path.split('/').collect();
+    match parts.as_slice() {
+        ["runs", run] => {
+            let (view, trouble) = desk.engine.view(find(desk, run).await?).await?;
+            let mut value = json!(view);
+            value["trouble"] = json!(trouble);
+            Ok(pretty(&value))
+        }
+        ["runs", run, "handoffs"] => {
+            let rows = desk.engine.handoffs(find(desk, run).await?).await?;
+            let all: Vec<serde_json::Value> = rows
+                .iter()
+                .map(|row| {
+                    let whole: serde_json::Value =
+                        serde_json::from_str(&row.body).unwrap_or_default();
+                    json!({ "id": row.id, "state": row.state, "handoff": whole })
+                })
+                .collect();
+            Ok(pretty(&json!(all)))
+        }
+        ["runs", run, "briefings", agent] => {
+            let state = desk.engine.state(find(desk, run).await?).await?;
+            let order = state.outbox().find(|order| order.agent.as_str() == *agent);
+            let order = order.ok_or_else(|| {
+                Trouble::new("no_turn", format!("{agent} has no turn in this run at the moment"))
+            })?;
+            Ok(Text { text: Briefing::of(order).text(), mime: TEXT })
+        }
+        ["schemas", name] => {
+            let name: schema::Name = name.parse().map_err(|error: schema::UnknownName| {
+                Trouble::new("no_schema", error.to_string())
+            })?;
+            Ok(pretty(&schema::schema(name)))
+        }
+        _ => Err(nothing()),
+    }
+}
+
+/// What a part of an address, or an argument of a prompt, could be.
+pub(crate) async fn complete(
+    desk: &Desk,
+    name: &str,
+    begun: &str,
+    run: Option<&str>,
+) -> Vec<String> {
+    let found: Vec<String> = match name {
+        "run" => {
+            let runs = desk.engine.runs(100).await.unwrap_or_default();
+            let ids = runs.iter().map(|view| view.run.to_string());
+            std::iter::once("latest".to_owned()).chain(ids).collect()
+        }
+        "agent" => agents(desk, run).await,
+        "name" => schema::list().iter().map(ToString::to_string).collect(),
+        _ => Vec::new(),
+    };
+    found.into_iter().filter(|value| value.starts_with(begun)).collect()
+}
+
+/// The agents of a run, or of the project.
+async fn agents(desk: &Desk, run: Option<&str>) -> Vec<String> {
+    let names = |agents: &std::collections::BTreeMap<AgentName, _>| {
+        agents.keys().map(ToString::to_string).collect()
+    };
+    if let Some(run) = run
+        && let Ok(run) = find(desk, run).await
+        && let Ok(state) = desk.engine.state(run).await
+    {
+        return names(&state.workflow.agents);
+    }
+    (desk.workflow)().map(|workflow| names(&workflow.agents)).unwrap_or_default()
+}
+
+async fn find(desk: &Desk, text: &str) -> Result<RunId, Trouble> {
+    desk.run(Some(text)).await
+}
+
+fn pretty(value: &serde_json::Value) -> Text {
+    Text { text: serde_json::to_string_pretty(value).unwrap_or_default(), mime: JSON }
+}

@@ -1,0 +1,260 @@
+//! Whose turn a call is about, and how it is spoken for.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use stafette_core::lock::Holder;
+use stafette_core::{
+    AgentName, Fields, HandoffId, Offer, Party, Response, RunId, TurnKey, TurnOrder, TurnResult,
+    Usage,
+};
+use stafette_engine::EngineError;
+
+use crate::Trouble;
+use crate::desk::Desk;
+
+/// Whose turn a call is about. An agent that Stafette started leaves both out.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+pub(crate) struct Whose {
+    /// Your turn, exactly as `accept` named it, such as `h3/1.1`. Leave it out if Stafette started
+    /// you: then your turn is known.
+    #[serde(default)]
+    turn: Option<String>,
+    /// The run that the turn belongs to: its id or the last digits of it. Only needed with `turn`
+    /// when that does not begin with the run.
+    #[serde(default)]
+    run: Option<String>,
+}
+
+/// A turn, and the right to speak in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Seat {
+    pub(crate) turn: TurnKey,
+    pub(crate) agent: AgentName,
+    /// The token, for an agent that Stafette started; the others speak by the turn's key.
+    token: Option<String>,
+}
+
+impl Desk {
+    /// The turn that the caller speaks in.
+    pub(crate) async fn seat(&self, whose: &Whose) -> Result<Seat, Trouble> {
+        self.may_act()?;
+        if let Some(token) = &self.caller.token {
+            let (run, agent, turn) = self.engine.session(token, self.caller.pid).await?;
+            let named = match whose.turn.as_deref() {
+                Some(text) => Some(key(text, Some(run))?),
+                None => None,
+            };
+            if named.is_some_and(|named| named != turn) {
+                let what = format!("{agent} is in turn {}", short(turn));
+                return Err(Trouble::new("not_yours", what)
+                    .fix("Leave `turn` out: a session speaks for its own turn."));
+            }
+            return Ok(Seat { turn, agent, token: Some(token.clone()) });
+        }
+        let Some(text) = whose.turn.as_deref() else {
+            return Err(Trouble::new("no_turn_named", "It is not known which turn this is about")
+                .fix("Take one with `wait` and `accept`, and give its `turn` here."));
+        };
+        let run = match whose.run.as_deref() {
+            Some(run) => Some(self.run(Some(run)).await?),
+            None => None,
+        };
+        let turn = key(text, run)?;
+        let state = self.engine.state(turn.run).await?;
+        let handoff = state.handoff(turn.handoff);
+        let agent = handoff.and_then(|handoff| handoff.offer.to.as_str().parse().ok());
+        let none = || EngineError::NoHandoff { run: turn.run, handoff: turn.handoff };
+        Ok(Seat { turn, agent: agent.ok_or_else(none)?, token: None })
+    }
+
+    /// Who holds a lock: the agent for its turn, or a visitor who has none.
+    pub(crate) async fn holder(&self, whose: &Whose) -> Result<(Holder, Option<TurnKey>), Trouble> {
+        self.may_act()?;
+        if self.caller.token.is_none() && whose.turn.is_none() {
+            return Ok((Holder::visitor(&self.caller.name), None));
+        }
+        let seat = self.seat(whose).await?;
+        self.order(&seat).await?;
+        Ok((Holder::session(seat.turn.run, seat.agent), Some(seat.turn)))
+    }
+
+    /// The run that is meant: an id, its last digits, or `latest`; the session's own for a session.
+    pub(crate) async fn run(&self, text: Option<&str>) -> Result<RunId, Trouble> {
+        if let (Some(token), None) = (&self.caller.token, text) {
+            return Ok(self.engine.session(token, self.caller.pid).await?.0);
+        }
+        Ok(self.engine.find(text.filter(|text| *text != "latest")).await?)
+    }
+
+    /// What the turn is about.
+    pub(crate) async fn order(&self, seat: &Seat) -> Result<TurnOrder, Trouble> {
+        let state = self.engine.state(seat.turn.run).await?;
+        let order = state.outbox().find(|order| order.key == seat.turn);
+        order.ok_or_else(|| {
+            Trouble::new("late", format!("Turn {} is over", short(seat.turn)))
+                .fix("Stop working on it; call `wait` for what is next.")
+        })
+    }
+
+    /// Hands something on from within the turn.
+    pub(crate) async fn propose(&self, seat: &Seat, offer: Offer) -> Result<(), Trouble> {
+        let told = match &seat.token {
+            Some(token) => {
+                let pid = self.caller.pid;
+                self.engine.tell(token, pid, "HANDOFF", told_offer(&offer)).await.map(drop)
+            }
+            None => self.engine.propose(seat.turn, offer).await,
+        };
+        match told {
+            Ok(()) => Ok(()),
+            Err(EngineError::Refused { refusal }) => {
+                let state = self.engine.state(seat.turn.run).await?;
+                let targets = state.workflow.targets(&Party::from(&seat.agent));
+                Err(Trouble::refused(&refusal, &targets))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Answers what the turn is about. An outside agent's turn ends with it; that of a session ends
+    /// when its agent does.
+    pub(crate) async fn answer(
+        &self,
+        seat: &Seat,
+        response: Response,
+        usage: Usage,
+    ) -> Result<(), Trouble> {
+        match &seat.token {
+            Some(token) => {
+                let pid = self.caller.pid;
+                if usage != Usage::default() {
+                    self.engine.tell(token, pid, "REPORT", told_usage(None, usage)).await?;
+                }
+                self.engine.tell(token, pid, "RESULT", told_response(&response)).await?;
+            }
+            None => {
+                let result = TurnResult {
+                    response: Response { usage, ..response },
+                    offers: Vec::new(),
+                    usage,
+                    fingerprint: None,
+                    bare: false,
+                };
+                self.engine.complete(seat.turn, result).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the turn back undone.
+    pub(crate) async fn give_back(&self, seat: &Seat, why: String) -> Result<(), Trouble> {
+        match &seat.token {
+            Some(token) => {
+                let payload = json!({ "status": "failed", "failure": why });
+                self.engine.tell(token, self.caller.pid, "RESULT", payload).await?;
+            }
+            None => {
+                self.engine.reject(seat.turn, why).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that the turn goes on, and what it has used.
+    pub(crate) async fn report(
+        &self,
+        seat: &Seat,
+        note: Option<String>,
+        usage: Usage,
+    ) -> Result<(), Trouble> {
+        match &seat.token {
+            Some(token) => {
+                let payload = told_usage(note, usage);
+                self.engine.tell(token, self.caller.pid, "REPORT", payload).await?;
+            }
+            None => {
+                self.engine.report(seat.turn, note, usage).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Seat {
+    /// Whether Stafette started the agent.
+    pub(crate) fn is_session(&self) -> bool {
+        self.token.is_some()
+    }
+}
+
+/// A turn's key within its run.
+pub(crate) fn short(turn: TurnKey) -> String {
+    format!("{}/{}.{}", turn.handoff, turn.attempt, turn.turn)
+}
+
+/// Reads a turn's key, whole or within `run`.
+fn key(text: &str, run: Option<RunId>) -> Result<TurnKey, Trouble> {
+    let whole = match run {
+        Some(run) if text.matches('/').count() == 1 => format!("{run}/{text}"),
+        _ => text.to_owned(),
+    };
+    whole.parse().map_err(|_| {
+        Trouble::new("not_a_turn", format!("`{text}` is not a turn"))
+            .fix("Give `turn` as `accept` named it, such as h3/1.1, together with `run`.")
+    })
+}
+
+/// Reads a handoff's name.
+pub(crate) fn handoff(text: &str) -> Result<HandoffId, Trouble> {
+    text.parse().map_err(|error: stafette_core::id::NotAHandoff| {
+        Trouble::new("not_a_handoff", error.to_string()).fix("Give it as `wait` named it.")
+    })
+}
+
+/// An offer in the words that a session tells it in.
+fn told_offer(offer: &Offer) -> Value {
+    let mut value = json!(offer);
+    if let Some(fields) = value.as_object_mut() {
+        // Who gives is known, and whatever is not a word of the short form would be handed along.
+        for name in ["from", "prior_attempts", "foreign"] {
+            fields.remove(name);
+        }
+    }
+    value
+}
+
+fn told_response(response: &Response) -> Value {
+    json!({
+        "status": response.outcome,
+        "outputs": response.outputs,
+        "summary": response.summary,
+        "unresolved": response.unresolved,
+        "failure": response.failure,
+        "recommendations": response.recommendations,
+    })
+}
+
+fn told_usage(note: Option<String>, usage: Usage) -> Value {
+    let mut fields = Fields::new();
+    fields.extend(note.map(|note| ("note".to_owned(), note.into())));
+    fields.insert("tokens".into(), usage.tokens.into());
+    fields.insert("cost_usd".into(), usage.money.dollars().into());
+    fields.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_is_named_whole_or_within_its_run() {
+        let run: RunId = "0198f2c4-7a1b-7c3d-8e5f-0123456789ab".parse().expect("an id");
+        let whole = format!("{run}/h3/1.2");
+        let expected = key(&whole, None).expect("a turn");
+        assert_eq!(key("h3/1.2", Some(run)), Ok(expected));
+        assert_eq!(key(&whole, Some(run)), Ok(expected));
+        assert_eq!(short(expected), "h3/1.2");
+        assert_eq!(key("h3/1.2", None).expect_err("no run").code, "not_a_turn");
+    }
+}

@@ -1,0 +1,186 @@
+//! The tools, one a file. A new one is a file here and a line in [`all`].
+
+mod accept;
+mod assess;
+mod briefing;
+mod complete;
+mod escalate;
+mod handoff;
+mod lock;
+mod reject;
+mod report;
+mod start_run;
+mod status;
+mod unlock;
+mod wait;
+
+use std::sync::OnceLock;
+
+use futures_util::future::BoxFuture;
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use stafette_core::Fields;
+
+use crate::Trouble;
+use crate::desk::Desk;
+
+pub(crate) use briefing::Briefing;
+
+/// Something that an agent can do.
+trait Tool: 'static {
+    /// Its name.
+    const NAME: &'static str;
+    /// What people call it.
+    const TITLE: &'static str;
+    /// When to use it, what comes back, and an example: all that a model knows of it.
+    const ABOUT: &'static str;
+    /// What it does to the world.
+    const EFFECT: Effect;
+    /// What it is given.
+    type Arguments: DeserializeOwned + JsonSchema + Send;
+    /// What comes back.
+    type Answer: Serialize + JsonSchema;
+
+    /// Does it.
+    fn call(
+        desk: Desk,
+        arguments: Self::Arguments,
+    ) -> impl Future<Output = Result<Self::Answer, Trouble>> + Send;
+}
+
+/// What a tool does to the world.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Effect {
+    /// It only looks.
+    Looks,
+    /// It changes something; the same call again changes nothing more.
+    Settles,
+    /// It changes something each time.
+    Adds,
+}
+
+type Call = fn(Desk, Fields) -> BoxFuture<'static, Result<Value, Trouble>>;
+
+/// A tool as it is listed and called.
+pub(crate) struct Entry {
+    pub(crate) name: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) effect: Effect,
+    pub(crate) input: Fields,
+    pub(crate) output: Fields,
+    call: Call,
+}
+
+/// All tools, in the order in which an agent meets them.
+pub(crate) fn all() -> &'static [Entry] {
+    static ALL: OnceLock<Vec<Entry>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        vec![
+            entry::<briefing::Tool>(),
+            entry::<assess::Tool>(),
+            entry::<report::Tool>(),
+            entry::<lock::Tool>(),
+            entry::<unlock::Tool>(),
+            entry::<handoff::Tool>(),
+            entry::<escalate::Tool>(),
+            entry::<complete::Tool>(),
+            entry::<reject::Tool>(),
+            entry::<wait::Tool>(),
+            entry::<accept::Tool>(),
+            entry::<status::Tool>(),
+            entry::<start_run::Tool>(),
+        ]
+    })
+}
+
+/// The tool of that name.
+pub(crate) fn find(name: &str) -> Option<&'static Entry> {
+    all().iter().find(|entry| entry.name == name)
+}
+
+impl Entry {
+    /// Calls it. What it was not given or does not know is a mistake that names the field.
+    pub(crate) async fn call(&self, desk: Desk, arguments: Fields) -> Result<Value, Trouble> {
+        let known = self.input.get("properties").and_then(Value::as_object);
+        let odd = arguments.keys().find(|name| known.is_none_or(|k| !k.contains_key(*name)));
+        if let Some(odd) = odd {
+            let names: Vec<&str> = known.into_iter().flatten().map(|(name, _)| &**name).collect();
+            let what = format!("`{}` has no argument `{odd}`", self.name);
+            return Err(Trouble::new("mistaken", what)
+                .fix(format!("Its arguments are: {}.", names.join(", "))));
+        }
+        (self.call)(desk, arguments).await
+    }
+}
+
+fn entry<T: Tool>() -> Entry {
+    let mut input = schema::<T::Arguments>(SchemaSettings::draft2020_12());
+    input.insert("additionalProperties".into(), false.into());
+    input.entry("properties").or_insert_with(|| Value::Object(Fields::new()));
+    Entry {
+        name: T::NAME,
+        title: T::TITLE,
+        about: T::ABOUT,
+        effect: T::EFFECT,
+        input,
+        output: schema::<T::Answer>(SchemaSettings::draft2020_12().for_serialize()),
+        call: |desk, arguments| Box::pin(call::<T>(desk, arguments)),
+    }
+}
+
+async fn call<T: Tool>(desk: Desk, arguments: Fields) -> Result<Value, Trouble> {
+    let arguments = serde_json::from_value(Value::Object(arguments)).map_err(|error| {
+        Trouble::new("mistaken", format!("The arguments of `{}` do not fit: {error}", T::NAME))
+            .fix("Correct them and call again.")
+    })?;
+    let answer = T::call(desk, arguments).await?;
+    serde_json::to_value(answer)
+        .map_err(|error| Trouble::new("not_json", format!("The answer is not JSON: {error}")))
+}
+
+/// The JSON Schema of a type, without references: not every client follows them.
+fn schema<T: JsonSchema>(settings: SchemaSettings) -> Fields {
+    let settings = settings
+        .with(|settings| settings.inline_subschemas = true)
+        .with_transform(RecursiveTransform(portable));
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    schema.remove("title");
+    schema.remove("description");
+    std::mem::take(schema.ensure_object())
+}
+
+/// Says the same in words that every client knows: what may be left out need not also be null, and
+/// the widths of numbers are ours alone.
+fn portable(schema: &mut Schema) {
+    if let Some(Value::Array(kinds)) = schema.get("type")
+        && let [kind, null] = kinds.as_slice()
+        && null == "null"
+    {
+        let kind = kind.clone();
+        schema.insert("type".into(), kind);
+    }
+    if let Some(Value::Array(choices)) = schema.get("anyOf")
+        && let [Value::Object(something), null] = choices.as_slice()
+        && *null == json!({ "type": "null" })
+    {
+        let something = something.clone();
+        schema.remove("anyOf");
+        for (key, value) in something {
+            schema.ensure_object().entry(key).or_insert(value);
+        }
+    }
+    if schema.get("default").is_some_and(Value::is_null) {
+        schema.remove("default");
+    }
+    if schema.get("type").is_some_and(|kind| kind == "integer" || kind == "number") {
+        schema.remove("format");
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! `accept`: take a turn that is offered.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stafette_core::Millis;
+
+use super::{Briefing, Effect};
+use crate::Trouble;
+use crate::desk::Desk;
+use crate::seat::{Whose, handoff};
+
+pub(super) struct Tool;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// The handoff to take, as `wait` named it, such as `h3`. Leave it out if Stafette started you.
+    #[serde(default)]
+    handoff: Option<String>,
+    /// The run that it belongs to, as `wait` named it; the newest one otherwise.
+    #[serde(default)]
+    run: Option<String>,
+    /// A name for yourself, so that nobody else takes the same turn; the same name may take it
+    /// again after a break.
+    #[serde(default)]
+    by: Option<String>,
+    /// How many seconds may pass between two of your reports; the workflow's own limit otherwise.
+    #[serde(default)]
+    lease_seconds: Option<u64>,
+}
+
+impl super::Tool for Tool {
+    const NAME: &'static str = "accept";
+    const TITLE: &'static str = "Take a turn";
+    const ABOUT: &'static str = "Takes a turn that `wait` found, so that nobody else does it, and \
+        starts its clock: from now on call `report` every minute or so, and end it with \
+        `complete`, `handoff` and `complete`, or `reject`. If Stafette started you, your turn is \
+        yours already and this only confirms it. Returns the briefing: the task, your inputs, the \
+        allowed targets, and `turn`, which you give back with every call about it.\n\
+        Example: {\"handoff\": \"h3\", \"run\": \"4f2a91c0\", \"by\": \"my-worker-1\"}";
+    const EFFECT: Effect = Effect::Settles;
+    type Arguments = Arguments;
+    type Answer = Briefing;
+
+    async fn call(desk: Desk, arguments: Arguments) -> Result<Briefing, Trouble> {
+        desk.may_act()?;
+        if let Some(token) = &desk.caller.token {
+            desk.engine.tell(token, desk.caller.pid, "READY", serde_json::Value::Null).await?;
+            let seat = desk.seat(&Whose::default()).await?;
+            return Ok(Briefing::of(desk.order(&seat).await?));
+        }
+        let Some(name) = &arguments.handoff else {
+            return Err(Trouble::new("mistaken", "It is not said which handoff to take")
+                .fix("Call `wait` to see what is offered, and give its `handoff` and `run`."));
+        };
+        let run = desk.run(arguments.run.as_deref()).await?;
+        let by = arguments.by.as_deref().unwrap_or(&desk.caller.name);
+        let lease = arguments.lease_seconds.map(Millis::seconds);
+        let order = desk.engine.accept(run, handoff(name)?, by, lease).await?;
+        Ok(Briefing::of(order))
+    }
+}

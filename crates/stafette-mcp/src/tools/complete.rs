@@ -1,0 +1,126 @@
+//! `complete`: answer what the turn is about.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_core::{Fields, Outcome, Party, Response, Usage};
+
+use super::{Effect, report};
+use crate::Trouble;
+use crate::desk::Desk;
+use crate::seat::{Seat, Whose, short};
+
+pub(super) struct Tool;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// How it came out.
+    #[serde(default)]
+    status: Status,
+    /// What you did and how you know that it works, in a few sentences.
+    summary: String,
+    /// What you provide, by key: everything that was wanted, and whatever others will need.
+    #[serde(default)]
+    outputs: Fields,
+    /// What you could not provide, for `partial`.
+    #[serde(default)]
+    unresolved: Vec<String>,
+    /// Why not, for `failed`.
+    #[serde(default)]
+    failure: Option<String>,
+    /// What should be done next.
+    #[serde(default)]
+    recommendations: Vec<String>,
+    /// Tokens that you used and have not reported yet.
+    #[serde(default)]
+    tokens: u64,
+    /// Dollars that you spent and have not reported yet.
+    #[serde(default)]
+    cost_usd: f64,
+    #[serde(flatten)]
+    whose: Whose,
+}
+
+/// How a turn came out.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    /// Everything that was asked is done.
+    #[default]
+    Resolved,
+    /// Some of it is done.
+    Partial,
+    /// It could not be done.
+    Failed,
+}
+
+/// The answer was taken.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// Whether it was taken.
+    taken: bool,
+    /// The run.
+    run: String,
+    /// The turn that it answers.
+    turn: String,
+    /// Whether the turn is over; that of an agent which Stafette started ends when the agent does.
+    over: bool,
+    /// What to do now.
+    next: String,
+}
+
+impl Answer {
+    /// The turn has its answer.
+    pub(super) fn new(seat: &Seat) -> Self {
+        let next = match seat.is_session() {
+            true => "Stop here: your turn is over when you end it.",
+            false => "The turn is over. Call `wait` for the next one.",
+        };
+        Answer {
+            taken: true,
+            run: seat.turn.run.to_string(),
+            turn: short(seat.turn),
+            over: !seat.is_session(),
+            next: next.to_owned(),
+        }
+    }
+}
+
+impl super::Tool for Tool {
+    const NAME: &'static str = "complete";
+    const TITLE: &'static str = "Finish the turn";
+    const ABOUT: &'static str = "Answers what your turn is about and finishes it. Call it once, at \
+        the end, when the work is done (`resolved`), partly done (`partial`) or could not be done \
+        (`failed`). What you handed on with `handoff` before goes out with it. Be honest: a \
+        `failed` turn is tried another way, a wrong `resolved` is not noticed. Returns what to do \
+        next. When you are told that the turn is late, someone else has the work: stop.\n\
+        Example: {\"status\": \"resolved\", \"summary\": \"The review found no fault; all 12 tests \
+        pass\", \"outputs\": {\"verdict\": \"approved\"}}";
+    const EFFECT: Effect = Effect::Settles;
+    type Arguments = Arguments;
+    type Answer = Answer;
+
+    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
+        let usage = Usage { tokens: arguments.tokens, money: report::money(arguments.cost_usd)? };
+        let seat = desk.seat(&arguments.whose).await?;
+        let outcome = match arguments.status {
+            Status::Resolved => Outcome::Resolved,
+            Status::Partial => Outcome::Partial,
+            Status::Failed => Outcome::Failed,
+        };
+        let failure = match outcome {
+            // Whoever decides what follows reads why.
+            Outcome::Failed => arguments.failure.or_else(|| Some(arguments.summary.clone())),
+            _ => arguments.failure,
+        };
+        let response = Response {
+            summary: arguments.summary,
+            outputs: arguments.outputs,
+            unresolved: arguments.unresolved,
+            failure,
+            recommendations: arguments.recommendations,
+            ..Response::new(Party::from(&seat.agent), outcome)
+        };
+        desk.answer(&seat, response, usage).await?;
+        Ok(Answer::new(&seat))
+    }
+}

@@ -1,0 +1,88 @@
+//! `escalate`: ask a person.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stafette_core::{Kind, Millis, Offer, Party, Priority, Question, Reason};
+
+use super::{Effect, handoff};
+use crate::Trouble;
+use crate::desk::Desk;
+use crate::seat::Whose;
+
+pub(super) struct Tool;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// The question: one sentence that can be answered without reading anything else.
+    question: String,
+    /// Answers to choose from, the best first; free text is always possible.
+    #[serde(default)]
+    options: Vec<String>,
+    /// What a person should know to answer: what you tried, what hangs on it.
+    #[serde(default)]
+    context: String,
+    /// Whether you wait for the answer. With `false` the work goes on and the question is a note.
+    #[serde(default = "yes")]
+    blocking: bool,
+    /// The answer to take when nobody gives one in time.
+    #[serde(default)]
+    default: Option<String>,
+    /// How many seconds to wait before `default` is taken.
+    #[serde(default)]
+    within_seconds: Option<u64>,
+    /// How urgent it is.
+    #[serde(default)]
+    priority: Priority,
+    #[serde(flatten)]
+    whose: Whose,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl super::Tool for Tool {
+    const NAME: &'static str = "escalate";
+    const TITLE: &'static str = "Ask a person";
+    const ABOUT: &'static str = "Asks a person. Use it when a decision is not yours to make, when \
+        only the user can know something, or when you are stuck after trying: never guess what a \
+        person has to decide. Ask one thing, and offer options where you can. The question reaches \
+        the person's inbox when your turn ends; you are called again with the answer. Returns what \
+        to do next.\n\
+        Example: {\"question\": \"Should login use sessions or JWT?\", \"options\": [\"JWT\", \
+        \"sessions\"], \"context\": \"The mobile app needs tokens\"}";
+    const EFFECT: Effect = Effect::Settles;
+    type Arguments = Arguments;
+    type Answer = handoff::Answer;
+
+    async fn call(desk: Desk, arguments: Arguments) -> Result<handoff::Answer, Trouble> {
+        let seat = desk.seat(&arguments.whose).await?;
+        if arguments.question.trim().is_empty() {
+            return Err(Trouble::new("mistaken", "The question is empty")
+                .fix("Ask something that a person can answer."));
+        }
+        let kind = if arguments.blocking { Kind::Delegate } else { Kind::Transfer };
+        let reason = Reason::RequiresHumanDecision;
+        let within = arguments.within_seconds.map(Millis::seconds);
+        let question = Question {
+            reason: reason.as_str().to_owned(),
+            details: arguments.question.clone(),
+            options: arguments.options,
+            context: arguments.context.clone(),
+            blocking: arguments.blocking,
+            within,
+            default: arguments.default,
+            ..Question::default()
+        };
+        let from = Party::from(&seat.agent);
+        let offer = Offer {
+            detail: arguments.question,
+            summary: arguments.context,
+            priority: arguments.priority,
+            question: Some(question),
+            ..Offer::new(from, Party::Human, kind, reason)
+        };
+        desk.propose(&seat, offer).await?;
+        Ok(handoff::Answer::new(&seat, Party::Human, kind))
+    }
+}

@@ -1,0 +1,158 @@
+//! `handoff`: pass the work on.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_core::{Fields, Kind, MissingInput, Offer, Party, Priority, Reason};
+
+use super::Effect;
+use crate::Trouble;
+use crate::desk::Desk;
+use crate::seat::{Seat, Whose, short};
+
+pub(super) struct Tool;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// Who is to take it: one of the targets in your briefing.
+    to: String,
+    /// What the taker should know first: what is done, where it is, what is left.
+    summary: String,
+    /// What the taker should do.
+    #[serde(default)]
+    instructions: Option<String>,
+    /// Why: `task_handoff`, `review_request`, `fix_request`, `rereview_request`, `completion`,
+    /// `missing_required_input`, `validation_failure`, `expertise_mismatch`,
+    /// `resource_exhausted`, or a word of the workflow's own.
+    #[serde(default)]
+    reason: Option<String>,
+    /// `transfer` (your part is done) or `delegate` (you wait, and are called again with the
+    /// answer). Without it: `delegate` when you list something in `missing`, otherwise `transfer`.
+    #[serde(default)]
+    kind: Option<Kind>,
+    /// What you hand along: evidence, file names, values, by key.
+    #[serde(default)]
+    outputs: Fields,
+    /// What you want back.
+    #[serde(default)]
+    missing: Vec<Want>,
+    /// The work item that it belongs to, when the run has several.
+    #[serde(default)]
+    item: Option<String>,
+    /// How urgent it is.
+    #[serde(default)]
+    priority: Priority,
+    #[serde(flatten)]
+    whose: Whose,
+}
+
+/// Something that the giver wants back.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+struct Want {
+    /// A short name for it: it comes back under this key.
+    key: String,
+    /// What it is.
+    #[serde(default)]
+    description: String,
+    /// What it should look like, such as `string` or `number`.
+    #[serde(default = "string")]
+    expected_type: String,
+}
+
+fn string() -> String {
+    "string".to_owned()
+}
+
+/// The handoff was taken.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// Whether it was taken; a refusal is an error that says why.
+    taken: bool,
+    /// The run.
+    run: String,
+    /// The turn that it was made in.
+    turn: String,
+    /// Who gets the work when your turn ends.
+    to: String,
+    /// `transfer` or `delegate`.
+    kind: Kind,
+    /// What to do now.
+    next: String,
+}
+
+impl Answer {
+    /// `to` gets the work when the turn ends.
+    pub(super) fn new(seat: &Seat, to: Party, kind: Kind) -> Self {
+        let then = match kind {
+            Kind::Transfer => format!("{to} gets the work when your turn ends"),
+            Kind::Delegate => {
+                format!(
+                    "{to} is asked when your turn ends, and you are called again with the answer"
+                )
+            }
+        };
+        let how = match seat.is_session() {
+            true => "End your turn now: say in a sentence what you did, and stop.",
+            false => "End your turn now with `complete`.",
+        };
+        Answer {
+            taken: true,
+            run: seat.turn.run.to_string(),
+            turn: short(seat.turn),
+            to: to.to_string(),
+            kind,
+            next: format!("{then}. {how}"),
+        }
+    }
+}
+
+impl super::Tool for Tool {
+    const NAME: &'static str = "handoff";
+    const TITLE: &'static str = "Hand the work on";
+    const ABOUT: &'static str = "Passes the work to another agent. Use it when your part is done \
+        and someone else goes on (`transfer`), or when you need something from another agent \
+        before you can go on (`delegate`). The taker sees only what you write here and the files \
+        in the project, so say what is done and what is left, and put evidence into `outputs`. To \
+        ask a person, use `escalate`. The handoff is checked at once and goes out when your turn \
+        ends. Returns what to do next; a refusal names the rule and everyone that you may hand to \
+        instead.\n\
+        Example: {\"to\": \"reviewer\", \"summary\": \"Login is built in src/login.rs, 12 tests \
+        pass\", \"reason\": \"review_request\", \"outputs\": {\"files\": [\"src/login.rs\"]}}";
+    const EFFECT: Effect = Effect::Settles;
+    type Arguments = Arguments;
+    type Answer = Answer;
+
+    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
+        let seat = desk.seat(&arguments.whose).await?;
+        let missing = arguments.missing.into_iter().map(|want| MissingInput {
+            key: want.key,
+            expected_type: want.expected_type,
+            description: want.description,
+            source: None,
+        });
+        let missing: Vec<MissingInput> = missing.collect();
+        let waits = if missing.is_empty() { Kind::Transfer } else { Kind::Delegate };
+        let kind = arguments.kind.unwrap_or(waits);
+        let reason = match arguments.reason {
+            Some(word) => reason(word),
+            None if !missing.is_empty() => Reason::MissingRequiredInput,
+            None => Reason::Stage,
+        };
+        let (from, to) = (Party::from(&seat.agent), Party::from(arguments.to));
+        let offer = Offer {
+            summary: arguments.summary,
+            instructions: arguments.instructions,
+            outputs: arguments.outputs,
+            item: arguments.item,
+            priority: arguments.priority,
+            missing,
+            ..Offer::new(from, to.clone(), kind, reason)
+        };
+        desk.propose(&seat, offer).await?;
+        Ok(Answer::new(&seat, to, kind))
+    }
+}
+
+/// A reason by its word; any other is the workflow's own.
+fn reason(word: String) -> Reason {
+    serde_json::from_value(word.clone().into()).unwrap_or(Reason::Other(word))
+}

@@ -1,0 +1,152 @@
+//! `lock`: nobody else writes these files meanwhile.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_core::Millis;
+use stafette_core::lock::{Answer as Given, Claim, Holder, LockId, Mode, OnConflict, Pattern};
+use stafette_engine::Engine;
+use tokio::time::Instant;
+
+use super::Effect;
+use crate::Trouble;
+use crate::desk::Desk;
+use crate::seat::Whose;
+
+/// The longest wait in one call, in seconds.
+const LONGEST: u64 = 600;
+
+/// How often a call that waits says so.
+const SIGN: Duration = Duration::from_secs(5);
+
+pub(super) struct Tool;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// Files or patterns, relative to the project, such as `src/login.rs` or `src/**/*.rs`. You get
+    /// all of them or none.
+    patterns: Vec<String>,
+    /// What for, so that others know whether to wait.
+    #[serde(default)]
+    reason: String,
+    /// `exclusive` to write, `shared` if it only must not change while you read.
+    #[serde(default)]
+    mode: Mode,
+    /// How many seconds to wait in line if somebody else has it, up to 600. 0 does not wait.
+    #[serde(default = "usual")]
+    wait_seconds: u64,
+    /// How many seconds to hold it; the workflow's own time otherwise. Lock again to hold it longer.
+    #[serde(default)]
+    lease_seconds: Option<u64>,
+    #[serde(flatten)]
+    whose: Whose,
+}
+
+fn usual() -> u64 {
+    45
+}
+
+/// The lock is held.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// Its name: give it to `unlock`.
+    lock: String,
+    /// Its fencing number: whoever writes for you shows it.
+    fence: u64,
+    /// What is locked.
+    patterns: Vec<String>,
+    /// When it ends by itself.
+    expires_at: String,
+    /// What to do now.
+    next: String,
+}
+
+impl super::Tool for Tool {
+    const NAME: &'static str = "lock";
+    const TITLE: &'static str = "Lock files";
+    const ABOUT: &'static str = "Locks files so that no other agent changes them while you do. Lock \
+        just before you write what others may write too, lock everything that you need in one call, \
+        and `unlock` as soon as you are done; a lock ends with your turn or its lease. If somebody \
+        else has it you wait in line, with progress, and can cancel. Returns the lock's name, its \
+        fencing number and when it ends; an error says who has it.\n\
+        Example: {\"patterns\": [\"src/login.rs\", \"tests/login/**\"], \"reason\": \"rename the \
+        session type\"}";
+    const EFFECT: Effect = Effect::Settles;
+    type Arguments = Arguments;
+    type Answer = Answer;
+
+    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
+        let (holder, turn) = desk.holder(&arguments.whose).await?;
+        let patterns = arguments.patterns.iter().map(|text| text.parse::<Pattern>());
+        let patterns = patterns.collect::<Result<Vec<_>, _>>().map_err(|error| {
+            Trouble::new("bad_pattern", error.to_string())
+                .fix("Give paths relative to the project, with `*` and `**` where you need them.")
+        })?;
+        let rules = match turn {
+            Some(turn) => desk.engine.state(turn.run).await?.workflow.locks.clone(),
+            None => (desk.workflow)()?.locks,
+        };
+        let lease = arguments.lease_seconds.map_or(rules.lease, Millis::seconds);
+        let reason = arguments.reason;
+        let claim =
+            Claim { holder: holder.clone(), turn, patterns, mode: arguments.mode, lease, reason };
+        let seconds = arguments.wait_seconds.min(LONGEST);
+        let on_conflict = if seconds == 0 { OnConflict::Skip } else { OnConflict::Wait };
+        let taken = desk.engine.take_lock(claim, on_conflict, Millis::seconds(seconds)).await?;
+        let lock = match taken {
+            Given::Waiting(waiter) => wait(&desk, waiter.id, holder, seconds).await?,
+            given => given,
+        };
+        match lock {
+            Given::Held(lock) => Ok(Answer {
+                lock: lock.id.to_string(),
+                fence: lock.fence,
+                patterns: lock.claim.patterns.iter().map(ToString::to_string).collect(),
+                expires_at: lock.expires_at.rfc3339(),
+                next: "Make your changes, then call `unlock`.".to_owned(),
+            }),
+            Given::Waiting(_) | Given::Done => Err(Trouble::new("locked", "It did not come free")
+                .fix("Work on something else first, and try again.")),
+        }
+    }
+}
+
+/// A place in the line, which is given up when nobody waits for it any more.
+struct Place {
+    engine: Engine,
+    id: LockId,
+    holder: Option<Holder>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let Some(holder) = self.holder.take() else { return };
+        let (engine, id) = (self.engine.clone(), self.id);
+        tokio::spawn(async move {
+            // What is gone already needs no giving up.
+            let _ = engine.release_lock(id, holder).await;
+        });
+    }
+}
+
+/// Waits for the lock, with a sign of life from time to time.
+async fn wait(desk: &Desk, id: LockId, holder: Holder, seconds: u64) -> Result<Given, Trouble> {
+    let mut place = Place { engine: desk.engine.clone(), id, holder: Some(holder) };
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let mut step = 0;
+    loop {
+        step += 1;
+        let left = end.saturating_duration_since(Instant::now());
+        desk.goes_on(step, format!("waiting in line for {id}, {} s left", left.as_secs())).await;
+        match desk.engine.wait_lock(id, left.min(SIGN)).await? {
+            Given::Waiting(_) if !left.is_zero() => {}
+            // Who still stands in line when the time is over leaves it.
+            waiting @ Given::Waiting(_) => return Ok(waiting),
+            given => {
+                place.holder = None;
+                return Ok(given);
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! `reject`: give the turn back undone.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Effect, complete};
+use crate::Trouble;
+use crate::desk::Desk;
+use crate::seat::Whose;
+
+pub(super) struct Tool;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// Why you cannot do it, so that whoever decides can choose someone else.
+    why: String,
+    #[serde(flatten)]
+    whose: Whose,
+}
+
+impl super::Tool for Tool {
+    const NAME: &'static str = "reject";
+    const TITLE: &'static str = "Give the turn back";
+    const ABOUT: &'static str = "Gives your turn back undone. Use it when you are the wrong one for \
+        it or cannot even begin: a tool is missing, the task is not yours, it contradicts your \
+        instructions. If only an answer is missing, use `escalate`; if another agent should go on, \
+        use `handoff`; if you tried and failed, use `complete` with `failed`. The workflow decides \
+        what happens then. Returns what to do next.\n\
+        Example: {\"why\": \"There is no compiler for this language here\"}";
+    const EFFECT: Effect = Effect::Settles;
+    type Arguments = Arguments;
+    type Answer = complete::Answer;
+
+    async fn call(desk: Desk, arguments: Arguments) -> Result<complete::Answer, Trouble> {
+        let seat = desk.seat(&arguments.whose).await?;
+        if arguments.why.trim().is_empty() {
+            return Err(Trouble::new("mistaken", "No reason is given")
+                .fix("Say in `why` what stands in the way."));
+        }
+        desk.give_back(&seat, arguments.why).await?;
+        Ok(complete::Answer::new(&seat))
+    }
+}

@@ -1,0 +1,74 @@
+//! `report`: the turn goes on, and has used so much.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_core::{Usage, Usd};
+
+use super::Effect;
+use crate::Trouble;
+use crate::desk::Desk;
+use crate::seat::{Whose, short};
+
+pub(super) struct Tool;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// What you are doing, in a line; people see it.
+    #[serde(default)]
+    note: Option<String>,
+    /// Tokens that you used since your last report.
+    #[serde(default)]
+    tokens: u64,
+    /// Dollars that you spent since your last report.
+    #[serde(default)]
+    cost_usd: f64,
+    #[serde(flatten)]
+    whose: Whose,
+}
+
+/// The report was taken.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// The turn that it counts for.
+    turn: String,
+    /// What the run may still spend, in dollars.
+    money_left_usd: f64,
+    /// How many tokens the run may still use.
+    tokens_left: u64,
+}
+
+/// Dollars as money; what is not an amount is a mistake.
+pub(super) fn money(dollars: f64) -> Result<Usd, Trouble> {
+    Usd::from_dollars(dollars).ok_or_else(|| {
+        Trouble::new("mistaken", format!("{dollars} is not an amount of money"))
+            .fix("Give `cost_usd` as dollars, such as 0.25.")
+    })
+}
+
+impl super::Tool for Tool {
+    const NAME: &'static str = "report";
+    const TITLE: &'static str = "Report progress";
+    const ABOUT: &'static str = "Tells people what you are doing and what you have used. Call it \
+        every few minutes during long work: a turn that shows no sign of life is taken away and \
+        given out again. Amounts are what was used since your last report, not totals. Returns \
+        what the run may still spend.\n\
+        Example: {\"note\": \"12 of 40 tests pass\", \"tokens\": 18000, \"cost_usd\": 0.11}";
+    const EFFECT: Effect = Effect::Adds;
+    type Arguments = Arguments;
+    type Answer = Answer;
+
+    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
+        let usage = Usage { tokens: arguments.tokens, money: money(arguments.cost_usd)? };
+        let seat = desk.seat(&arguments.whose).await?;
+        desk.report(&seat, arguments.note, usage).await?;
+        let run = desk.engine.state(seat.turn.run).await?;
+        let told = run.handoff(seat.turn.handoff).map(|handoff| handoff.told.usage);
+        let spent = run.purse.spent + told.unwrap_or_default();
+        let limit = &run.purse.limit;
+        Ok(Answer {
+            turn: short(seat.turn),
+            money_left_usd: (limit.money.dollars() - spent.money.dollars()).max(0.0),
+            tokens_left: limit.tokens.saturating_sub(spent.tokens),
+        })
+    }
+}

@@ -1,0 +1,72 @@
+//! `start_run`: give the agents a request.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_core::Fields;
+
+use super::{Effect, report};
+use crate::Trouble;
+use crate::desk::Desk;
+
+pub(super) struct Tool;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// What the agents should do, as you would tell a colleague.
+    request: String,
+    /// What is known from the start, by key.
+    #[serde(default)]
+    inputs: Fields,
+    /// What it may cost at most, in dollars; the workflow's budget otherwise.
+    #[serde(default)]
+    budget_usd: Option<f64>,
+    /// How many tokens it may use at most; the workflow's budget otherwise.
+    #[serde(default)]
+    tokens: Option<u64>,
+}
+
+/// The run began.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// Its id.
+    run: String,
+    /// What to do now.
+    next: String,
+}
+
+impl super::Tool for Tool {
+    const NAME: &'static str = "start_run";
+    const TITLE: &'static str = "Begin a run";
+    const ABOUT: &'static str = "Gives a request to the project's agents and returns at once; they \
+        work on it by themselves. Use it when you speak for a person who wants something done \
+        here. Not for agents inside a run: they pass work on with `handoff`. It may cost money, up \
+        to the budget. Returns the run's id; follow it with `status`.\n\
+        Example: {\"request\": \"Add a login page with tests\", \"budget_usd\": 5}";
+    const EFFECT: Effect = Effect::Adds;
+    type Arguments = Arguments;
+    type Answer = Answer;
+
+    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
+        desk.may_act()?;
+        if desk.caller.token.is_some() {
+            // Runs that beget runs are bounded by no budget.
+            return Err(Trouble::new("may_not", "An agent inside a run begins no runs")
+                .fix("Pass the work on with `handoff`, or ask a person with `escalate`."));
+        }
+        if arguments.request.trim().is_empty() {
+            return Err(Trouble::new("mistaken", "The request is empty")
+                .fix("Say what the agents should do."));
+        }
+        let workflow = (desk.workflow)()?;
+        let mut budget = workflow.budget.clone();
+        if let Some(dollars) = arguments.budget_usd {
+            budget.money = report::money(dollars)?;
+        }
+        budget.tokens = arguments.tokens.unwrap_or(budget.tokens);
+        let by = desk.caller.name.clone();
+        let run =
+            desk.engine.start(workflow, arguments.request, arguments.inputs, budget, by).await?;
+        let next = "The agents are at work. Call `status` with this run to see how it stands.";
+        Ok(Answer { run: run.to_string(), next: next.to_owned() })
+    }
+}

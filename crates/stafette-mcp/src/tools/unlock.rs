@@ -1,0 +1,49 @@
+//! `unlock`: others may write again.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_core::lock::{LockId, NotALock};
+
+use super::Effect;
+use crate::Trouble;
+use crate::desk::Desk;
+use crate::seat::Whose;
+
+pub(super) struct Tool;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// The lock, as `lock` named it, such as `l3`.
+    lock: String,
+    #[serde(flatten)]
+    whose: Whose,
+}
+
+/// The lock is given back.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// Which.
+    unlocked: String,
+}
+
+impl super::Tool for Tool {
+    const NAME: &'static str = "unlock";
+    const TITLE: &'static str = "Unlock files";
+    const ABOUT: &'static str = "Gives back a lock that you took with `lock`, so that whoever is \
+        next in line gets it. Call it as soon as your changes are written: others may be waiting. \
+        Returns the name of the lock; an error says when it was no longer yours, and then what you \
+        wrote since may not count.\n\
+        Example: {\"lock\": \"l3\"}";
+    const EFFECT: Effect = Effect::Settles;
+    type Arguments = Arguments;
+    type Answer = Answer;
+
+    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
+        let (holder, _) = desk.holder(&arguments.whose).await?;
+        let id: LockId = arguments.lock.parse().map_err(|error: NotALock| {
+            Trouble::new("not_a_lock", error.to_string()).fix("Give it as `lock` named it.")
+        })?;
+        desk.engine.release_lock(id, holder).await?;
+        Ok(Answer { unlocked: id.to_string() })
+    }
+}

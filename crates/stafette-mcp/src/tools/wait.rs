@@ -1,0 +1,147 @@
+//! `wait`: until there is work.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_core::{AgentName, TurnOrder};
+use stafette_engine::Wanted;
+use tokio::time::{Instant, timeout_at};
+
+use super::Effect;
+use crate::Trouble;
+use crate::desk::Desk;
+use crate::seat::{Whose, short};
+
+/// The longest wait in one call.
+const LONGEST: u64 = 600;
+
+/// How often a call that waits says so.
+const SIGN: Duration = Duration::from_secs(5);
+
+pub(super) struct Tool;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// The agent whose work you do; any agent that Stafette does not start otherwise.
+    #[serde(default)]
+    agent: Option<String>,
+    /// Only the work of this run: its id or the last digits of it.
+    #[serde(default)]
+    run: Option<String>,
+    /// How many seconds to wait at most, up to 600. 0 only looks.
+    #[serde(default = "usual")]
+    within_seconds: u64,
+}
+
+fn usual() -> u64 {
+    45
+}
+
+/// What is offered.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// The turns that nobody has taken yet; empty when none came in time.
+    offered: Vec<Offered>,
+    /// What to do now.
+    next: String,
+}
+
+/// A turn that nobody has taken yet.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct Offered {
+    /// The run.
+    run: String,
+    /// The handoff: give it to `accept`.
+    handoff: String,
+    /// The turn.
+    turn: String,
+    /// Whose work it is.
+    agent: String,
+    /// Who handed it over.
+    from: String,
+    /// What the user asked for in the first place.
+    request: String,
+    /// What the giver says about it.
+    summary: String,
+}
+
+impl From<TurnOrder> for Offered {
+    fn from(order: TurnOrder) -> Self {
+        Offered {
+            run: order.key.run.to_string(),
+            handoff: order.key.handoff.to_string(),
+            turn: short(order.key),
+            agent: order.agent.to_string(),
+            from: order.offer.from.to_string(),
+            request: order.request,
+            summary: order.offer.summary,
+        }
+    }
+}
+
+impl super::Tool for Tool {
+    const NAME: &'static str = "wait";
+    const TITLE: &'static str = "Wait for work";
+    const ABOUT: &'static str = "Waits until there is work for you, for agents that Stafette does \
+        not start. Call it when you have nothing to do; it returns as soon as a turn is offered, or \
+        empty after `within_seconds`: then call it again. It tells progress while it waits and can \
+        be cancelled. Taking nothing costs nothing: a turn is yours only after `accept`. Returns \
+        the turns on offer, each with the `run` and `handoff` that `accept` wants.\n\
+        Example: {\"agent\": \"reviewer\", \"within_seconds\": 45}";
+    const EFFECT: Effect = Effect::Looks;
+    type Arguments = Arguments;
+    type Answer = Answer;
+
+    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
+        desk.may_act()?;
+        if desk.caller.token.is_some() {
+            // A session has its turn already, or it would not be.
+            let seat = desk.seat(&Whose::default()).await?;
+            let order = desk.order(&seat).await?;
+            let next = "This is your own turn: call `briefing` and do it.".to_owned();
+            return Ok(Answer { offered: vec![order.into()], next });
+        }
+        let agent = match arguments.agent.as_deref() {
+            Some(name) => Some(name.parse::<AgentName>().map_err(|error| {
+                Trouble::new("mistaken", error.to_string()).fix("Give an agent of the workflow.")
+            })?),
+            None => None,
+        };
+        let run = match arguments.run.as_deref() {
+            Some(run) => Some(desk.run(Some(run)).await?),
+            None => None,
+        };
+        let wanted = Wanted { run, agent };
+        let offered = wait(&desk, &wanted, arguments.within_seconds.min(LONGEST)).await?;
+        let next = match offered.is_empty() {
+            true => "Nothing came. Call `wait` again to go on waiting.",
+            false => "Call `accept` with the `run` and `handoff` of one of them.",
+        };
+        let offered = offered.into_iter().map(Offered::from).collect();
+        Ok(Answer { offered, next: next.to_owned() })
+    }
+}
+
+/// Waits, with a sign of life from time to time.
+async fn wait(desk: &Desk, wanted: &Wanted, seconds: u64) -> Result<Vec<TurnOrder>, Trouble> {
+    let whom = wanted.agent.as_ref().map_or_else(|| "anyone".to_owned(), ToString::to_string);
+    let within = Duration::from_secs(seconds);
+    let end = Instant::now() + within;
+    let mut step = 1;
+    desk.goes_on(step, format!("waiting for work for {whom}")).await;
+    let work = desk.engine.wait_offered(wanted, within);
+    tokio::pin!(work);
+    loop {
+        let sign = Instant::now() + SIGN;
+        match timeout_at(sign, &mut work).await {
+            Ok(offered) => return Ok(offered),
+            Err(_) => {
+                step += 1;
+                let left = end.saturating_duration_since(Instant::now()).as_secs();
+                desk.goes_on(step, format!("still waiting for work for {whom}, {left} s left"))
+                    .await;
+            }
+        }
+    }
+}

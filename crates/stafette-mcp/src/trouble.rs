@@ -1,0 +1,161 @@
+//! What went wrong, for a model to read: what happened, and what to do about it.
+
+use serde_json::{Value, json};
+use stafette_core::Party;
+use stafette_core::run::propose::Refusal;
+use stafette_engine::EngineError;
+
+/// Something could not be done.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Trouble {
+    /// A stable word for programs.
+    pub code: String,
+    /// What happened, in a sentence.
+    pub what: String,
+    /// What to do about it.
+    pub fix: String,
+    /// What else there is to know.
+    pub details: Value,
+}
+
+impl Trouble {
+    /// Trouble that says nothing yet about what to do.
+    #[must_use]
+    pub fn new(code: &str, what: impl Into<String>) -> Self {
+        let (fix, details) = (String::new(), Value::Null);
+        Trouble { code: code.to_owned(), what: what.into(), fix, details }
+    }
+
+    /// The same with what to do.
+    #[must_use]
+    pub fn fix(self, fix: impl Into<String>) -> Self {
+        Trouble { fix: fix.into(), ..self }
+    }
+
+    fn with(self, details: Value) -> Self {
+        Trouble { details, ..self }
+    }
+
+    /// As a model reads it.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self.fix.as_str() {
+            "" => format!("{} ({}).", self.what.trim_end_matches('.'), self.code),
+            fix => format!("{} ({}). {fix}", self.what.trim_end_matches('.'), self.code),
+        }
+    }
+
+    /// As a program reads it.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let mut value = json!({ "code": self.code, "title": self.what, "fix": self.fix });
+        if let (Value::Object(fields), Value::Object(details)) = (&mut value, &self.details) {
+            fields.extend(details.clone());
+        }
+        value
+    }
+
+    /// A proposal that was refused, with everyone that `targets` allows.
+    pub(crate) fn refused(refusal: &Refusal, targets: &[Party]) -> Self {
+        let names: Vec<&str> = targets.iter().map(Party::as_str).collect();
+        let list = names.join(", ");
+        let fix = match refusal {
+            Refusal::TooLarge { .. } => {
+                "Hand along less: put what is large into files and name them.".to_owned()
+            }
+            Refusal::ItemLimit { .. } | Refusal::RunLimit { .. } => {
+                "Do what is left yourself and call `complete`, or ask a person with `escalate`."
+                    .to_owned()
+            }
+            Refusal::Repeated { .. } | Refusal::Cycle { .. } => format!(
+                "Do not send the work back. You may hand to: {list}. Or finish it with \
+                 `complete`, or ask a person with `escalate`."
+            ),
+            Refusal::LoopExhausted { .. } | Refusal::NoProgress { .. } => {
+                "Finish with `complete`, or ask a person with `escalate`.".to_owned()
+            }
+            Refusal::UnknownTarget { .. } | Refusal::Denied { .. } | Refusal::NoRoute { .. } => {
+                format!("You may hand to: {list}. Call `handoff` again with one of them.")
+            }
+            Refusal::MissingEvidence { missing, .. } => format!(
+                "Call `handoff` again with {} in `outputs`.",
+                missing.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")
+            ),
+        };
+        let details = json!({ "refusal": refusal, "targets": names });
+        Trouble::new("refused", refusal.to_string()).fix(fix).with(details)
+    }
+}
+
+impl From<EngineError> for Trouble {
+    fn from(error: EngineError) -> Self {
+        let (code, fix) = match &error {
+            EngineError::NoRun { .. } => ("no_run", "Call `status` to see the runs there are."),
+            EngineError::NoHandoff { .. } => {
+                ("no_handoff", "Call `status` with the run to see its handoffs.")
+            }
+            EngineError::Ambiguous { .. } => ("ambiguous", "Give the run's whole id."),
+            EngineError::Over { .. } => ("run_over", "Nothing is left to do in it."),
+            EngineError::NotYours => (
+                "not_yours",
+                "Only the agent's own processes may speak for it, and only while its turn lasts.",
+            ),
+            EngineError::NoTurn { .. } => {
+                ("no_turn", "Stop here: you are called again when there is work for you.")
+            }
+            EngineError::Mistaken { .. } => ("mistaken", "Correct the arguments and call again."),
+            EngineError::Refused { refusal } => return Trouble::refused(refusal, &[]),
+            EngineError::Taken { .. } => {
+                ("taken", "Leave it to them and call `wait` for other work.")
+            }
+            EngineError::Late { .. } => (
+                "late",
+                "Someone else has the work now, and what you gave is kept as evidence. Stop \
+                 working on it; call `wait` for what is next.",
+            ),
+            EngineError::NothingOut { .. } => {
+                ("nothing_out", "Call `wait` to see what is offered.")
+            }
+            EngineError::StartedHere { .. } => (
+                "started_here",
+                "Stafette starts that agent itself; take the turns of agents with the runner \
+                 `external`, which `wait` finds.",
+            ),
+            EngineError::Stopping => ("stopping", "The daemon is on its way out; try again later."),
+            EngineError::Store { .. } => ("not_stored", "Nothing was taken; try again later."),
+            EngineError::Read { .. } | EngineError::Restore { .. } => {
+                ("not_readable", "The person who runs Stafette finds more in its log.")
+            }
+            EngineError::Lock { .. } => (
+                "locked",
+                "Work on something else first and try again; what a person holds, only a person \
+                 gives away.",
+            ),
+            // No tool leads there.
+            _ => ("not_done", "Read what it says, and try it another way."),
+        };
+        let mut what = error.to_string();
+        let mut next = std::error::Error::source(&error);
+        while let Some(cause) = next {
+            what = format!("{what}: {cause}");
+            next = cause.source();
+        }
+        Trouble::new(code, what).fix(fix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s2_02_a_refusal_names_everyone_who_is_possible() {
+        let (from, to) = (Party::from("builder"), Party::from("boss"));
+        let possible = vec![Party::from("reviewer"), Party::Human];
+        let refusal = Refusal::NoRoute { from, to, possible: possible.clone() };
+        let trouble = Trouble::refused(&refusal, &possible);
+        assert!(trouble.text().contains("You may hand to: reviewer, human."), "{trouble:?}");
+        assert_eq!(trouble.json()["refusal"]["rule"], "no_route");
+        assert_eq!(trouble.json()["targets"], json!(["reviewer", "human"]));
+    }
+}

@@ -1,0 +1,357 @@
+//! The protocol itself: the only place that knows its types.
+
+mod listing;
+
+use std::convert::Infallible;
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::header::HOST;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body::Body;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
+    CompletionInfo, ContentBlock, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
+    GetPromptResult, Implementation, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams,
+    ProgressNotificationParam, ProgressToken, PromptMessage, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents, Role,
+    ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::{Peer, RequestContext, RoleServer};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::{ServerHandler, ServiceExt};
+use stafette_core::Fields;
+use stafette_engine::Engine;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::desk::{Desk, Progress};
+use crate::{Caller, May, ReadWorkflow, Trouble, prompts, resources, tools};
+
+/// The largest message, in bytes.
+const MESSAGE: usize = 2 * 1024 * 1024;
+
+/// The most sessions at once of clients that speak a revision which has them.
+const SESSIONS: usize = 256;
+
+/// The most streams at once.
+const STREAMS: usize = 256;
+
+/// How long a client may take to hear of progress.
+const TELLING: Duration = Duration::from_secs(1);
+
+/// What every client is told when it connects.
+const INSTRUCTIONS: &str = "Stafette lets agents pass work to each other and to people. If you \
+    work for it, call `briefing` first, `report` while you work, and end your turn with \
+    `complete`, after a `handoff` if someone else goes on. Ask people with `escalate`; never \
+    guess what they have to decide. If Stafette did not start you, find work with `wait` and take \
+    it with `accept`. Errors say what to do: read them and try again.";
+
+/// What the tools, resources and prompts are made of. Cheap to clone.
+#[derive(Clone)]
+pub struct Mcp {
+    engine: Engine,
+    workflow: Arc<ReadWorkflow>,
+    http: StreamableHttpService<Server, LocalSessionManager>,
+    sessions: Arc<LocalSessionManager>,
+    streams: Arc<Semaphore>,
+}
+
+/// A place for one stream.
+#[derive(Debug)]
+pub struct Place(
+    #[expect(dead_code, reason = "held for as long as the stream is")] OwnedSemaphorePermit,
+);
+
+impl std::fmt::Debug for Mcp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Mcp").finish_non_exhaustive()
+    }
+}
+
+impl Mcp {
+    /// All that `engine` can do for agents.
+    #[must_use]
+    pub fn new(engine: Engine, workflow: Arc<ReadWorkflow>) -> Self {
+        let sessions = Arc::new(LocalSessionManager::default());
+        let config = StreamableHttpServerConfig::default()
+            .enforce_origin_validation()
+            .with_max_request_body_bytes(MESSAGE);
+        let (inner, read) = (engine.clone(), workflow.clone());
+        let make = move || Ok(Server::new(inner.clone(), read.clone(), None));
+        let http = StreamableHttpService::new(make, sessions.clone(), config);
+        let streams = Arc::new(Semaphore::new(STREAMS));
+        Mcp { engine, workflow, http, sessions, streams }
+    }
+
+    /// A place for one more stream, if there is one.
+    #[must_use]
+    pub fn place(&self) -> Option<Place> {
+        self.streams.clone().try_acquire_owned().ok().map(Place)
+    }
+
+    /// Speaks with one client over a stream of lines until either side has had enough.
+    pub async fn serve<S>(&self, _place: Place, stream: S, caller: Caller)
+    where
+        S: AsyncRead + AsyncWrite + Send + 'static,
+    {
+        let (read, write) = tokio::io::split(stream);
+        let transport = AsyncRwTransport::new(read, write).with_max_line_length(MESSAGE);
+        let server = Server::new(self.engine.clone(), self.workflow.clone(), Some(caller));
+        match server.serve(transport).await {
+            Ok(running) => drop(running.waiting().await),
+            // One that leaves before it has said anything is no news.
+            Err(error) => tracing::debug!(%error, "an MCP client did not begin"),
+        }
+    }
+
+    /// Answers one request of streamable HTTP that is meant for loopback or for one of `hosts`.
+    pub async fn answer<B>(
+        &self,
+        caller: Caller,
+        hosts: &[String],
+        mut request: Request<B>,
+    ) -> Response<BoxBody<Bytes, Infallible>>
+    where
+        B: Body + Send + 'static,
+        B::Error: Display,
+    {
+        let mut http = self.http.clone();
+        http.config.allowed_hosts.extend(hosts.iter().cloned());
+        http.config.allowed_origins = own_origins(request.headers().get(HOST));
+        request.extensions_mut().insert(caller);
+        if opens_session(&request) && self.sessions.sessions.read().await.len() >= SESSIONS {
+            let said = "There are too many sessions; end one, or speak revision 2026-07-28.";
+            let mut response = Response::new(Full::from(said).boxed());
+            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            return response;
+        }
+        http.handle(request).await
+    }
+}
+
+/// Whether a request would open a session: those of the newer revisions open none.
+fn opens_session<B>(request: &Request<B>) -> bool {
+    let header = |name: &str| request.headers().get(name).map(HeaderValue::as_bytes);
+    let modern = ProtocolVersion::V_2026_07_28;
+    let is_modern = header("mcp-protocol-version").is_some_and(|v| v >= modern.as_str().as_bytes());
+    request.method() == Method::POST && header("mcp-session-id").is_none() && !is_modern
+}
+
+/// A page may speak to us only when it came from where it sends to.
+fn own_origins(host: Option<&HeaderValue>) -> Vec<String> {
+    let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
+    // The port is what follows the last colon, unless that is part of an address in brackets.
+    let port = host.rsplit_once(':').filter(|(_, port)| !port.contains(']'));
+    match (host, port) {
+        ("", _) => Vec::new(),
+        (_, Some(_)) => vec![format!("http://{host}"), format!("https://{host}")],
+        (_, None) => vec![format!("http://{host}:80"), format!("https://{host}:443")],
+    }
+}
+
+/// The handler of one connection or request.
+#[derive(Clone)]
+struct Server {
+    engine: Engine,
+    workflow: Arc<ReadWorkflow>,
+    /// Who is at the other end of a stream; over HTTP each request brings its own.
+    caller: Option<Caller>,
+}
+
+impl Server {
+    fn new(engine: Engine, workflow: Arc<ReadWorkflow>, caller: Option<Caller>) -> Self {
+        Server { engine, workflow, caller }
+    }
+
+    fn desk(&self, context: &RequestContext<RoleServer>) -> Desk {
+        let parts = context.extensions.get::<http::request::Parts>();
+        let caller = parts.and_then(|parts| parts.extensions.get::<Caller>());
+        let mut caller = caller.or(self.caller.as_ref()).cloned().unwrap_or_else(|| Caller {
+            // Nobody vouches for it.
+            name: String::new(),
+            token: None,
+            pid: None,
+            may: May::Look,
+        });
+        if caller.name.is_empty() {
+            let client = context.client_info().map(|client| client.name);
+            caller.name = client.unwrap_or_else(|| "an MCP client".to_owned());
+        }
+        let progress = context.meta.get_progress_token().map(|token| {
+            let sender: Arc<dyn Progress> = Arc::new(Sender { peer: context.peer.clone(), token });
+            sender
+        });
+        let (engine, workflow) = (self.engine.clone(), self.workflow.clone());
+        Desk { engine, workflow, caller, progress }
+    }
+}
+
+/// Sends progress to the client that wants to know.
+struct Sender {
+    peer: Peer<RoleServer>,
+    token: ProgressToken,
+}
+
+impl Progress for Sender {
+    fn tell(&self, step: u32, message: String) -> BoxFuture<'_, ()> {
+        let progress = ProgressNotificationParam::new(self.token.clone(), f64::from(step));
+        Box::pin(async move {
+            // A client that has closed its side takes no more of this, but may still want the answer.
+            let told = self.peer.notify_progress(progress.with_message(message));
+            let _ = tokio::time::timeout(TELLING, told).await;
+        })
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_prompts()
+            .enable_completions()
+            .build();
+        let server = Implementation::new("stafette", env!("CARGO_PKG_VERSION"))
+            .with_title("Stafette")
+            .with_description("Agents pass work to each other, and to people, without losing it.");
+        ServerConfig::new(capabilities).with_server_info(server).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(tools::all().iter().map(listing::tool).collect()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        tools::find(name).map(listing::tool)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(tool) = tools::find(&request.name) else {
+            let message = format!("There is no tool `{}`", request.name);
+            return Err(ErrorData::invalid_params(message, None));
+        };
+        let arguments = request.arguments.unwrap_or_default();
+        let called = tool.call(self.desk(&context), arguments);
+        let outcome = tokio::select! {
+            outcome = called => outcome,
+            // Nobody waits for the answer any more.
+            () = context.ct.cancelled() => Err(Trouble::new("cancelled", "The call was cancelled")),
+        };
+        let result = match outcome {
+            Ok(value) => CallToolResult::structured(value),
+            Err(trouble) => {
+                let meta = Fields::from_iter([("stafette/problem".to_owned(), trouble.json())]);
+                CallToolResult::error(vec![ContentBlock::text(trouble.text())])
+                    .with_meta(Some(MetaObject(meta)))
+            }
+        };
+        Ok(result.into())
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let found = resources::list(&self.desk(&context)).await.map_err(internal)?;
+        Ok(ListResourcesResult::with_all_items(found.into_iter().map(listing::resource).collect()))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let templates = resources::TEMPLATES.iter().map(listing::template).collect();
+        Ok(ListResourceTemplatesResult::with_all_items(templates))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let desk = self.desk(&context);
+        let read = resources::read(&desk, &request.uri).await.map_err(|trouble| {
+            ErrorData::new(ErrorCode::RESOURCE_NOT_FOUND, trouble.text(), Some(trouble.json()))
+        })?;
+        let contents = ResourceContents::text(read.text, request.uri).with_mime_type(read.mime);
+        Ok(ReadResourceResult::new(vec![contents]).into())
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let found = prompts::list(&self.desk(&context));
+        Ok(ListPromptsResult::with_all_items(found.into_iter().map(listing::prompt).collect()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let desk = self.desk(&context);
+        let run = request.arguments.as_ref().and_then(|fields| fields.get("run")?.as_str());
+        let text = prompts::get(&desk, &request.name, run)
+            .await
+            .map_err(|trouble| ErrorData::invalid_params(trouble.text(), Some(trouble.json())))?;
+        let message = PromptMessage::new_text(Role::User, text);
+        Ok(GetPromptResult::new(vec![message]).into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let desk = self.desk(&context);
+        let argument = &request.argument;
+        let known = request.context.as_ref().and_then(|context| context.arguments.as_ref());
+        let run = known.and_then(|known| known.get("run")).map(String::as_str);
+        let found = resources::complete(&desk, &argument.name, &argument.value, run).await;
+        let total = u32::try_from(found.len()).ok();
+        let more = found.len() > CompletionInfo::MAX_VALUES;
+        let values = found.into_iter().take(CompletionInfo::MAX_VALUES).collect();
+        let info = CompletionInfo::with_pagination(values, total, more);
+        info.map(CompleteResult::new).map_err(|error| ErrorData::internal_error(error, None))
+    }
+}
+
+fn internal(trouble: Trouble) -> ErrorData {
+    ErrorData::internal_error(trouble.text(), Some(trouble.json()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_page_from_where_it_sends_to_is_an_own_origin() {
+        let of = |host| own_origins(Some(&HeaderValue::from_static(host)));
+        assert_eq!(of("127.0.0.1:7443")[0], "http://127.0.0.1:7443");
+        assert_eq!(of("[::1]:7443")[0], "http://[::1]:7443");
+        assert_eq!(of("[::1]"), ["http://[::1]:80", "https://[::1]:443"]);
+        assert_eq!(of("localhost")[0], "http://localhost:80");
+        assert!(own_origins(None).is_empty());
+    }
+}

@@ -1,0 +1,100 @@
+//! The Model Context Protocol: `/mcp` as streamable HTTP, and a stream of lines for `stafette mcp`.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{CONNECTION, HeaderMap, HeaderValue, UPGRADE};
+use axum::http::{Response, StatusCode};
+use axum::response::IntoResponse;
+use axum::routing::{any, post};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use stafette_engine::Engine;
+use stafette_mcp::{Caller, May, Mcp, Trouble};
+
+use crate::visitor::{Scope, Via, Visitor};
+use crate::{Edge, Problem, ReadWorkflow};
+
+/// The header in which a session shows its token.
+const TOKEN: &str = "stafette-token";
+
+/// The name of the protocol that a connection is upgraded to.
+const NAME: &str = "mcp";
+
+pub(crate) fn routes() -> Router<Edge> {
+    Router::new().route("/mcp", any(http)).route("/v1/mcp", post(stream))
+}
+
+/// What is served: all that the engine can do for agents.
+pub(crate) fn service(engine: Engine, workflow: Arc<ReadWorkflow>) -> Mcp {
+    let read = move || workflow().map_err(|problem| trouble(&problem));
+    Mcp::new(engine, Arc::new(read))
+}
+
+fn trouble(problem: &Problem) -> Trouble {
+    let trouble = Trouble::new(&problem.code, problem.title.clone());
+    match problem.detail.split_once("\nfix: ") {
+        Some((why, fix)) => trouble.fix(format!("{why} To do: {fix}.").trim_start()),
+        None => trouble.fix(problem.detail.clone()),
+    }
+}
+
+async fn http(State(edge): State<Edge>, visitor: Visitor, request: Request) -> Response<Body> {
+    let hosts = edge.door().map(|door| door.hosts).unwrap_or_default();
+    let caller = caller(&visitor, request.headers());
+    edge.mcp.answer(caller, &hosts, request).await.map(Body::new)
+}
+
+/// Becomes a stream of JSON-RPC lines in both directions.
+async fn stream(
+    State(edge): State<Edge>,
+    visitor: Visitor,
+    mut request: Request,
+) -> Response<Body> {
+    let asked = header(request.headers(), UPGRADE.as_str()).is_some_and(|name| name == NAME);
+    let near = matches!(visitor.via, Via::Socket { .. });
+    let upgrade = request.extensions_mut().remove::<OnUpgrade>();
+    let (Some(upgrade), true) = (upgrade, asked && near) else {
+        let problem = Problem::new(426, "upgrade_required", "This address is for `stafette mcp`")
+            .because("ask for `Upgrade: mcp` by the Unix socket, or use /mcp");
+        let mut response = problem.into_response();
+        response.headers_mut().insert(UPGRADE, HeaderValue::from_static(NAME));
+        return response;
+    };
+    let Some(place) = edge.mcp.place() else {
+        let problem = Problem::new(503, "too_many_streams", "There are too many MCP streams");
+        return problem.because("end one of them first").into_response();
+    };
+    let caller = caller(&visitor, request.headers());
+    tokio::spawn(async move {
+        // A client that left before it began is no news.
+        if let Ok(upgraded) = upgrade.await {
+            edge.mcp.serve(place, TokioIo::new(upgraded), caller).await;
+        }
+    });
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    response.headers_mut().insert(UPGRADE, HeaderValue::from_static(NAME));
+    response
+}
+
+fn caller(visitor: &Visitor, headers: &HeaderMap) -> Caller {
+    let name = match visitor.via {
+        // What comes by the socket says itself what it is.
+        Via::Socket { .. } | Via::Nobody => String::new(),
+        Via::Bearer | Via::Page => visitor.name.clone(),
+    };
+    Caller {
+        name,
+        token: header(headers, TOKEN).map(str::to_owned),
+        pid: visitor.pid(),
+        may: if visitor.scope >= Scope::Act { May::Act } else { May::Look },
+    }
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok().filter(|value| !value.is_empty())
+}
