@@ -20,10 +20,10 @@ mod echoes;
 mod frames;
 #[path = "suite/guide.rs"]
 mod guide;
-#[path = "suite/locks.rs"]
-mod locks;
 #[path = "suite/hostile_agents.rs"]
 mod hostile_agents;
+#[path = "suite/locks.rs"]
+mod locks;
 #[path = "suite/project.rs"]
 mod project;
 #[path = "suite/real_cli.rs"]
