@@ -216,7 +216,7 @@ impl Server {
 
 /// Ends a process group, and returns when nothing of it is left.
 async fn end(group: Pid) {
-    drop(kill_process_group(group, Signal::KILL));
+    let _ = kill_process_group(group, Signal::KILL);
     let wanted = group.as_raw_nonzero().to_string();
     let lives = |process: std::fs::DirEntry| {
         let stat = std::fs::read_to_string(process.path().join("stat")).unwrap_or_default();

@@ -345,7 +345,7 @@ async fn b_07_only_plain_output_is_bare(runner: Runner) {
     let result = finished(job).await;
     let targets: Vec<&str> = result.offers.iter().map(|offer| offer.to.as_str()).collect();
     match runner {
-        Runner::Exec | Runner::Pty | Runner::Acp | Runner::External | Runner::A2a => {
+        Runner::Exec | Runner::Pty | Runner::Acp | Runner::A2a => {
             assert_eq!((targets.as_slice(), result.bare), (&["attacker", "reviewer"][..], true))
         }
         Runner::Scripted => {
