@@ -71,7 +71,6 @@ impl A2a {
     }
 
     /// What is served: the card, and both bindings.
-    #[must_use]
     pub fn router<S: Clone + Send + Sync + 'static>(self) -> Router<S> {
         Router::new()
             .route(card::PLACE, get(card::show))

@@ -28,7 +28,7 @@ pub(crate) enum Reply {
     /// Once.
     Value(Value),
     /// As it happens.
-    Stream(Watch),
+    Stream(Box<Watch>),
 }
 
 /// Does what is asked for.
@@ -55,7 +55,7 @@ pub(crate) async fn call(
             may_act(caller)?;
             let request: SendMessageRequest = read(params)?;
             let run = inbound::take(a2a, caller, &request).await?;
-            Ok(Reply::Stream(Watch::of_message(&a2a.engine, run).await?))
+            Ok(Reply::Stream(Box::new(Watch::of_message(&a2a.engine, run).await?)))
         }
         methods::GET_TASK => {
             let request: GetTaskRequest = read(params)?;
@@ -74,7 +74,7 @@ pub(crate) async fn call(
             if state.status().is_final() {
                 return Err(A2AError::unsupported_operation("the task is over; get it instead"));
             }
-            Ok(Reply::Stream(Watch::new(&a2a.engine, run).await?))
+            Ok(Reply::Stream(Box::new(Watch::new(&a2a.engine, run).await?)))
         }
         methods::CREATE_PUSH_CONFIG => {
             may_act(caller)?;

@@ -28,13 +28,16 @@ fn script(name: &str) -> PathBuf {
 
 /// The daemon's door on TCP, and a token for it.
 fn door(world: &World) -> (String, String) {
-    let log = world.read(".stafette/daemon.log");
-    let said = log.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let url = said.filter_map(|line| line["url"].as_str().map(str::to_owned)).next();
-    let name = format!("sdk{}", log.lines().count());
-    drop(world.run(&["token", "revoke", &name]));
+    let pid = world.run(&["up", "--json"]).ok().json()["pid"].clone();
+    // It answers on its socket a moment before it says where its other door is.
+    let url = wait(|| {
+        let log = world.read(".stafette/daemon.log");
+        let mut said = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        said.find(|line| line["pid"] == pid)?["url"].as_str().map(str::to_owned)
+    });
+    let name = format!("sdk-{pid}");
     let made = world.run(&["token", "create", &name, "--scope", "act", "--json"]).ok().json();
-    (url.expect("a door"), made["token"].as_str().expect("a token").to_owned())
+    (url, made["token"].as_str().expect("a token").to_owned())
 }
 
 /// Has the SDK's client do something, and returns what it saw.
