@@ -75,7 +75,7 @@ impl TheHandoff {
     pub(crate) async fn find(&self, edge: &Edge) -> Result<(RunId, HandoffId), Problem> {
         let run = find(edge, &self.run).await?;
         let bad = |error: stafette_core::id::NotAHandoff| {
-            Problem::new(404, "not_a_handoff", error.to_string())
+            Problem::new(422, "not_a_handoff", error.to_string())
         };
         Ok((run, self.handoff.parse().map_err(bad)?))
     }
