@@ -15,14 +15,14 @@ pub struct Trouble {
     /// What to do about it.
     pub fix: String,
     /// What else there is to know.
-    pub details: Value,
+    pub details: Box<Value>,
 }
 
 impl Trouble {
     /// Trouble that says nothing yet about what to do.
     #[must_use]
     pub fn new(code: &str, what: impl Into<String>) -> Self {
-        let (fix, details) = (String::new(), Value::Null);
+        let (fix, details) = (String::new(), Box::default());
         Trouble { code: code.to_owned(), what: what.into(), fix, details }
     }
 
@@ -33,7 +33,7 @@ impl Trouble {
     }
 
     fn with(self, details: Value) -> Self {
-        Trouble { details, ..self }
+        Trouble { details: Box::new(details), ..self }
     }
 
     /// As a model reads it.
@@ -49,7 +49,7 @@ impl Trouble {
     #[must_use]
     pub fn json(&self) -> Value {
         let mut value = json!({ "code": self.code, "title": self.what, "fix": self.fix });
-        if let (Value::Object(fields), Value::Object(details)) = (&mut value, &self.details) {
+        if let (Value::Object(fields), Value::Object(details)) = (&mut value, &*self.details) {
             fields.extend(details.clone());
         }
         value
