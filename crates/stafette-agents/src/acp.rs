@@ -6,7 +6,7 @@
 
 mod commands;
 mod files;
-mod hearing;
+pub(crate) mod hearing;
 mod memory;
 mod questions;
 mod wire;

@@ -15,6 +15,7 @@
 //!
 //! Absent on purpose: the store, clocks that decide anything, retries.
 
+pub mod a2a;
 pub mod acp;
 mod exec;
 pub mod frames;
@@ -230,6 +231,7 @@ fn begin(job: Job, terminals: Option<Terminals>) -> Session {
             let message = format!("{} is not started here", job.order.agent);
             link.tell(Signal::fatal(message, Usage::default())).await;
         }),
+        Runner::A2a => tokio::spawn(a2a::run(job, link)),
     };
     Session { signals, wish, replies, task }
 }

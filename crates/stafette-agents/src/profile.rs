@@ -263,7 +263,7 @@ impl Profile {
             Runner::Exec => self.exec.as_ref().map(|mode| mode.command.as_slice()),
             Runner::Pty => self.pty.as_ref().map(|mode| mode.command.as_slice()),
             Runner::Acp => self.acp.as_ref().map(|mode| mode.command.as_slice()),
-            Runner::Scripted | Runner::External => None,
+            Runner::Scripted | Runner::External | Runner::A2a => None,
         }
     }
 
@@ -273,7 +273,7 @@ impl Profile {
             Runner::Exec => self.exec.as_ref().map(|mode| &mode.env),
             Runner::Pty => self.pty.as_ref().map(|mode| &mode.env),
             Runner::Acp => self.acp.as_ref().map(|mode| &mode.env),
-            Runner::Scripted | Runner::External => None,
+            Runner::Scripted | Runner::External | Runner::A2a => None,
         };
         self.env.set.iter().chain(mode.into_iter().flatten())
     }
@@ -318,7 +318,7 @@ pub(crate) fn unusable(job: &Job) -> Option<String> {
         Runner::Exec => "exec",
         Runner::Pty => "pty",
         Runner::Acp => "acp",
-        Runner::Scripted | Runner::External => return None,
+        Runner::Scripted | Runner::External | Runner::A2a => return None,
     };
     match &job.profile {
         None => Some(format!(
@@ -353,7 +353,7 @@ pub(crate) fn words(job: &Job, session: Option<&str>) -> Vec<String> {
     let resume = match runner {
         Runner::Exec => profile.exec.as_ref().map(|mode| mode.resume.as_slice()),
         Runner::Pty => profile.pty.as_ref().map(|mode| mode.resume.as_slice()),
-        Runner::Acp | Runner::Scripted | Runner::External => None,
+        Runner::Acp | Runner::Scripted | Runner::External | Runner::A2a => None,
     };
     let words = if own.is_empty() { profile.command(runner).unwrap_or_default() } else { own };
     resumed(words, resume.unwrap_or_default(), session)

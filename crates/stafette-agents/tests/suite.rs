@@ -1,5 +1,9 @@
 //! What the crate promises to those who use it.
 
+#[path = "suite/a2a.rs"]
+mod a2a;
+#[path = "suite/a2a_server.rs"]
+mod a2a_server;
 #[path = "suite/acp.rs"]
 mod acp;
 #[path = "suite/contract.rs"]

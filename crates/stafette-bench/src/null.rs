@@ -241,6 +241,7 @@ pub(crate) fn created(number: u32) -> Result<RunCreated, Trouble> {
         request: "Measure what a handoff costs".into(),
         inputs: Fields::new(),
         by: "bench".into(),
+        origin: None,
     })
 }
 

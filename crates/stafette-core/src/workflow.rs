@@ -112,6 +112,12 @@ pub struct Agent {
     /// The script, for `scripted`, relative to the workflow's file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
+    /// Where the remote agent is, for `a2a`: the address that its agent card is found under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The environment variable with the remote agent's bearer token, for `a2a`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bearer: Option<String>,
     /// How the prompt reaches the command.
     #[serde(default)]
     pub prompt_via: PromptVia,
@@ -143,6 +149,8 @@ pub enum Runner {
     Acp,
     /// Nobody here: someone comes by a door of ours and takes its turns.
     External,
+    /// A remote agent that speaks the Agent2Agent protocol.
+    A2a,
 }
 
 /// How a command gets its prompt.

@@ -249,7 +249,8 @@ impl Engine {
     ) -> Result<RunId, EngineError> {
         let run = RunId(Uuid::now_v7());
         let workflow = Arc::new(workflow);
-        self.begin(RunCreated { run, workflow, request, inputs, budget, by }).await
+        let origin = None;
+        self.begin(RunCreated { run, workflow, request, inputs, budget, by, origin }).await
     }
 
     pub(crate) async fn begin(&self, created: RunCreated) -> Result<RunId, EngineError> {
@@ -259,6 +260,24 @@ impl Engine {
         self.bump(position);
         self.spawn(driver, First::Stored(Box::new(step)));
         Ok(run)
+    }
+
+    /// Begins a run under a name that its caller chose, and tells whether it did: a run that is
+    /// there already stays as it is, so that asking twice is harmless.
+    ///
+    /// # Errors
+    /// When the store does not take it.
+    pub async fn begin_once(&self, created: RunCreated) -> Result<bool, EngineError> {
+        let run = created.run;
+        match self.begin(created).await {
+            Ok(_) => Ok(true),
+            Err(EngineError::Store { source: AppendError::Conflict { .. } })
+                if self.store.run(run).await?.is_some() =>
+            {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Begins a run that goes its own way from event `seq` of another one, or from where that is
@@ -520,6 +539,12 @@ impl Engine {
             Ok(_) | Err(AppendError::Conflict { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The folder for notes about running turns.
+    #[must_use]
+    pub fn scratch(&self) -> &std::path::Path {
+        &self.house.settings.scratch
     }
 
     /// What keeps the runs.

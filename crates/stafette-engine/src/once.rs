@@ -49,7 +49,9 @@ impl Engine {
         let now = u64::try_from(clock::now().0).unwrap_or(0);
         let run = RunId(Builder::from_unix_timestamp_millis(now, &chance).into_uuid());
         let workflow = Arc::new(workflow);
-        let run = self.begin(RunCreated { run, workflow, request, inputs, budget, by }).await?;
+        let origin = None;
+        let created = RunCreated { run, workflow, request, inputs, budget, by, origin };
+        let run = self.begin(created).await?;
         Ok((run, false))
     }
 

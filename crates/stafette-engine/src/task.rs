@@ -103,6 +103,8 @@ impl Task {
         self.sessions.end().await;
         self.house.terminals.end_run(self.driver.run().id).await;
         if self.driver.run().status().is_final() {
+            let (scratch, run) = (&self.house.settings.scratch, self.driver.run().id);
+            stafette_agents::a2a::leave(scratch, run).await;
             self.house.places.leave(self.driver.run()).await;
         }
     }

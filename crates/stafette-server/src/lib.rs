@@ -10,6 +10,7 @@
 //! - No request by TCP reaches a route before the guard has let it pass.
 //! - The description of the API is made from the types that the handlers use.
 
+mod a2a;
 mod access;
 mod agents;
 mod answer;
@@ -76,6 +77,7 @@ pub struct Edge {
     tokens: Arc<Tokens>,
     launches: Arc<Launches>,
     door: Arc<Mutex<Option<Door>>>,
+    a2a: stafette_a2a::A2a,
 }
 
 impl std::fmt::Debug for Edge {
@@ -113,7 +115,9 @@ impl Edge {
         tokens: Tokens,
     ) -> Self {
         let tokens = Arc::new(tokens);
-        Edge { engine, workflow, stop, tokens, launches: Arc::default(), door: Arc::default() }
+        let a2a = a2a::open(&engine, &workflow);
+        let (launches, door) = (Arc::default(), Arc::default());
+        Edge { engine, workflow, stop, tokens, launches, door, a2a }
     }
 
     /// Serves everything to those who can open the socket, until it is dropped.
@@ -172,6 +176,7 @@ impl Edge {
     fn router(self) -> Router {
         let (router, _) = openapi::describe();
         router
+            .merge(a2a::routes(&self))
             .fallback(nothing_here)
             .method_not_allowed_fallback(not_so)
             .layer(DefaultBodyLimit::max(MAX_BODY))

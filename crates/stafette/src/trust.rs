@@ -60,6 +60,10 @@ pub(crate) fn commands(project: &Project, workflow: &Workflow) -> Vec<(String, S
                 commands.push((name.to_string(), command.join(" ")));
             }
             Runner::External => {}
+            Runner::A2a => {
+                let url = agent.url.as_deref().unwrap_or_default();
+                commands.push((name.to_string(), format!("sends its turns to {url}")));
+            }
             Runner::Scripted => {
                 let script = agent.script.clone().unwrap_or_default();
                 commands.push((name.to_string(), format!("stafette play {script}")));

@@ -1,7 +1,12 @@
 //! The command line as people and programs use it: the real binary, real processes, real files.
 
+<<<<<<< HEAD
 #[path = "suite/attach.rs"]
 mod attach;
+=======
+#[path = "suite/a2a.rs"]
+mod a2a;
+>>>>>>> a2a
 #[path = "suite/bad_input.rs"]
 mod bad_input;
 #[path = "suite/corpus.rs"]

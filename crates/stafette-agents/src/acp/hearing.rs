@@ -17,7 +17,7 @@ const TALK: usize = 1024 * 1024;
 const SUMMARY_LINES: usize = 5;
 
 /// What was heard in a turn.
-pub(super) struct Hearing {
+pub(crate) struct Hearing {
     format: ResultFormat,
     word: Word,
     scanner: Scanner,
@@ -33,7 +33,7 @@ pub(super) struct Hearing {
 
 impl Hearing {
     /// Nothing yet.
-    pub(super) fn new(job: &Job, word: Word) -> Self {
+    pub(crate) fn new(job: &Job, word: Word) -> Self {
         let format = job.agent.result;
         Hearing {
             format,
@@ -49,7 +49,7 @@ impl Hearing {
     }
 
     /// Takes a piece of a message.
-    pub(super) async fn hear(&mut self, message: Option<String>, text: &str, link: &Link) {
+    pub(crate) async fn hear(&mut self, message: Option<String>, text: &str, link: &Link) {
         // Messages follow each other without a line end, and no frame reaches from one to the next.
         if self.interrupted || message != self.message {
             self.message = message;
@@ -84,7 +84,7 @@ impl Hearing {
     }
 
     /// Takes note of something between messages.
-    pub(super) fn note(&mut self, note: Option<String>) {
+    pub(crate) fn note(&mut self, note: Option<String>) {
         self.interrupted = true;
         if note.is_some() {
             self.doing = note;
@@ -92,18 +92,18 @@ impl Hearing {
     }
 
     /// What the agent does, or said last.
-    pub(super) fn doing(&self) -> Option<String> {
+    pub(crate) fn doing(&self) -> Option<String> {
         self.doing.clone().or_else(|| self.talk.note())
     }
 
     /// The protocol tells what the turn has used.
-    pub(super) fn used(&mut self, usage: Usage) {
+    pub(crate) fn used(&mut self, usage: Usage) {
         self.harvest.used(usage);
     }
 
     /// The turn is over: what came of it. An `aside` stands in where the agent did not say what
     /// went wrong.
-    pub(super) async fn end(
+    pub(crate) async fn end(
         mut self,
         failure: Option<Failure>,
         status: ExitStatus,

@@ -33,6 +33,8 @@ pub(crate) fn job() -> Job {
         profile: None,
         command: vec!["cat".into()],
         script: None,
+        url: None,
+        bearer: None,
         prompt_via: PromptVia::Stdin,
         result: ResultFormat::Frames,
         env: Vec::new(),

@@ -15,6 +15,8 @@ use tempfile::TempDir;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::timeout;
 
+use crate::a2a_server;
+
 /// Longer than anything here takes, however busy the machine is.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -77,6 +79,7 @@ impl World {
             Runner::Acp => vec![ACP_PLAYER.to_owned(), path.clone()],
             _ => vec![PLAYER.to_owned(), "play".to_owned(), path.clone()],
         };
+        let url = (runner == Runner::A2a).then(|| a2a_server::serve(&command, &self.work(), true));
         let offer =
             Offer::new("planner".into(), "builder".into(), Kind::Transfer, Reason::TaskHandoff);
         Job {
@@ -101,6 +104,8 @@ impl World {
                 profile: None,
                 command,
                 script: Some(path),
+                url,
+                bearer: None,
                 prompt_via: PromptVia::Stdin,
                 result: ResultFormat::Frames,
                 env: Vec::new(),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::budget::Purse;
 use super::propose::{self, Proposal};
 use super::{Draft, Run, Stage, Tally};
+use crate::handoff::Foreign;
 use crate::workflow::Budget;
 use crate::{Event, Fields, Kind, Offer, Party, Reason, RunId, Time, Workflow};
 
@@ -28,6 +29,9 @@ pub struct RunCreated {
     pub budget: Budget,
     /// Who asked.
     pub by: String,
+    /// What the one who asked knows it by, when it came by a protocol with names of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Foreign>,
 }
 
 impl Run {
@@ -39,6 +43,7 @@ impl Run {
         let offer = Offer {
             summary: created.request.clone(),
             outputs: created.inputs.clone(),
+            foreign: created.origin.clone(),
             ..Offer::new(Party::Human, entry, Kind::Transfer, Reason::TaskHandoff)
         };
         let mut draft = Draft { run, now, events: vec![Event::RunCreated(Box::new(created))] };

@@ -90,6 +90,7 @@ impl Story {
             request: "Add user auth".into(),
             inputs: Fields::new(),
             by: "test".into(),
+            origin: None,
         };
         let now = Time(0);
         let events = Run::begin(now, created);

@@ -40,6 +40,7 @@ impl Team {
             request: "Write the report".into(),
             inputs: Fields::new(),
             by: "test".into(),
+            origin: None,
         };
         let now = Time(1_000_000);
         let (driver, step) = crate::Driver::begin(now, created);

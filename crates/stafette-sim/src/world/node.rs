@@ -148,6 +148,7 @@ impl World {
             inputs: self.cast.inputs.clone(),
             budget: self.cast.workflow.budget.clone(),
             by: "the seed".to_owned(),
+            origin: None,
         }
     }
 

@@ -38,7 +38,22 @@ pub(super) fn check(report: &mut Report<'_>) {
             Runner::Scripted | Runner::External if agent.profile.is_some() => {
                 unused(report, &format!("{at}/profile"), "exec");
             }
+            Runner::A2a if agent.url.is_none() => report.add(
+                Diagnostic::error("no-url", &at, format!("`{name}` has no address"))
+                    .help("say where it is: url = \"http://127.0.0.1:9999\""),
+            ),
+            Runner::A2a if runs => unused(report, &format!("{at}/command"), "exec"),
+            Runner::A2a if scripted => unused(report, &format!("{at}/script"), "scripted"),
+            Runner::A2a if agent.profile.is_some() => {
+                unused(report, &format!("{at}/profile"), "exec");
+            }
             _ => {}
+        }
+        let local = agent.runner != Runner::A2a;
+        for (there, field) in [(agent.url.is_some(), "url"), (agent.bearer.is_some(), "bearer")] {
+            if local && there {
+                unused(report, &format!("{at}/{field}"), "a2a");
+            }
         }
         if let Some(profile) = &agent.profile {
             knows_profile(report, profile, &format!("{at}/profile"));

@@ -1,0 +1,59 @@
+//! What came of a run, as the artifacts of its task.
+
+use std::collections::HashMap;
+
+use a2a_types::{Artifact, Part};
+use serde_json::json;
+use stafette_core::handoff::{State, Way};
+use stafette_core::{Handoff, Outcome, Party, Response};
+
+/// The answers that nobody in the run went on with, in order.
+pub(crate) fn all(handoffs: &[Handoff]) -> Vec<Artifact> {
+    let last = |handoff: &&Handoff| {
+        let passed_on = handoffs.iter().any(|next| {
+            next.cause == Some(handoff.id)
+                && next.returns_to != Some(handoff.id)
+                && matches!(next.offer.to, Party::Agent(_))
+        });
+        matches!(handoff.offer.to, Party::Agent(_))
+            && handoff.returns_to.is_none()
+            && handoff.turn > 0
+            && !passed_on
+    };
+    handoffs.iter().filter(last).filter_map(of).collect()
+}
+
+fn of(handoff: &Handoff) -> Option<Artifact> {
+    let State::Closed(closing) = &handoff.state else { return None };
+    let good = matches!(closing.response.outcome, Outcome::Resolved | Outcome::Partial);
+    if closing.way != Way::Answered || !good {
+        return None;
+    }
+    let about = json!({
+        "handoff": handoff.id,
+        "agent": handoff.offer.to,
+        "outcome": closing.response.outcome,
+    });
+    Some(Artifact {
+        artifact_id: handoff.id.to_string(),
+        name: Some(handoff.offer.to.to_string()),
+        description: Some(format!("What {} made of it", handoff.offer.to)),
+        parts: parts(&closing.response),
+        metadata: Some(HashMap::from([("stafette".to_owned(), about)])),
+        extensions: None,
+    })
+}
+
+fn parts(response: &Response) -> Vec<Part> {
+    let mut parts = Vec::new();
+    if !response.summary.is_empty() {
+        parts.push(Part::text(&response.summary).with_media_type("text/plain"));
+    }
+    if !response.outputs.is_empty() {
+        parts.push(Part::data(json!(response.outputs)).with_media_type("application/json"));
+    }
+    if parts.is_empty() {
+        parts.push(Part::text("Done."));
+    }
+    parts
+}

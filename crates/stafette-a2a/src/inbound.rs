@@ -1,0 +1,237 @@
+//! A message that comes in: the start of a run, or the answer to a question.
+
+use std::sync::Arc;
+
+use a2a_types::{A2AError, Message, Part, PartContent, Role, SendMessageRequest};
+use serde_json::{Value, json};
+use stafette_core::handoff::{Foreign, State};
+use stafette_core::run::create::RunCreated;
+use stafette_core::{Event, Fields, Handoff, HandoffId, Input, RunId};
+use stafette_engine::EngineError;
+use uuid::Uuid;
+
+use crate::card::MODES;
+use crate::{A2a, Caller, task};
+
+/// The longest id that another side may give something.
+const LONGEST_ID: usize = 256;
+
+/// Takes a message, and tells which run it belongs to.
+pub(crate) async fn take(
+    a2a: &A2a,
+    caller: &Caller,
+    request: &SendMessageRequest,
+) -> Result<RunId, A2AError> {
+    let message = &request.message;
+    check(request)?;
+    let read = Words::of(&message.parts)?;
+    let run = match &message.task_id {
+        Some(id) if !id.is_empty() => answer(a2a, caller, message, read, task::run_of(id)?).await?,
+        _ => begin(a2a, caller, message, read).await?,
+    };
+    let push = request.configuration.as_ref();
+    if let Some(config) = push.and_then(|c| c.task_push_notification_config.clone()) {
+        a2a.postman.keep(run, config).await?;
+    }
+    Ok(run)
+}
+
+fn check(request: &SendMessageRequest) -> Result<(), A2AError> {
+    let message = &request.message;
+    if message.message_id.is_empty() {
+        return Err(A2AError::invalid_params("the message has no messageId"));
+    }
+    let named = [Some(&message.message_id), message.context_id.as_ref(), message.task_id.as_ref()];
+    if named.into_iter().flatten().any(|id| id.len() > LONGEST_ID || id.contains([')', '\n'])) {
+        return Err(A2AError::invalid_params(format!(
+            "an id is longer than {LONGEST_ID} bytes or has a line end or `)` in it"
+        )));
+    }
+    if message.role == Role::Agent {
+        return Err(A2AError::invalid_params("the message's role must be ROLE_USER"));
+    }
+    let modes = request.configuration.as_ref().and_then(|c| c.accepted_output_modes.as_ref());
+    let fits = |mode: &String| {
+        let whole = mode.split_once('/').filter(|(_, kind)| *kind == "*");
+        MODES.contains(&mode.as_str())
+            || whole.is_some_and(|(kind, _)| matches!(kind, "*" | "text" | "application"))
+            || mode == "text"
+    };
+    match modes {
+        Some(modes) if !modes.is_empty() && !modes.iter().any(fits) => {
+            Err(A2AError::content_type_not_supported())
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn begin(
+    a2a: &A2a,
+    caller: &Caller,
+    message: &Message,
+    words: Words,
+) -> Result<RunId, A2AError> {
+    if words.text.trim().is_empty() {
+        return Err(A2AError::invalid_params("say in a text part what is to be done"));
+    }
+    let run = run_for(caller, message);
+    let workflow = (a2a.workflow)().map_err(A2AError::unsupported_operation)?;
+    let context = message.context_id.clone().filter(|context| !context.is_empty());
+    let context = context.unwrap_or_else(|| run.to_string());
+    let origin = Foreign {
+        dialect: "a2a".into(),
+        id: message.message_id.clone(),
+        fields: Fields::from_iter([("context_id".to_owned(), Value::String(context))]),
+    };
+    let created = RunCreated {
+        run,
+        budget: workflow.budget.clone(),
+        workflow: Arc::new(workflow),
+        request: words.text,
+        inputs: words.values,
+        by: caller.name.clone(),
+        origin: Some(origin),
+    };
+    // A run that is there already was begun by this very message.
+    a2a.engine.begin_once(created).await.map_err(task::refused)?;
+    Ok(run)
+}
+
+/// The run that a message begins: the same one however often it comes.
+fn run_for(caller: &Caller, message: &Message) -> RunId {
+    let parts: Vec<Part> =
+        message.parts.iter().map(|part| Part { metadata: None, ..part.clone() }).collect();
+    let named = json!(["a2a", caller.name, message.message_id, message.context_id, parts]);
+    RunId(Uuid::new_v5(&Uuid::NAMESPACE_OID, named.to_string().as_bytes()))
+}
+
+async fn answer(
+    a2a: &A2a,
+    caller: &Caller,
+    message: &Message,
+    words: Words,
+    run: RunId,
+) -> Result<RunId, A2AError> {
+    let state = a2a.engine.state(run).await.map_err(task::refused)?;
+    let rows = a2a.engine.handoffs(run).await.map_err(task::refused)?;
+    let handoffs = task::admitted(&rows);
+    let context = task::context(run, &handoffs);
+    if message.context_id.as_ref().is_some_and(|named| !named.is_empty() && *named != context) {
+        return Err(A2AError::invalid_params(format!("task {run} belongs to context {context}")));
+    }
+    if is_known(a2a, message, run, &handoffs).await? {
+        return Ok(run);
+    }
+    if state.status().is_final() {
+        return Err(A2AError::unsupported_operation(
+            "the task is over; a message with its contextId and no taskId begins another",
+        ));
+    }
+    let named = message.metadata.as_ref().and_then(|m| m.get("question")).and_then(Value::as_str);
+    let asked = match named.map(str::parse::<HandoffId>) {
+        Some(Ok(id)) => {
+            let open = state.handoff(id).filter(|h| matches!(h.state, State::Asked { .. }));
+            Some(open.ok_or_else(|| A2AError::invalid_params(format!("{id} asks nothing")))?)
+        }
+        Some(Err(error)) => return Err(A2AError::invalid_params(error.to_string())),
+        None => task::question(&state),
+    };
+    let Some(asked) = asked.map(|handoff| handoff.id) else {
+        return Err(A2AError::unsupported_operation(
+            "the task is being worked on and asks nothing; send a message when it does",
+        ));
+    };
+    if words.text.is_empty() && words.values.is_empty() {
+        return Err(A2AError::invalid_params("the answer is empty"));
+    }
+    let by = task::by(&caller.name, &message.message_id);
+    let input = Input::Answer { handoff: asked, values: words.values, text: words.text, by };
+    let events = match a2a.engine.send(run, input).await {
+        Err(EngineError::Over { .. }) => Vec::new(),
+        sent => sent.map_err(task::refused)?,
+    };
+    let taken = |event: &Event| matches!(event, Event::QuestionAnswered(e) if e.handoff == asked);
+    if events.iter().any(|recorded| taken(&recorded.event)) {
+        return Ok(run);
+    }
+    // Someone was faster: perhaps this very message on another connection.
+    let rows = a2a.engine.handoffs(run).await.map_err(task::refused)?;
+    match is_known(a2a, message, run, &task::admitted(&rows)).await? {
+        true => Ok(run),
+        false => Err(A2AError::unsupported_operation("somebody else has answered already")),
+    }
+}
+
+/// Whether a message has been taken before.
+async fn is_known(
+    a2a: &A2a,
+    message: &Message,
+    run: RunId,
+    handoffs: &[Handoff],
+) -> Result<bool, A2AError> {
+    let questions = handoffs.iter().filter(|handoff| handoff.offer.question.is_some());
+    for handoff in questions.filter(|handoff| handoff.state.is_closed()) {
+        let by = task::answered_by(&a2a.engine, run, handoff).await?;
+        if by.as_deref() == Some(&message.message_id) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What a message says: in words, and by name.
+#[derive(Debug, Default)]
+struct Words {
+    text: String,
+    values: Fields,
+}
+
+impl Words {
+    fn of(parts: &[Part]) -> Result<Self, A2AError> {
+        let mut words = Words::default();
+        let mut texts = Vec::new();
+        let mut files = Vec::new();
+        for part in parts {
+            match &part.content {
+                PartContent::Text(text) => texts.push(text.as_str()),
+                PartContent::Data(Value::Object(fields)) => {
+                    for (name, value) in fields {
+                        words.values.insert(name.clone(), value.clone());
+                    }
+                }
+                PartContent::Data(value) => {
+                    words.values.insert("data".to_owned(), value.clone());
+                }
+                PartContent::Url(_) | PartContent::Raw(_) => {
+                    let file = Part { metadata: None, ..part.clone() };
+                    files.push(serde_json::to_value(file).unwrap_or_default());
+                }
+            }
+        }
+        if !files.is_empty() {
+            words.values.insert("files".to_owned(), Value::Array(files));
+        }
+        if parts.is_empty() {
+            return Err(A2AError::invalid_params("the message has no parts"));
+        }
+        words.text = texts.join("\n\n");
+        Ok(words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b_11_the_same_message_is_the_same_run_and_another_is_another() {
+        let caller = Caller { name: "ada".into(), may_act: true };
+        let message =
+            Message { message_id: "1".into(), ..Message::new(Role::User, vec![Part::text("a")]) };
+        let other = Message { parts: vec![Part::text("b")], ..message.clone() };
+        assert_eq!(run_for(&caller, &message), run_for(&caller, &message));
+        assert_ne!(run_for(&caller, &message), run_for(&caller, &other));
+        let bob = Caller { name: "bob".into(), may_act: true };
+        assert_ne!(run_for(&caller, &message), run_for(&bob, &message));
+    }
+}

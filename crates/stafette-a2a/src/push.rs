@@ -1,0 +1,247 @@
+//! Notifications: whoever wants to be told where a task stands is told, also after a restart.
+//!
+//! Each one who wants it is a file, with what they were told last. One task for each of them reads
+//! it, looks at the run, and posts what is new, again and again until it is taken or its time is up.
+
+mod book;
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use a2a_types::{A2AError, StreamResponse, TaskPushNotificationConfig, TaskStatusUpdateEvent};
+use stafette_agents::a2a::http::{Address, Ask, HttpError, ask_at};
+use stafette_core::RunId;
+use stafette_engine::Engine;
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
+
+use crate::task::{self, Extent};
+use crate::watch::{self, mark};
+use book::{Book, Entry};
+
+/// How long one post may take.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// The first and the longest wait between two tries.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+
+/// How long a notification is tried before it is dropped.
+const DEADLINE: Duration = Duration::from_secs(600);
+
+/// The most of an answer that is looked at.
+const ANSWER: usize = 64 * 1024;
+
+/// Those who want to be notified of one task, at most.
+const MOST: usize = 16;
+
+/// The longest token or other secret.
+const SECRET: usize = 4096;
+
+/// Keeps who wants to be notified, and notifies them. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Postman {
+    engine: Engine,
+    book: Arc<Book>,
+    /// Who is being served.
+    rounds: Arc<Mutex<HashSet<PathBuf>>>,
+}
+
+impl Postman {
+    pub(crate) fn new(engine: Engine, folder: PathBuf) -> Self {
+        Postman { engine, book: Arc::new(Book::new(folder)), rounds: Arc::default() }
+    }
+
+    /// Goes on with all that is noted.
+    pub(crate) fn resume(&self) {
+        for (run, id) in self.book.all() {
+            self.serve(run, id);
+        }
+    }
+
+    /// Notes somebody who wants to be notified.
+    pub(crate) async fn keep(
+        &self,
+        run: RunId,
+        config: TaskPushNotificationConfig,
+    ) -> Result<TaskPushNotificationConfig, A2AError> {
+        check(&config).await?;
+        let id = match config.id.clone().filter(|id| !id.is_empty()) {
+            Some(id) if book::is_name(&id) => id,
+            Some(_) => {
+                return Err(A2AError::invalid_params("an id is up to 64 letters, digits, - and _"));
+            }
+            None => Uuid::now_v7().to_string(),
+        };
+        let others = self.book.of(run).into_iter().filter(|(known, _)| *known != id);
+        if others.count() >= MOST {
+            return Err(A2AError::invalid_params(format!("{MOST} are notified of it already")));
+        }
+        let config =
+            TaskPushNotificationConfig { id: Some(id.clone()), task_id: run.to_string(), ..config };
+        let entry = Entry { config: config.clone(), told: String::new() };
+        let kept = self.book.write(run, &id, &entry);
+        kept.map_err(|error| A2AError::internal(format!("it cannot be noted: {error}")))?;
+        self.serve(run, id);
+        Ok(config)
+    }
+
+    pub(crate) fn get(&self, run: RunId, id: &str) -> Result<TaskPushNotificationConfig, A2AError> {
+        let entry = self.book.read(run, id);
+        entry.map(|entry| entry.config).ok_or_else(|| A2AError::task_not_found(id))
+    }
+
+    pub(crate) fn list(&self, run: RunId) -> Vec<TaskPushNotificationConfig> {
+        self.book.of(run).into_iter().map(|(_, entry)| entry.config).collect()
+    }
+
+    pub(crate) fn forget(&self, run: RunId, id: &str) -> Result<(), A2AError> {
+        self.book
+            .remove(run, id)
+            .map_err(|error| A2AError::internal(format!("it cannot be forgotten: {error}")))
+    }
+
+    /// Sees to it that somebody serves an entry.
+    fn serve(&self, run: RunId, id: String) {
+        let place = self.book.place(run, &id);
+        if !self.lock().insert(place.clone()) {
+            return;
+        }
+        let postman = self.clone();
+        tokio::spawn(async move {
+            postman.round(run, &id).await;
+            postman.lock().remove(&place);
+            // It may have been changed in the very moment in which it was done with.
+            if postman.book.read(run, &id).is_some_and(|entry| entry.told.is_empty()) {
+                postman.serve(run, id);
+            }
+        });
+    }
+
+    /// Serves an entry until its task is over or it is forgotten.
+    async fn round(&self, run: RunId, id: &str) {
+        let Ok(head) = self.engine.store().head().await else { return };
+        let mut feed = self.engine.feed(head);
+        loop {
+            let Some(entry) = self.book.read(run, id) else { return };
+            let Ok(state) = self.engine.state(run).await else {
+                // The run was cleared away.
+                drop(self.book.remove(run, id));
+                return;
+            };
+            let status = task::status(&state);
+            let now = mark(&status);
+            if now != entry.told && !self.tell(run, id, &entry, &now).await {
+                return;
+            }
+            if status.state.is_terminal() || !watch::changed(&mut feed, run).await {
+                return;
+            }
+        }
+    }
+
+    /// Posts where the task stands, until it is taken; then notes that. No when it is forgotten.
+    async fn tell(&self, run: RunId, id: &str, entry: &Entry, now: &str) -> bool {
+        let until = Instant::now() + DEADLINE;
+        let mut pause = PAUSE.0;
+        let Ok(task) = task::task(&self.engine, run, Extent::whole()).await else { return false };
+        let event = match task.status.state.is_terminal() {
+            true => StreamResponse::Task(task),
+            false => StreamResponse::StatusUpdate(TaskStatusUpdateEvent {
+                task_id: task.id,
+                context_id: task.context_id,
+                status: task.status,
+                metadata: None,
+            }),
+        };
+        let Ok(body) = serde_json::to_vec(&event) else { return false };
+        loop {
+            match post(&entry.config, body.clone()).await {
+                Ok(()) => break,
+                Err(why) if Instant::now() + pause > until => {
+                    tracing::warn!(%run, id, why, "a notification is given up");
+                    break;
+                }
+                Err(why) => tracing::debug!(%run, id, why, "a notification is tried again"),
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(PAUSE.1);
+            // Nobody is told what they no longer want to know.
+            if self.book.read(run, id).is_none_or(|found| found.config != entry.config) {
+                return self.book.read(run, id).is_some();
+            }
+        }
+        let told = Entry { told: now.to_owned(), ..entry.clone() };
+        match self.book.read(run, id) {
+            Some(found) if found.config == entry.config => {
+                // What cannot be noted is told once more after a restart.
+                drop(self.book.write(run, id, &told));
+                true
+            }
+            found => found.is_some(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
+        self.rounds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether notifications can be sent as they are wanted.
+async fn check(config: &TaskPushNotificationConfig) -> Result<(), A2AError> {
+    let (address, _) = target(&config.url).await.map_err(A2AError::invalid_params)?;
+    drop(address);
+    let authentication = config.authentication.as_ref();
+    let secrets = [
+        config.token.as_deref(),
+        authentication.map(|a| a.scheme.as_str()),
+        authentication.and_then(|a| a.credentials.as_deref()),
+    ];
+    let plain =
+        |text: &str| text.len() <= SECRET && text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    match secrets.into_iter().flatten().all(plain) {
+        true => Ok(()),
+        false => {
+            Err(A2AError::invalid_params("a token or a credential cannot be sent as a header"))
+        }
+    }
+}
+
+/// The place that notifications go to, looked up now: this machine and nothing else, so that nobody
+/// has us knock at doors that only we can reach.
+async fn target(url: &str) -> Result<(Address, Vec<SocketAddr>), String> {
+    let address = Address::parse(url).map_err(|error| error.to_string())?;
+    let found = address.resolve().await.map_err(|error| error.to_string())?;
+    match found.iter().all(|found| found.ip().is_loopback()) {
+        true => Ok((address, found)),
+        false => Err(format!("{address} is not this machine, and plain http goes nowhere else")),
+    }
+}
+
+async fn post(config: &TaskPushNotificationConfig, body: Vec<u8>) -> Result<(), String> {
+    let (address, found) = target(&config.url).await?;
+    let authorization = config.authentication.as_ref().and_then(|a| {
+        a.credentials.as_ref().map(|credentials| format!("{} {credentials}", a.scheme))
+    });
+    let token = config.token.as_deref().filter(|token| !token.is_empty());
+    let headers: Vec<(&str, &str)> =
+        token.map(|token| ("X-A2A-Notification-Token", token)).into_iter().collect();
+    let ask = Ask {
+        address: &address,
+        authorization: authorization.as_deref(),
+        headers: &headers,
+        body: Some(body),
+        within: WITHIN,
+    };
+    let said = |error: HttpError| error.to_string();
+    let answer = ask_at(ask, &found).await.map_err(said)?;
+    let status = answer.status;
+    // Read, so that the other side is done with it; what it says does not matter.
+    drop(answer.whole(ANSWER, WITHIN).await);
+    match status {
+        200..300 => Ok(()),
+        status => Err(format!("it answers HTTP {status}")),
+    }
+}

@@ -1,0 +1,36 @@
+//! The project as one agent of the Agent2Agent protocol.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use stafette_a2a::{A2a, Caller};
+use stafette_engine::Engine;
+
+use crate::{Edge, ReadWorkflow, Scope, Visitor};
+
+/// The A2A side of a project.
+pub(crate) fn open(engine: &Engine, workflow: &Arc<ReadWorkflow>) -> A2a {
+    let workflow = Arc::clone(workflow);
+    let read = Arc::new(move || {
+        workflow().map_err(|problem| match problem.detail.as_str() {
+            "" => problem.title,
+            detail => format!("{}: {detail}", problem.title),
+        })
+    });
+    A2a::open(engine.clone(), read, engine.scratch().join("a2a"))
+}
+
+/// The card and both bindings.
+pub(crate) fn routes(edge: &Edge) -> Router<Edge> {
+    edge.a2a.clone().router().layer(middleware::from_fn(introduce))
+}
+
+/// Tells the protocol's side who asks, and what they may do.
+async fn introduce(visitor: Visitor, mut request: Request, next: Next) -> Response {
+    let may_act = visitor.scope >= Scope::Act;
+    request.extensions_mut().insert(Caller { name: visitor.name, may_act });
+    next.run(request).await
+}

@@ -1,0 +1,291 @@
+//! The Agent2Agent protocol, with the SDK that its makers publish on both ends.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+/// Longer than anything here takes, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A Python with the SDK.
+fn python() -> PathBuf {
+    let requirements = include_str!("a2a/requirements.txt");
+    let folder = stafette_kit::tools::python("a2a", requirements).expect("the SDK");
+    folder.join("bin/python")
+}
+
+fn script(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/suite/a2a").join(name)
+}
+
+/// The daemon's door on TCP, and a token for it.
+fn door(world: &World) -> (String, String) {
+    let log = world.read(".stafette/daemon.log");
+    let said = log.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let url = said.filter_map(|line| line["url"].as_str().map(str::to_owned)).next();
+    let name = format!("sdk{}", log.lines().count());
+    drop(world.run(&["token", "revoke", &name]));
+    let made = world.run(&["token", "create", &name, "--scope", "act", "--json"]).ok().json();
+    (url.expect("a door"), made["token"].as_str().expect("a token").to_owned())
+}
+
+/// Has the SDK's client do something, and returns what it saw.
+fn client(world: &World, phase: &str, mut settings: Value) -> Value {
+    let (url, token) = door(world);
+    settings["url"] = url.into();
+    settings["token"] = token.into();
+    let mut command = Command::new(python());
+    command.arg(script("client.py")).args([phase, &settings.to_string()]);
+    let output = command.output().expect("Python");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{errors}");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"))
+}
+
+/// Somebody who is notified, and keeps what they are told.
+struct Notified {
+    url: String,
+    told: Arc<Mutex<Vec<(String, Value)>>>,
+}
+
+impl Notified {
+    fn new() -> Self {
+        let door = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}/told", door.local_addr().expect("an address"));
+        let told: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
+        let kept = Arc::clone(&told);
+        // Ends with the test's process; nobody connects after the test.
+        std::thread::spawn(move || {
+            let mut refused = false;
+            for stream in door.incoming().map_while(Result::ok) {
+                let mut reader = BufReader::new(stream);
+                let mut head = String::new();
+                while !head.ends_with("\r\n\r\n")
+                    && reader.read_line(&mut head).is_ok_and(|n| n > 0)
+                {}
+                let length = head.to_lowercase();
+                let length =
+                    length.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
+                let mut body =
+                    vec![0; length.and_then(|text| text.trim().parse().ok()).unwrap_or(0)];
+                reader.read_exact(&mut body).expect("a body");
+                // The first one is lost, and comes again.
+                let answer = if std::mem::replace(&mut refused, true) {
+                    "204 No Content"
+                } else {
+                    "503 Busy"
+                };
+                if answer.starts_with("204") {
+                    let body = serde_json::from_slice(&body).expect("JSON");
+                    kept.lock().expect("told").push((head, body));
+                }
+                let text =
+                    format!("HTTP/1.1 {answer}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+                reader.get_mut().write_all(text.as_bytes()).expect("an answer");
+            }
+        });
+        Notified { url, told }
+    }
+
+    /// Waits until something that fits has been told.
+    fn hears(&self, fits: impl Fn(&Value) -> bool) -> (String, Value) {
+        wait(|| self.told.lock().expect("told").iter().find(|(_, told)| fits(told)).cloned())
+    }
+}
+
+/// Waits for something with a deadline.
+fn wait<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let since = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(since.elapsed() < PATIENCE, "not in time");
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+/// Kills the daemon as a power loss would, and starts the next one.
+fn crash(world: &World) {
+    let up = world.run(&["up", "--json"]).ok().json();
+    let pid = up["pid"].to_string();
+    assert!(Command::new("kill").args(["-9", &pid]).status().expect("kill").success());
+    wait(|| (!std::path::Path::new(&format!("/proc/{pid}/exe")).exists()).then_some(()));
+    world.run(&["up", "--listen", "127.0.0.1:0"]).ok();
+}
+
+#[test]
+fn b_11_the_sdk_hands_work_over_answers_and_gets_the_result() {
+    let world = World::example("report");
+    let notified = Notified::new();
+    world.run(&["up", "--listen", "127.0.0.1:0"]).ok();
+    let text = "Write the market report";
+    let begun = client(&world, "begin", json!({ "text": text, "push": notified.url }));
+    let skills = json!(["report", "agent/research", "agent/writer"]);
+    assert_eq!(
+        begun["card"],
+        json!({
+            "name": "report", "skills": skills, "streaming": true, "schemes": ["bearer"],
+        })
+    );
+    let seen = &begun["seen"];
+    let states = seen["states"].as_array().expect("states");
+    assert_eq!(states.last(), Some(&json!("TASK_STATE_INPUT_REQUIRED")), "{seen}");
+    assert_eq!(seen["question"]["text"], "writer needs audience (who the report is for)");
+    assert_eq!(seen["question"]["data"][0]["inputs"][0]["key"], "audience");
+    assert_eq!(begun["again"], seen["task"], "the same message is the same task");
+    let (head, _) = notified
+        .hears(|told| told["statusUpdate"]["status"]["state"] == "TASK_STATE_INPUT_REQUIRED");
+    let head = head.to_lowercase();
+    assert!(head.contains("x-a2a-notification-token: push-secret"), "{head}");
+    assert!(head.contains("authorization: bearer push-credential"), "{head}");
+
+    // Nothing of a task is in the daemon's memory alone.
+    crash(&world);
+    let task = &seen["task"];
+    let done = client(&world, "answer", json!({ "text": "founders", "task": task }));
+    assert_eq!(done["found"], "TASK_STATE_INPUT_REQUIRED");
+    assert_eq!(done["history"][0], begun["message"]);
+    assert_eq!((&done["listed"], &done["asking"]), (&json!([task]), &json!([task])));
+    let states = done["seen"]["states"].as_array().expect("states");
+    assert_eq!(states.last(), Some(&json!("TASK_STATE_COMPLETED")), "{done}");
+    assert!(states.contains(&json!("TASK_STATE_WORKING")), "{done}");
+    assert_eq!(done["seen"]["artifacts"], json!(["The report is in report.md"]));
+    assert_eq!(done["artifacts"], done["seen"]["artifacts"]);
+    assert_eq!(done["again"], json!(["TASK_STATE_COMPLETED"]), "an answer counts once");
+    assert_eq!(
+        done["messages"],
+        json!([text, "writer needs audience (who the report is for)", "founders"])
+    );
+    assert_eq!(done["late"], "UnsupportedOperationError");
+    assert_eq!(done["subscribe"], "UnsupportedOperationError");
+    assert_eq!(done["unknown"], "TaskNotFoundError");
+    let (_, told) =
+        notified.hears(|told| told["task"]["status"]["state"] == "TASK_STATE_COMPLETED");
+    assert_eq!(told["task"]["id"], *task);
+    assert!(world.read("report.md").starts_with("# The market"));
+    let runs = world.run(&["status", "--json"]).ok().json();
+    assert_eq!(runs[0]["run"], *task, "a task is a run: {runs}");
+}
+
+#[test]
+fn b_11_the_sdk_waits_subscribes_cancels_and_lists_by_both_bindings() {
+    let world = World::example("report");
+    let notified = Notified::new();
+    world.run(&["up", "--listen", "127.0.0.1:0"]).ok();
+    let seen = client(&world, "steer", json!({ "push": notified.url }));
+    assert_eq!(seen["first"]["states"], json!(["TASK_STATE_INPUT_REQUIRED"]), "it waited: {seen}");
+    assert_eq!((&seen["made"], &seen["got"]), (&json!("mine"), &json!(notified.url)));
+    assert_eq!((&seen["listed"], &seen["after"]), (&json!(1), &json!(0)));
+    let refused = seen["refused"].as_array().expect("refusals");
+    assert!(refused.iter().all(|error| error == "InvalidParamsError"), "{refused:?}");
+    assert_eq!(seen["by_path"], "TASK_STATE_INPUT_REQUIRED");
+    assert_eq!(seen["opened"], "TASK_STATE_INPUT_REQUIRED");
+    assert_eq!(seen["cancelled"], "TASK_STATE_CANCELED");
+    assert_eq!(seen["told"], json!(["TASK_STATE_CANCELED"]));
+    assert_eq!(seen["twice"], "TaskNotCancelableError");
+    assert_eq!(seen["together"], json!([seen["second"], seen["first"]["task"]]));
+    assert_eq!((&seen["total"], &seen["more"]), (&json!(2), &json!("")));
+}
+
+/// A remote agent that is made with the SDK.
+struct Remote {
+    process: Child,
+    url: String,
+    folder: tempfile::TempDir,
+}
+
+impl Remote {
+    fn new(words: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut command = Command::new(python());
+        command.arg(script("server.py"));
+        command.args(["ledger", "gate"]).args(words).current_dir(folder.path());
+        let mut process = command.stdout(Stdio::piped()).spawn().expect("Python");
+        let mut url = String::new();
+        let output = process.stdout.take().expect("its output");
+        BufReader::new(output).read_line(&mut url).expect("its address");
+        Remote { process, url: url.trim().to_owned(), folder }
+    }
+
+    fn world(&self) -> World {
+        World::workflow(&format!(
+            "[workflow]\nname = \"far\"\nentry = \"builder\"\n\
+             [agents.builder]\nrunner = \"a2a\"\nurl = \"{}\"\n",
+            self.url
+        ))
+    }
+
+    /// What it did so far.
+    fn ledger(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.folder.path().join("ledger")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn open_gate(&self) {
+        fs::write(self.folder.path().join("gate"), "").expect("written");
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+fn a_remote_agent_does_a_turn(words: &[&str]) {
+    let remote = Remote::new(words);
+    let world = remote.world();
+    let said = world.run(&["run", "Build it"]);
+    assert_eq!(said.code, 3, "it asks: {said:?}");
+    assert!(said.out.contains("Which database?"), "{said:?}");
+    assert!(said.out.contains("options: SQLite · PostgreSQL"), "{said:?}");
+    world.run(&["answer", "2", "SQLite"]).ok();
+    wait(|| (remote.ledger().len() == 2).then_some(()));
+    // The daemon dies while the other side works: it goes on with the same task.
+    crash(&world);
+    remote.open_gate();
+    let view = world.run(&["resume", "--json"]).ok().json();
+    assert_eq!(view["status"], "succeeded", "{view}");
+    assert_eq!(remote.ledger(), ["began", "answered SQLite"], "nothing was done twice");
+    let handoffs = world.run(&["handoffs", "--json"]).ok().json();
+    let response = &handoffs[0]["handoff"]["state"]["closed"]["response"];
+    assert_eq!(response["outputs"], json!({ "database": "SQLite" }), "{response}");
+    let summary = response["summary"].as_str().expect("a summary");
+    assert!(summary.ends_with("It is built with SQLite"), "{summary}");
+}
+
+#[test]
+fn b_11_a_turn_goes_to_a_remote_agent_and_survives_a_crash() {
+    a_remote_agent_does_a_turn(&[]);
+}
+
+#[test]
+fn b_11_a_remote_agent_that_does_not_stream_is_looked_at() {
+    a_remote_agent_does_a_turn(&["plain"]);
+}
+
+#[test]
+fn b_11_a_run_that_is_cancelled_calls_off_its_remote_task() {
+    // At work, and while it waits for an answer.
+    for answer in [true, false] {
+        let remote = Remote::new(&[]);
+        let world = remote.world();
+        assert_eq!(world.run(&["run", "Build it"]).code, 3);
+        if answer {
+            world.run(&["answer", "2", "SQLite"]).ok();
+            wait(|| (remote.ledger().len() == 2).then_some(()));
+        }
+        world.run(&["cancel"]).ok();
+        wait(|| remote.ledger().contains(&"called off".to_owned()).then_some(()));
+    }
+}
