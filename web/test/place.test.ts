@@ -9,6 +9,8 @@ const PLACES: Partial<Place>[] = [
   { run: 'cad11adc', agent: 'builder' },
   { run: 'cad11adc', agent: 'a b/ü?', handoff: 'h7', at: 41 },
   { run: 'cad11adc', view: 'graph' },
+  { run: 'cad11adc', view: 'track' },
+  { run: 'cad11adc', view: 'agents' },
   { run: 'cad11adc', view: 'numbers', at: 3 },
   { run: 'cad11adc', view: 'events', handoff: 'h2' },
 ]

@@ -1,6 +1,6 @@
 // Where the page is. Every state has an address.
 
-export type View = 'terminal' | 'graph' | 'numbers' | 'events'
+export type View = 'terminal' | 'track' | 'graph' | 'numbers' | 'events' | 'agents'
 
 export type Place = {
   /** The run, by its id or some of its digits; nothing means the newest. */
@@ -17,7 +17,7 @@ export type Place = {
 
 export const HOME: Place = { run: null, view: 'terminal', agent: null, handoff: null, at: null, question: null }
 
-const VIEWS: readonly string[] = ['graph', 'numbers', 'events']
+const VIEWS: readonly string[] = ['track', 'graph', 'numbers', 'events']
 
 export function parse(path: string, search: string): Place {
   const parts = path.split('/').filter(Boolean).map(decode)
@@ -33,7 +33,7 @@ export function parse(path: string, search: string): Place {
   place.run = parts[1]
   const view = parts[2]
   if (view && VIEWS.includes(view)) return { ...place, view: view as View }
-  if (view === 'agents' && parts[3]) return { ...place, agent: parts[3] }
+  if (view === 'agents') return parts[3] ? { ...place, agent: parts[3] } : { ...place, view: 'agents' }
   return place
 }
 

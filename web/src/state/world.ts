@@ -21,14 +21,11 @@ export type Action =
   | { type: 'rows'; rows: RunView[]; cursor: number }
   | { type: 'read'; run: string; events: Recorded[] }
   | { type: 'heard'; events: Recorded[] }
-  | { type: 'forgotten' }
 
 export const NOWHERE: World = { rows: [], runs: new Map(), cursor: 0, gaps: new Set() }
 
 export function reduceWorld(world: World, action: Action): World {
   switch (action.type) {
-    case 'forgotten':
-      return NOWHERE
     case 'rows':
       return { ...world, rows: action.rows, cursor: Math.max(world.cursor, action.cursor) }
     case 'read':
