@@ -33,7 +33,7 @@ try {
     ['events', project, `/runs/${short(done)}/events`],
     ['legs', project, `/runs/${short(done)}/track`],
     ['handoff', project, `/runs/${short(done)}?handoff=h8`],
-    ['refused', project, `/runs/${short(done)}?handoff=h6`],
+    ['refused', project, `/runs/${short(done)}?handoff=h5`],
     ['past', project, `/runs/${short(done)}?at=45`],
     ['lost', project, '/runs/00000000'],
     ['palette', project, `/runs/${short(done)}#palette`],

@@ -67,7 +67,8 @@ export const runId = computed<string | null>(() => {
 export const isOver = (word: string): boolean => word === 'succeeded' || word === 'failed' || word === 'cancelled'
 
 export const events = computed<Recorded[]>(() => world.value.runs.get(runId.value ?? '')?.events ?? [])
-const live = computed<RunState | null>(() => world.value.runs.get(runId.value ?? '')?.state ?? null)
+/** The run as it is now. */
+export const live = computed<RunState | null>(() => world.value.runs.get(runId.value ?? '')?.state ?? null)
 const moments = computed(() => new Moments(events.value))
 
 /** The number of the event that is shown as the last one; nothing means now. */

@@ -101,6 +101,7 @@ function atWork(run: RunState, leg: Leg): Seen {
     until,
   })
   if (standing.kind === 'blocked') {
+    if (standing.on.length === 0) return waiting('hands on')
     const names = standing.on.map((id) => {
       const to = run.legs.get(id)?.offer.to
       return to ? `${to} (${id})` : id

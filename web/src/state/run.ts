@@ -35,7 +35,7 @@ export interface Span {
 export interface Note {
   seq: number
   at: number
-  kind: 'said' | 'result' | 'failed' | 'retry' | 'parked' | 'late' | 'recovery' | 'answer' | 'permit' | 'missing' | 'redelivered'
+  kind: 'said' | 'result' | 'handed' | 'failed' | 'retry' | 'parked' | 'late' | 'recovery' | 'answer' | 'permit' | 'missing' | 'redelivered'
   text: string
 }
 
@@ -311,6 +311,9 @@ function step(run: RunState, event: Recorded): void {
     case 'turn_finished':
       settle(run, event.turn, at, event.result.usage, 'done')
       note(turnKey(event.turn).handoff, 'result', event.result.response.summary ?? '')
+      for (const offer of event.result.offers) {
+        note(turnKey(event.turn).handoff, 'handed', `${offer.to}: ${offer.question?.details || offer.summary || words(offer.reason)}`)
+      }
       break
     case 'turn_failed':
       settle(run, event.turn, at, event.usage, 'failed')
@@ -422,8 +425,8 @@ function unblock(run: RunState, closed: Leg, instead: string[]): void {
 
 function noted(leg: Leg, note: Note): Pick<Leg, 'notes' | 'dropped'> {
   const last = leg.notes[leg.notes.length - 1]
-  // Agents repeat themselves with every sign of life.
-  if (last && last.kind === note.kind && last.text === note.text) return leg
+  // Agents repeat themselves with every sign of life, and what was said last is often all of the result.
+  if (last && last.text === note.text && (last.kind === note.kind || note.kind === 'result')) return leg
   const notes = [...leg.notes, note]
   return notes.length > MOST_NOTES ? { notes: notes.slice(1), dropped: leg.dropped + 1 } : { notes, dropped: leg.dropped }
 }

@@ -82,3 +82,25 @@ export function union(intervals: Interval[]): Interval[] {
   }
   return merged
 }
+
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400, 172_800, 604_800]
+
+/** Round moments along the scale, at most about `count` of them, and none where time is folded. */
+export function ticks(scale: Scale, count: number): number[] {
+  const open = scale.pieces.filter((piece) => !piece.folded)
+  const part = open.reduce((sum, piece) => sum + piece.width, 0) || 1
+  const length = open.reduce((sum, piece) => sum + piece.to - piece.from, 0)
+  const wanted = length / Math.max(1, count * part)
+  const step = 1000 * (STEPS.find((seconds) => seconds * 1000 >= wanted) ?? Math.ceil(wanted / 604_800_000) * 604_800)
+  const list: number[] = []
+  let last = -1
+  for (const piece of open) {
+    for (let at = Math.ceil(piece.from / step) * step; at <= piece.to; at += step) {
+      const x = scale.x(at)
+      if (x < 0.03 || x > 0.97 || x - last < 0.7 / count) continue
+      list.push(at)
+      last = x
+    }
+  }
+  return list
+}

@@ -35,6 +35,14 @@ export function clock(at: number, millis = false): string {
   return millis ? `${text}.${String(date.getMilliseconds()).padStart(3, '0')}` : text
 }
 
+/** The same with its day when that is not the day of `now`. */
+export function moment(at: number, now: number): string {
+  const date = new Date(at)
+  const same = date.toDateString() === new Date(now).toDateString()
+  const time = `${two(date.getHours())}:${two(date.getMinutes())}`
+  return same ? time : `${date.toLocaleDateString('en', { weekday: 'short', day: 'numeric', month: 'short' })}, ${time}`
+}
+
 export function percent(part: number): string {
   return `${Math.round(part * 100)} %`
 }

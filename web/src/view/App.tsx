@@ -24,7 +24,6 @@ export function App(): JSX.Element {
         To the content
       </a>
       {phone ? <Phone /> : <Desk />}
-      <Drawer />
       <Overlays />
     </>
   )
@@ -40,16 +39,22 @@ function Desk(): JSX.Element {
         {!ready.value ? (
           <Waiting />
         ) : inbox ? (
-          <Inbox />
+          <div class="below">
+            <Inbox />
+            <Drawer />
+          </div>
         ) : !runId.value ? (
           <First />
         ) : (
           <>
             <Track />
             <Views />
-            <main class="content" id="main">
-              <Content />
-            </main>
+            <div class="below">
+              <main class="content" id="main">
+                <Content />
+              </main>
+              <Drawer />
+            </div>
           </>
         )}
       </div>
@@ -184,6 +189,7 @@ function Phone(): JSX.Element {
           {runId.value ? <Content /> : <First />}
         </main>
       )}
+      <Drawer />
       <nav class="phone-nav" aria-label="Views">
         {tab('inbox', 'Inbox')}
         {tab('track', 'Track')}

@@ -6,7 +6,7 @@ import type { Fields, Offer, Response } from '../api/types'
 import { about } from '../state/agents'
 import { type Leg, type Refused, standingWord, words } from '../state/run'
 import { rule } from '../state/track'
-import { clock as time, money, span, took, tokens } from '../state/words'
+import { clock as time, money, took, tokens } from '../state/words'
 import { clock, go, place, run, runId, say, short } from '../app/store'
 import { Glyph, Said } from './parts'
 import { legGlyph } from './Legs'
@@ -82,7 +82,7 @@ function Whole({ leg }: { leg: Leg }): JSX.Element {
       <Facts
         rows={[
           ['Opened', `${time(leg.admittedAt)} (event ${leg.seq})`],
-          ['Took', span(end - leg.admittedAt)],
+          ['Took', took(end - leg.admittedAt)],
           ['Used', leg.usage.tokens ? `${tokens(leg.usage.tokens)} tokens, ${money(leg.usage.money)}` : 'nothing yet'],
           ['Tries', leg.attempt > 1 || leg.turn > 1 ? `attempt ${leg.attempt}, turn ${leg.turn}` : ''],
           ['Round', round && leg.trail.within ? `${round} of the loop ${leg.trail.within}` : ''],

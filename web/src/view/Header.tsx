@@ -17,7 +17,8 @@ export function Header(): JSX.Element {
       </header>
     )
   }
-  const { word } = status(state)
+  const { word, waitingOn } = status(state)
+  const yours = waitingOn === 'human' || waitingOn === 'budget'
   const over = state.stage === 'finished'
   const elapsed = (over ? state.updatedAt : moment.value) - state.createdAt
   return (
@@ -25,8 +26,8 @@ export function Header(): JSX.Element {
       <h1 class="header-title" title={state.request}>
         <Said text={state.request} />
       </h1>
-      <p class={`header-state is-${word}`} aria-live="polite">
-        <Glyph name={runGlyph(word)} label={word} />
+      <p class={`header-state is-${yours ? 'yours' : word}`} aria-live="polite">
+        <Glyph name={yours ? 'needs you' : runGlyph(word)} label={word} />
         <Said text={sentence(state)} />
         <span class="quiet figures">{span(elapsed)}</span>
       </p>

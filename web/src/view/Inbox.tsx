@@ -4,7 +4,7 @@ import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { type Item, batches, fallback } from '../state/inbox'
 import { words } from '../state/run'
-import { clock as time, span } from '../state/words'
+import { moment, span } from '../state/words'
 import { allow, permission } from '../app/notify'
 import { at, clock, go, goRun, items, place, respond, sending, short } from '../app/store'
 import { Empty, Glyph, Key, Said } from './parts'
@@ -160,7 +160,7 @@ function Row({ item, open }: { item: Item; open: boolean }): JSX.Element {
           <p class="question-deadline quiet">
             {left > 0 ? (
               <>
-                By <time class="figures">{time(item.until)}</time>, in <span class="figures">{span(left)}</span>; then {fallback(item)}
+                By <time class="figures">{moment(item.until, clock.value)}</time>, in <span class="figures">{span(left)}</span>; then {fallback(item)}
               </>
             ) : (
               <>Its time is up: {fallback(item)}</>

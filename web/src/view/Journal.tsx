@@ -4,7 +4,7 @@ import type { JSX } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { about } from '../state/agents'
 import { type Leg, type Note, standingWord } from '../state/run'
-import { clock as time, money, span, tokens } from '../state/words'
+import { clock as time, money, took, tokens } from '../state/words'
 import { agent, clock, go, run } from '../app/store'
 import { Empty, Glyph, Said } from './parts'
 import { legGlyph } from './Legs'
@@ -12,6 +12,7 @@ import { legGlyph } from './Legs'
 const WORDS: Record<Note['kind'], string> = {
   said: '',
   result: 'result',
+  handed: '→',
   failed: 'failed',
   retry: 'retry',
   parked: 'parked',
@@ -77,7 +78,7 @@ function Entry({ leg }: { leg: Leg }): JSX.Element {
           from <Said text={leg.offer.from} />
         </span>
         <span class="entry-numbers quiet figures">
-          {span(end - leg.admittedAt)}
+          {took(end - leg.admittedAt)}
           {leg.usage.tokens > 0 && ` · ${tokens(leg.usage.tokens)} tokens · ${money(leg.usage.money)}`}
         </span>
       </header>

@@ -5,7 +5,8 @@ import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import * as api from '../api/client'
 import type { TerminalView } from '../api/types'
-import { agent, at, attempt, cast, following, go, run, runId, say, short, terminals } from '../app/store'
+import { laneNames } from '../state/track'
+import { agent, at, attempt, cast, following, go, live, run, runId, say, short, terminals } from '../app/store'
 import { setting, theme } from '../app/theme'
 import { Live } from '../terminal/live'
 import type { Screen } from '../terminal/screen'
@@ -64,7 +65,7 @@ export function Tabs(): JSX.Element | null {
   }, [chosen])
   if (!state) return null
   const views = new Map(cast.value.map((one) => [one.name, one]))
-  const names = Object.keys(state.workflow.agents)
+  const names = laneNames(live.value ?? state)
   return (
     <div class="tabs" role="tablist" aria-label="Terminals" ref={box}>
       {names.map((name) => {

@@ -3,8 +3,9 @@
 import type { JSX } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { type Bar, type Stroke, type Track as Drawn, track } from '../state/track'
+import { ticks } from '../state/scale'
 import { clock, span } from '../state/words'
-import { agent, at, clock as moment, dragTo, dragged, events, go, place, run, runId, short } from '../app/store'
+import { agent, at, dragTo, dragged, events, go, live, now, place, run, runId, short } from '../app/store'
 import { still } from '../app/theme'
 import { Past } from './Header'
 import { useSize } from './parts'
@@ -17,10 +18,11 @@ const END = 14
 const rowHeight = (rows: number): number => (rows <= 8 ? 20 : rows <= 16 ? 15 : 11)
 
 export function Track(): JSX.Element | null {
-  const state = run.value
+  // The whole run is drawn even when a moment of it is shown: what moves is the hand, not the track.
+  const state = live.value
   const [size, measure] = useSize()
   const [hover, setHover] = useState<{ x: number; y: number; text: string } | null>(null)
-  const time = moment.value
+  const time = Math.max(now.value, state?.updatedAt ?? 0)
   const drawn = useMemo(() => state && track(state, horizon(state.createdAt, time, state.stage === 'finished')), [state, Math.floor(time / 1000)])
   const drag = useRef<{ x: number; moved: boolean } | null>(null)
   if (!state || !drawn) return null
@@ -68,7 +70,7 @@ export function Track(): JSX.Element | null {
     const box = (event.currentTarget as Element).getBoundingClientRect()
     setHover(text ? { x: Math.min(event.clientX - box.left, size.width - 260), y: event.clientY - box.top, text } : null)
   }
-  const past = at.value !== null ? x(state.updatedAt) : null
+  const past = at.value !== null && run.value ? x(run.value.updatedAt) : null
   return (
     <section class="track" aria-label="Track of the run" ref={measure}>
       <div class="track-scroll">
@@ -112,7 +114,12 @@ export function Track(): JSX.Element | null {
           {drawn.ticks.map((tick) => (
             <Mark key={`${tick.kind}${tick.at}${tick.leg}`} tick={tick} x={x(tick.at)} y={tops[tick.lane]!} height={(drawn.lanes[tick.lane]?.rows ?? 1) * row} />
           ))}
-          {past !== null && <line class="track-now" x1={past} x2={past} y1={0} y2={height} />}
+          {past !== null && (
+            <g class="track-hand">
+              <rect class="track-future" x={past} y={0} width={Math.max(0, size.width - past)} height={height} />
+              <line class="track-now" x1={past} x2={past} y1={0} y2={height} />
+            </g>
+          )}
         </svg>
       </div>
       <Axis drawn={drawn} x={x} width={width} />
@@ -214,19 +221,21 @@ function Mark({ tick, x, y, height }: { tick: Drawn['ticks'][number]; x: number;
 }
 
 function Axis({ drawn, x, width }: { drawn: Drawn; x: (at: number) => number; width: number }): JSX.Element {
-  const marks: { at: number; x: number }[] = []
-  const count = Math.max(2, Math.floor(width / 110))
-  for (let index = 0; index <= count; index += 1) {
-    const when = drawn.scale.at(index / count)
-    marks.push({ at: when, x: x(when) })
-  }
+  const marks = ticks(drawn.scale, Math.max(2, Math.floor(width / 96)))
   return (
     <svg class="track-axis" width="100%" height={AXIS} aria-hidden="true">
-      {marks.map((mark, index) => (
-        <text key={index} class="axis-text" x={mark.x} y={12} text-anchor={index === 0 ? 'start' : index === marks.length - 1 ? 'end' : 'middle'}>
-          {clock(mark.at)}
+      {marks.map((mark) => (
+        <text key={mark} class="axis-text" x={x(mark)} y={12} text-anchor="middle">
+          {clock(mark)}
         </text>
       ))}
+      {drawn.scale.pieces
+        .filter((piece) => piece.folded && piece.width * width > 40)
+        .map((piece) => (
+          <text key={piece.from} class="axis-text" x={(x(piece.from) + x(piece.to)) / 2} y={12} text-anchor="middle">
+            {`⋯ ${span(piece.to - piece.from)}`}
+          </text>
+        ))}
     </svg>
   )
 }
