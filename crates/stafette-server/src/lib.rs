@@ -23,6 +23,7 @@ mod inbox;
 mod launch;
 mod locks;
 mod openapi;
+mod page;
 mod problem;
 mod request;
 mod runs;
@@ -177,7 +178,7 @@ impl Edge {
         let (router, _) = openapi::describe();
         router
             .merge(a2a::routes(&self))
-            .fallback(nothing_here)
+            .fallback(page::fallback)
             .method_not_allowed_fallback(not_so)
             .layer(DefaultBodyLimit::max(MAX_BODY))
             .with_state(self)
@@ -206,10 +207,6 @@ struct Stopping {
 async fn stop(axum::extract::State(edge): axum::extract::State<Edge>) -> Json<Stopping> {
     edge.stop.notify_one();
     Json(Stopping { stopping: true })
-}
-
-async fn nothing_here() -> Problem {
-    Problem::new(404, "not_found", "There is nothing at this address")
 }
 
 async fn not_so() -> Problem {
