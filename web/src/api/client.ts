@@ -95,4 +95,18 @@ export const steer = (run: string, what: 'pause' | 'unpause' | 'cancel', why = '
 export const raise = (run: string, money: number): Promise<unknown> =>
   post(`/v1/runs/${encodeURIComponent(run)}/budget`, { money, tokens: 0 })
 
+/** A run that goes its own way from event `seq` of another one. */
+export const fork = (run: string, seq: number): Promise<{ run: string }> =>
+  post(`/v1/runs/${encodeURIComponent(run)}/fork`, { seq, by: 'page' })
+
+/** What this daemon can be asked, by its own description; an older one has none. */
+export async function paths(): Promise<Set<string>> {
+  try {
+    const described = await get<{ paths?: Record<string, unknown> }>('/openapi.json')
+    return new Set(Object.keys(described.paths ?? {}))
+  } catch {
+    return new Set()
+  }
+}
+
 export const start = (request: string): Promise<{ run: string }> => post('/v1/runs', { request, by: 'page' })

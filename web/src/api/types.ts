@@ -124,6 +124,7 @@ export type Way = 'answered' | 'expired' | 'cancelled'
 
 export type Event =
   | { event: 'run_created'; workflow: Workflow; request: string; inputs: Fields; budget: Budget; by: string }
+  | { event: 'run_forked'; from: string; after: number; by: string; state: Forked }
   | { event: 'run_adopted'; by: string; redelivered: string[] }
   | { event: 'run_paused'; by: string }
   | { event: 'run_unpaused'; by: string }
@@ -158,6 +159,27 @@ export type Event =
   | { event: 'budget_reached'; part: string; why: string }
   | { event: 'budget_raised'; limit: Budget }
   | { event: 'alert_raised'; code: string; message: string }
+
+/** The whole of a run at a moment, as the one that was forked from it begins. */
+export interface Forked {
+  workflow: Workflow
+  request: string
+  handoffs: Record<string, ForkedHandoff>
+  purse: Purse
+}
+
+export interface ForkedHandoff {
+  id: string
+  offer: Offer
+  cause?: string
+  returns_to?: string
+  trail: Trail
+  state: Record<string, unknown>
+  attempt: number
+  turn: number
+  admitted_at: number
+  usage: Usage
+}
 
 /** An event in its place: `seq` counts within its run, `position` over all runs. */
 export type Recorded = { position: number; run: string; seq: number; at: string } & Event

@@ -3,7 +3,7 @@
 import * as api from '../api/client'
 import { status } from '../state/run'
 import { allow, permission } from './notify'
-import { agent, at, attempt, cast, entries, following, go, goRun, isOver, items, overlay, run, runId, say, short } from './store'
+import { agent, at, attempt, cast, entries, following, forkHere, forkable, go, goRun, isOver, items, overlay, run, runId, say, short } from './store'
 import { theme, toggleTheme } from './theme'
 
 export interface Command {
@@ -27,6 +27,7 @@ export function commands(): Command[] {
   for (const item of items.value) list.push({ name: `Answer: ${item.title}`, kind: 'needs you', run: () => go({ view: 'inbox', question: item.id }) })
   if (state) {
     list.push({ name: following.value ? 'Stop following the baton' : 'Follow the baton', kind: 'do', keys: 'f', run: () => go({ agent: following.value ? agent.value : null }) })
+    if (forkable.value) list.push({ name: at.value === null ? 'Fork the run as it is now' : 'Fork the run from the moment that is shown', kind: 'do', run: () => void forkHere() })
     if (at.value !== null) list.push({ name: 'Back to the present', kind: 'do', run: () => go({ at: null }) })
     const { word } = status(state)
     if (!isOver(word)) {

@@ -25,6 +25,8 @@ export const ready = signal(false)
 export const trouble = signal<Problem | null>(null)
 export const notice = signal<{ text: string; bad: boolean } | null>(null)
 export const overlay = signal<'' | 'palette' | 'keys' | 'start'>('')
+/** What the daemon can be asked. */
+export const able = signal<Set<string>>(new Set())
 export const terminals = signal<Map<string, TerminalView>>(new Map())
 /** The moment under the pointer while the track is dragged. */
 export const dragged = signal<number | null>(null)
@@ -158,6 +160,18 @@ export async function attempt<T>(what: () => Promise<T>, done = ''): Promise<T |
   }
 }
 
+/** Whether a run can be forked from the moment that is shown. */
+export const forkable = computed(() => able.value.has('/v1/runs/{run}/fork') && run.value !== null && run.value.stage !== 'finished')
+
+/** Begins a run that goes its own way from the moment that is shown. */
+export async function forkHere(): Promise<void> {
+  const id = runId.value
+  const state = run.value
+  if (!id || !state) return
+  const begun = await attempt(() => api.fork(id, state.seq), 'The fork goes its own way from here')
+  if (begun) goRun(begun.run)
+}
+
 export async function respond(item: Item, text: string, values: Record<string, unknown> = {}): Promise<boolean> {
   if (sending.value.has(item.id)) return false
   sending.value = new Set(sending.value).add(item.id)
@@ -200,6 +214,7 @@ async function sync(): Promise<void> {
   const wanted = new Set(living)
   if (runId.value) wanted.add(runId.value)
   await Promise.all([...wanted].map(loadOnce))
+  void api.paths().then((known) => (able.value = known))
   batch(() => {
     ready.value = true
     trouble.value = null

@@ -17,6 +17,8 @@ export function line(event: Recorded): Line {
   switch (event.event) {
     case 'run_created':
       return of('', event.request)
+    case 'run_forked':
+      return of('', `from event ${event.after} of ${event.from.slice(-8)}`)
     case 'run_adopted':
       return of('', event.redelivered?.length ? `delivered again: ${event.redelivered.join(', ')}` : 'a daemon took the run over')
     case 'run_paused':

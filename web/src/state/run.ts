@@ -1,6 +1,6 @@
 // A run as its events tell it. Pure: the same events give the same state, on the page as in the daemon.
 
-import type { Budget, Offer, Purse, Receipt, Recorded, Response, SessionState, Trail, Usage, Way, Workflow } from '../api/types'
+import type { Budget, ForkedHandoff, Offer, Purse, Receipt, Recorded, Response, SessionState, Trail, Usage, Way, Workflow } from '../api/types'
 
 /** Where a handoff stands. */
 export type Standing =
@@ -115,7 +115,7 @@ const NOTHING: Usage = { tokens: 0, money: 0 }
 
 /** The state after `event`. An event that is already in the state changes nothing. */
 export function reduce(state: RunState | null, event: Recorded): RunState | null {
-  if (state === null) return event.event === 'run_created' ? create(event) : null
+  if (state === null) return first(event)
   if (event.seq !== state.seq + 1) return state
   const draft = copy(state)
   step(draft, event)
@@ -133,12 +133,81 @@ export function extend(state: RunState | null, events: readonly Recorded[], unti
   for (const event of events) {
     if (event.seq > until) break
     if (draft === null) {
-      if (event.event === 'run_created') draft = create(event)
+      draft = first(event)
     } else if (event.seq === draft.seq + 1) {
       step(draft, event)
     }
   }
   return draft
+}
+
+/** A run begins with its request, or as another one was. */
+function first(event: Recorded): RunState | null {
+  if (event.event === 'run_created') return create(event)
+  return event.event === 'run_forked' ? forked(event) : null
+}
+
+function forked(event: Extract<Recorded, { event: 'run_forked' }>): RunState {
+  const { state } = event
+  const run = create({ ...event, event: 'run_created', workflow: state.workflow, request: state.request, inputs: {}, budget: state.purse.limit })
+  const at = run.createdAt
+  for (const old of Object.values(state.handoffs)) {
+    const standing = restored(old)
+    const leg: Leg = {
+      id: old.id,
+      offer: old.offer,
+      cause: old.cause ?? null,
+      returnsTo: old.returns_to ?? null,
+      trail: old.trail,
+      admittedAt: at,
+      seq: event.seq,
+      standing,
+      attempt: old.attempt,
+      turn: old.turn,
+      usage: old.usage,
+      spans: [],
+      notes: [],
+      dropped: 0,
+      succeededBy: [],
+    }
+    // What had ended before has no place on the track of the fork.
+    if (standing.kind !== 'closed') leg.spans.push({ kind: SPAN_OF[standing.kind], from: at, to: null, attempt: old.attempt, turn: old.turn, end: '' })
+    run.legs.set(old.id, leg)
+  }
+  run.purse = { ...state.purse, spent: NOTHING }
+  return run
+}
+
+/** A standing in the daemon's own words. */
+function restored({ id, attempt, turn, state }: ForkedHandoff): Standing {
+  const [kind = '', value] = Object.entries(state)[0] ?? []
+  const of = (value ?? {}) as Record<string, unknown>
+  switch (kind) {
+    case 'ordered':
+    case 'accepted':
+    case 'running':
+      return {
+        kind: 'out',
+        phase: kind,
+        turn: {
+          key: `/${id}/${attempt}.${turn}`,
+          orderedAt: Number(of['ordered_at'] ?? 0),
+          finishBy: Number(of['finish_by'] ?? 0),
+          reserved: (of['reserved'] as Usage | undefined) ?? NOTHING,
+          receipt: (of['receipt'] as Receipt | undefined) ?? 'queued',
+          note: String(of['note'] ?? ''),
+          deliveries: Number(of['deliveries'] ?? 1),
+        },
+      }
+    case 'parked':
+      return { kind: 'parked', until: Number(of['until'] ?? 0), why: '' }
+    case 'blocked':
+      return { kind: 'blocked', on: (of['on'] as string[] | undefined) ?? [] }
+    case 'closed':
+      return { kind: 'closed', at: Number(of['at'] ?? 0), way: of['way'] as Way, response: of['response'] as Response }
+    default:
+      return admitted(state)
+  }
 }
 
 function create(event: Extract<Recorded, { event: 'run_created' }>): RunState {
@@ -186,6 +255,7 @@ function step(run: RunState, event: Recorded): void {
   }
   switch (event.event) {
     case 'run_created':
+    case 'run_forked':
     case 'budget_reached':
       break
     case 'run_adopted':

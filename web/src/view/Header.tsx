@@ -4,7 +4,7 @@ import type { JSX } from 'preact'
 import { sentence } from '../state/agents'
 import { status } from '../state/run'
 import { clock, money, percent, span } from '../state/words'
-import { at, clock as moment, events, go, link, now, overlay, place, run } from '../app/store'
+import { at, clock as moment, events, forkHere, forkable, go, link, now, overlay, place, run } from '../app/store'
 import { Glyph, Said, runGlyph } from './parts'
 
 export function Header(): JSX.Element {
@@ -110,6 +110,11 @@ export function Past(): JSX.Element | null {
         {clock(state.updatedAt, true)} · event {at.value} of {events.value.length}
       </span>
       <span class="quiet">{pinned ? 'as it was' : 'let go to be live again'}</span>
+      {pinned && forkable.value && (
+        <button type="button" class="small" title="Begin a run that goes its own way from this moment" onClick={() => void forkHere()}>
+          Fork from here
+        </button>
+      )}
       {pinned && (
         <button type="button" class="small" onClick={() => go({ at: null })}>
           Live

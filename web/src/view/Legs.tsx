@@ -4,7 +4,7 @@ import type { JSX } from 'preact'
 import { about } from '../state/agents'
 import { type Leg, type Refused, standingWord } from '../state/run'
 import { rule } from '../state/track'
-import { money, span } from '../state/words'
+import { money, took } from '../state/words'
 import { clock, go, run } from '../app/store'
 import { Empty, Glyph, type GlyphName, Said } from './parts'
 
@@ -44,7 +44,7 @@ export function Legs(): JSX.Element {
               <span class="legs-word">{word}</span>
               <Said text={refused ? rule(row.refusal) : row.offer.question?.details || about(row)} of="legs-about" />
               <span class="quiet figures legs-numbers">
-                {refused ? '' : span(end - row.admittedAt)}
+                {refused ? '' : took(end - row.admittedAt)}
                 {!refused && row.usage.money > 0 ? ` · ${money(row.usage.money)}` : ''}
               </span>
             </button>

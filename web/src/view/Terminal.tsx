@@ -6,7 +6,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import * as api from '../api/client'
 import type { TerminalView } from '../api/types'
 import { laneNames } from '../state/track'
-import { agent, at, attempt, cast, following, go, live, run, runId, say, short, terminals } from '../app/store'
+import { agent, at, attempt, cast, events, following, go, live as present, run, runId, say, short, terminals } from '../app/store'
 import { setting, theme } from '../app/theme'
 import { Live } from '../terminal/live'
 import type { Screen } from '../terminal/screen'
@@ -50,9 +50,21 @@ export function TerminalStage(): JSX.Element {
   return (
     <div class="stage" id="panel" role="tabpanel" aria-label={name}>
       <Bar name={name} view={view} />
-      {view ? <Terminal key={`${state.id}/${name}`} run={state.id} name={name} /> : <Journal name={name} />}
+      {view || recorded(name) ? <Terminal key={`${state.id}/${name}`} run={state.id} name={name} alive={view !== undefined && view.state !== 'ended'} /> : <Journal name={name} />}
     </div>
   )
+}
+
+/** Whether an agent worked in a terminal in this run, so that there is a recording of it. */
+function recorded(name: string): boolean {
+  const state = present.value
+  return state?.workflow.agents[name]?.runner === 'pty' && beginning(name) !== null
+}
+
+/** When an agent's terminal was first started: its recording counts from there. */
+function beginning(name: string): number | null {
+  const first = events.value.find((event) => event.event === 'session_changed' && event.agent === name)
+  return first ? Date.parse(first.at) : null
 }
 
 /** One tab an agent, in the order of the lanes. */
@@ -65,7 +77,7 @@ export function Tabs(): JSX.Element | null {
   }, [chosen])
   if (!state) return null
   const views = new Map(cast.value.map((one) => [one.name, one]))
-  const names = laneNames(live.value ?? state)
+  const names = laneNames(present.value ?? state)
   return (
     <div class="tabs" role="tablist" aria-label="Terminals" ref={box}>
       {names.map((name) => {
@@ -172,12 +184,13 @@ function Bar({ name, view }: { name: string; view: TerminalView | undefined }): 
   )
 }
 
-function Terminal({ run: id, name }: { run: string; name: string }): JSX.Element {
+function Terminal({ run: id, name, alive }: { run: string; name: string; alive: boolean }): JSX.Element {
   const box = useRef<HTMLDivElement>(null)
   const live = useRef<Live | null>(null)
   const [note, setNote] = useState('')
   const writing = control.value
-  const past = at.value !== null ? (run.value?.updatedAt ?? null) : null
+  // A terminal that is gone shows its last screen.
+  const past = at.value !== null ? (run.value?.updatedAt ?? null) : alive ? null : Number.MAX_SAFE_INTEGER
   const [shown, setShown] = useState<Screen | null>(null)
   useEffect(() => {
     let gone = false
@@ -200,11 +213,12 @@ function Terminal({ run: id, name }: { run: string; name: string }): JSX.Element
     if (past !== null) {
       shown.control = false
       let stale = false
-      api.screenAt(id, name, past).then(
+      const since = Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, past - (beginning(name) ?? 0)))
+      api.screenAt(id, name, since).then(
         (moment) => {
           if (stale) return
           shown.draw(moment.cols, moment.rows, moment.data)
-          setNote('')
+          setNote(at.value === null ? 'The session is over; this is its last screen' : '')
         },
         () => {
           if (!stale) setNote('Nothing was recorded at this moment')
