@@ -4,6 +4,7 @@ import { createReadStream, existsSync } from 'node:fs'
 import { type IncomingMessage, type Server, createServer, request } from 'node:http'
 import { connect } from 'node:net'
 import { extname, join } from 'node:path'
+import { pipeline } from 'node:stream'
 
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -18,7 +19,7 @@ export async function front(dist: string, socket: string): Promise<{ url: string
     if (api(path)) {
       const onward = request({ socketPath: socket, path: incoming.url, method: incoming.method, headers: incoming.headers }, (answer) => {
         outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
-        answer.pipe(outgoing)
+        pipeline(answer, outgoing, () => outgoing.destroy())
       })
       onward.on('error', () => outgoing.destroy())
       outgoing.on('close', () => onward.destroy())

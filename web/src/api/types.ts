@@ -112,6 +112,7 @@ export interface Trail {
 
 export type SessionState =
   | 'starting'
+  | 'not_ready'
   | 'ready'
   | 'working'
   | 'waiting'

@@ -85,7 +85,16 @@ export const run = computed<RunState | null>(() => (at.value === null ? live.val
 /** The present, or the moment that is shown. */
 export const clock = computed(() => (at.value === null ? now.value : (run.value?.updatedAt ?? now.value)))
 
-export const cast = computed<AgentView[]>(() => (run.value ? agents(run.value) : []))
+export const cast = computed<AgentView[]>(() => {
+  const state = run.value
+  if (!state) return []
+  if (at.value !== null) return agents(state)
+  // How a process stands now is known sooner from its terminal than from the events.
+  return agents(state).map((one) => {
+    const view = terminals.value.get(`${one.run}/${one.name}`)
+    return view ? { ...one, session: view.state, crashed: view.state === 'crashed' } : one
+  })
+})
 
 /** Everything that is a person's to decide: now over all runs, at a moment only in its run. */
 export const items = computed<Item[]>(() => {
@@ -221,7 +230,7 @@ async function sync(): Promise<void> {
   })
 }
 
-/** Which terminals there are: looked up when a session changed, never by the clock. */
+/** Which terminals there are, and how they stand. */
 export async function lookUpTerminals(): Promise<void> {
   const id = runId.value
   if (!id) return
@@ -233,6 +242,9 @@ export async function lookUpTerminals(): Promise<void> {
   }
 }
 
+/** What may have started or ended a terminal. */
+const SESSIONS = new Set<string>(['session_changed', 'turn_ordered', 'receipt_given', 'turn_finished', 'turn_failed'])
+
 export function begin(): void {
   const stop = new AbortController()
   const queue: Recorded[] = []
@@ -242,7 +254,7 @@ export function begin(): void {
     const list = queue.splice(0)
     dispatch({ type: 'heard', events: list })
     for (const id of world.value.gaps) void loadOnce(id)
-    if (list.some((event) => event.event === 'session_changed' || event.event === 'turn_ordered')) void lookUpTerminals()
+    if (list.some((event) => SESSIONS.has(event.event))) void lookUpTerminals()
   }
   const listen = async (): Promise<void> => {
     for (let wait = 250; ; wait = Math.min(4000, wait * 2)) {
@@ -295,4 +307,8 @@ export function begin(): void {
   document.addEventListener('visibilitychange', () => {
     now.value = Date.now()
   })
+  // A program can die while nobody waits for it: no event tells of that.
+  setInterval(() => {
+    if (document.visibilityState === 'visible' && terminals.peek().size > 0) void lookUpTerminals()
+  }, 3000)
 }

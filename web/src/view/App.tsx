@@ -1,6 +1,7 @@
 // The page: rail, header, track, and one view.
 
 import type { JSX } from 'preact'
+import { useEffect } from 'preact/hooks'
 import type { View } from '../state/place'
 import { entries, go, items, link, place, ready, run, runId, short, trouble } from '../app/store'
 import { Drawer } from './Drawer'
@@ -163,6 +164,10 @@ function Phone(): JSX.Element {
   // The plain address leads to whatever matters most.
   const plain = place.value.run === null && view === 'terminal'
   const now: Tab = plain ? (count > 0 || !runId.value ? 'inbox' : 'track') : view
+  // Whoever came for the question stays with the inbox after the answer.
+  useEffect(() => {
+    if (plain && count > 0) go({ view: 'inbox' }, 'replace')
+  }, [plain, count > 0])
   const here = { run: short(runId.value ?? '') || null, agent: null, handoff: null }
   const tab = (name: Tab, title: string): JSX.Element => (
     <button type="button" class={`plain${now === name ? ' is-here' : ''}`} aria-current={now === name ? 'page' : undefined} onClick={() => go({ ...here, view: name, question: null })}>

@@ -62,7 +62,6 @@ export function Graph(): JSX.Element {
               transform={`translate(${x} ${y})`}
               tabIndex={0}
               role="button"
-              aria-label={`${node.name}: ${group}`}
               onClick={open}
               onKeyDown={(event) => event.key === 'Enter' && open()}
             >

@@ -5,8 +5,9 @@ import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import * as api from '../api/client'
 import type { TerminalView } from '../api/types'
+import { turnKey } from '../state/run'
 import { laneNames } from '../state/track'
-import { agent, at, attempt, cast, events, following, go, live as present, run, runId, say, short, terminals } from '../app/store'
+import { agent, at, attempt, cast, events, following, go, live as present, lookUpTerminals, run, runId, say, short, terminals } from '../app/store'
 import { setting, theme } from '../app/theme'
 import { Live } from '../terminal/live'
 import type { Screen } from '../terminal/screen'
@@ -63,7 +64,10 @@ function recorded(name: string): boolean {
 
 /** When an agent's terminal was first started: its recording counts from there. */
 function beginning(name: string): number | null {
-  const first = events.value.find((event) => event.event === 'session_changed' && event.agent === name)
+  const legs = present.value?.legs
+  const first = events.value.find(
+    (event) => (event.event === 'session_changed' && event.agent === name) || (event.event === 'receipt_given' && legs?.get(turnKey(event.turn).handoff)?.offer.to === name),
+  )
   return first ? Date.parse(first.at) : null
 }
 
@@ -243,6 +247,7 @@ function Terminal({ run: id, name, alive }: { run: string; name: string; alive: 
       resize: (cols, rows) => shown.resize(cols, rows),
       state: (state, said) => {
         if (state === 'crashed') setNote(said || 'The program died')
+        void lookUpTerminals()
       },
       closed: (said) => setNote(said),
     })

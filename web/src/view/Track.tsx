@@ -159,6 +159,7 @@ function LegBar({ bar, x, width, y, height, chosen }: { bar: Bar; x: number; wid
   const top = y + (height - thick) / 2
   const name = `leg is-${bar.kind.replace(' ', '-')}${bar.end === 'failed' ? ' is-failed' : ''}${bar.open ? ' is-open' : ''}${chosen ? ' is-chosen' : ''}`
   const yours = bar.kind === 'needs you' || bar.kind === 'asked'
+  const text = yours ? span(bar.to - bar.from) : `${bar.leg}${bar.attempt > 1 ? ` · try ${bar.attempt}` : ''}`
   return (
     <g
       class={name}
@@ -166,7 +167,7 @@ function LegBar({ bar, x, width, y, height, chosen }: { bar: Bar; x: number; wid
       data-label={`${bar.label} · ${span(bar.to - bar.from)}`}
       tabIndex={bar.kind === 'work' || yours ? 0 : undefined}
       role={bar.kind === 'work' || yours ? 'button' : undefined}
-      aria-label={bar.kind === 'work' || yours ? bar.label : undefined}
+      aria-label={bar.kind === 'work' || yours ? `${text}, ${bar.label}` : undefined}
       onKeyDown={(event) => {
         if (event.key === 'Enter') go({ handoff: bar.leg })
       }}
@@ -175,13 +176,12 @@ function LegBar({ bar, x, width, y, height, chosen }: { bar: Bar; x: number; wid
       {bar.end === 'failed' && <path class="leg-notch" d={`M${x + w} ${top - 2}l-4 ${thick / 2 + 2} 4 ${thick / 2 + 2}z`} />}
       {bar.kind === 'work' && w > 54 && height > 15 && (
         <text class="leg-text" x={x + 6} y={y + height / 2}>
-          {bar.leg}
-          {bar.attempt > 1 ? ` · try ${bar.attempt}` : ''}
+          {text}
         </text>
       )}
       {yours && w > 44 && height > 15 && (
         <text class="leg-text" x={x + 6} y={y + height / 2}>
-          {span(bar.to - bar.from)}
+          {text}
         </text>
       )}
     </g>
