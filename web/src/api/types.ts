@@ -1,4 +1,5 @@
-// What the daemon says, in its own words. The names are those of the Rust types.
+// What the daemon says, as far as the page uses it. `schema.ts` is generated from its description, and
+// the tests hold these against it.
 
 export type Fields = Record<string, unknown>
 
@@ -146,6 +147,7 @@ export type Event =
   | { event: 'inputs_assessed'; handoff: string; can_handle: boolean; reason?: string; missing?: string[] }
   | { event: 'turn_ordered'; turn: string; accept_by: number; finish_by: number; reserved: Usage }
   | { event: 'receipt_given'; turn: string; receipt: Receipt; due: number }
+  | { event: 'turn_taken'; turn: string; taken: { by: string }; due: number; finish_by: number }
   | { event: 'session_changed'; agent: string; state: SessionState; note?: string }
   | { event: 'permit_given'; turn: string; permit: { request: string; choice: string } }
   | { event: 'turn_told'; turn: string; told: { offers: Offer[]; response: Response | null; usage: Usage } }
@@ -203,8 +205,8 @@ export interface RunView {
   workflow: string
   request: string
   status: string
-  waiting_on?: string
-  why?: string
+  waiting_on?: string | null
+  why?: string | null
   working: string[]
   seq: number
   created_at: string

@@ -42,6 +42,8 @@ export function line(event: Recorded): Line {
       return of(turn(event.turn), `turn ${event.turn.split('/').at(-1)}`)
     case 'receipt_given':
       return of(turn(event.turn), event.receipt)
+    case 'turn_taken':
+      return of(turn(event.turn), `taken by ${event.taken.by}`)
     case 'session_changed':
       return of('', `${event.agent} is ${event.state}`, event.state === 'crashed' ? 'bad' : '')
     case 'permit_given':

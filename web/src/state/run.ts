@@ -370,6 +370,10 @@ function step(run: RunState, event: Recorded): void {
       out(run, event.turn, (turn) => ({ turn: { ...turn, note: event.note ?? turn.note }, phase: 'running' }))
       note(turnKey(event.turn).handoff, 'said', event.note ?? '')
       break
+    case 'turn_taken':
+      out(run, event.turn, (turn) => ({ turn: { ...turn, receipt: 'acknowledged', finishBy: event.finish_by }, phase: 'accepted' }))
+      note(turnKey(event.turn).handoff, 'said', `Taken by ${event.taken.by}`)
+      break
     case 'session_changed':
       run.sessions.set(event.agent, { state: event.state, note: event.note ?? '', at })
       break
