@@ -116,7 +116,7 @@ test('b_01 the daemon is killed and started again, and the page catches up', () 
   story(TEAM, async (project) => {
     const run = await project.start('Add login with refresh tokens')
     await until('the question', async () => (await project.status(run)).waiting_on === 'human')
-    const sight = await open(project, { path: `/runs/${run.slice(-8)}/events` })
+    const sight = await open(project, { path: `/runs/${run.slice(-8)}/events`, door: 'front' })
     const { page } = sight
     await sees(page, 'Waits for your answer')
     await project.kill()

@@ -105,6 +105,12 @@ export class Project {
     })
   }
 
+  /** A link that lets a browser in, from a daemon that has a door and a page. */
+  async launch(): Promise<string | null> {
+    const made = (await this.post('/v1/launch')) as { url?: string }
+    return made.url ?? null
+  }
+
   async start(what: string): Promise<string> {
     const { run } = (await this.post('/v1/runs', { request: what, by: 'test' })) as { run: string }
     return run
@@ -126,12 +132,15 @@ export interface Sight {
 
 let browser: Browser | null = null
 
-export async function open(project: Project, how: { width?: number; height?: number; theme?: 'light' | 'dark'; path?: string } = {}): Promise<Sight> {
+export async function open(project: Project, how: { width?: number; height?: number; theme?: 'light' | 'dark'; path?: string; door?: 'front' } = {}): Promise<Sight> {
   browser ??= await chromium.launch({
     executablePath: process.env['STAFETTE_CHROMIUM'] ?? '/usr/bin/chromium',
     args: ['--no-sandbox', '--enable-unsafe-swiftshader', '--ignore-gpu-blocklist'],
   })
-  const door = await front(join(root, 'dist'), project.socket)
+  // The daemon's own door with its own page, unless a story has to outlive the daemon: its port and its
+  // visitors are forgotten when it ends.
+  const launch = how.door ? null : await project.launch()
+  const door = launch ? { url: new URL(launch).origin, stop: () => undefined } : await front(join(root, 'dist'), project.socket)
   const context = await browser.newContext({
     viewport: { width: how.width ?? 1440, height: how.height ?? 900 },
     colorScheme: how.theme ?? 'light',
@@ -150,7 +159,11 @@ export async function open(project: Project, how: { width?: number; height?: num
     if (!request.url().startsWith(door.url) && !request.url().startsWith('data:')) complaints.push(`asked outside: ${request.url()}`)
   })
   page.setDefaultTimeout(PATIENCE)
-  await page.goto(door.url + (how.path ?? '/'))
+  if (launch) {
+    await page.goto(launch)
+    await page.waitForURL(`${door.url}/`)
+  }
+  if (!launch || how.path) await page.goto(door.url + (how.path ?? '/'))
   return {
     page,
     context,
