@@ -20,7 +20,7 @@ use crate::visitor::Scope;
 use crate::{Edge, Problem};
 
 /// Where a browser goes once it is in.
-const HOME: &str = "/docs";
+const HOME: &str = "/";
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
     ApiRouter::new()

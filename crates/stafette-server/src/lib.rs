@@ -24,6 +24,7 @@ mod launch;
 mod locks;
 mod mcp;
 mod openapi;
+mod page;
 mod problem;
 mod request;
 mod runs;
@@ -181,7 +182,7 @@ impl Edge {
         router
             .merge(a2a::routes(&self))
             .merge(mcp::routes())
-            .fallback(nothing_here)
+            .fallback(page::fallback)
             .method_not_allowed_fallback(not_so)
             .layer(DefaultBodyLimit::max(MAX_BODY))
             .with_state(self)
@@ -210,10 +211,6 @@ struct Stopping {
 async fn stop(axum::extract::State(edge): axum::extract::State<Edge>) -> Json<Stopping> {
     edge.stop.notify_one();
     Json(Stopping { stopping: true })
-}
-
-async fn nothing_here() -> Problem {
-    Problem::new(404, "not_found", "There is nothing at this address")
 }
 
 async fn not_so() -> Problem {

@@ -1,0 +1,122 @@
+//! The page: files that are part of the program.
+
+use axum::body::Body;
+use axum::http::header::{
+    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY,
+    CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, VARY,
+};
+use axum::http::{Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+
+use crate::Problem;
+
+mod files {
+    use super::File;
+    include!(concat!(env!("OUT_DIR"), "/page.rs"));
+}
+
+/// A file of the page.
+pub(crate) struct File {
+    path: &'static str,
+    kind: &'static str,
+    /// Its ETag.
+    mark: &'static str,
+    bytes: &'static [u8],
+    /// The same, by gzip.
+    packed: Option<&'static [u8]>,
+}
+
+/// Everything comes from us, and nothing is written into the page.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+                      img-src 'self' data:; font-src 'self'; manifest-src 'self'; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// What those see whose program was built without Node.
+const MISSING: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
+    <title>Stafette</title><h1>The page is not part of this program</h1>\
+    <p>It was built where npm or the network was missing. With Node 20 and npm, \
+    <code>STAFETTE_PAGE=on cargo build</code> builds it in.</p>\
+    <p>Everything else works: <code>stafette top</code> shows all agents in a terminal, \
+    <code>stafette inbox</code> what is yours to decide.</p></html>";
+
+/// Addresses under these are never the page's: whoever asks there wants an answer or a problem.
+const NOT_OURS: [&str; 6] = ["/v1", "/mcp", "/a2a", "/healthz", "/.well-known", "/assets"];
+
+/// Whatever no route answers: a file of the page, the page itself for one of its addresses, or a
+/// problem.
+pub(crate) async fn fallback(method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    let nothing = || Problem::new(404, "not_found", "There is nothing at this address");
+    if method != Method::GET && method != Method::HEAD {
+        return nothing().into_response();
+    }
+    let answer = match find(files::FILES, uri.path(), &headers) {
+        Some(file) => send(file, &headers),
+        None if is_ours(uri.path(), &headers) => missing(),
+        None => nothing().into_response(),
+    };
+    match method {
+        Method::HEAD => answer.map(|_| Body::empty()),
+        _ => answer,
+    }
+}
+
+fn find<'a>(files: &'a [File], path: &str, headers: &HeaderMap) -> Option<&'a File> {
+    let named = |path: &str| files.iter().find(|file| file.path == path);
+    let index = || is_ours(path, headers).then(|| named("/index.html")).flatten();
+    named(path).or_else(index)
+}
+
+/// Whether a person's browser asks for one of the page's own addresses.
+fn is_ours(path: &str, headers: &HeaderMap) -> bool {
+    let under = |root: &&str| {
+        path.strip_prefix(*root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let html = headers
+        .get(ACCEPT)
+        .and_then(|kinds| kinds.to_str().ok())
+        .is_some_and(|kinds| kinds.contains("text/html"));
+    html && !NOT_OURS.iter().any(|root| under(&root))
+}
+
+fn send(file: &File, headers: &HeaderMap) -> Response {
+    let has = |name, wanted: &str| {
+        headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).any(|value| {
+            value
+                .split(',')
+                .any(|part| part.split(';').next().is_some_and(|part| part.trim() == wanted))
+        })
+    };
+    // The names of the assets change with what is in them.
+    let keep = match file.path.starts_with("/assets/") {
+        true => "private, max-age=31536000, immutable",
+        false => "no-cache",
+    };
+    let mut answer = match (has(IF_NONE_MATCH, file.mark), file.packed) {
+        (true, _) => StatusCode::NOT_MODIFIED.into_response(),
+        (false, Some(packed)) if has(ACCEPT_ENCODING, "gzip") => {
+            let mut answer = Body::from(packed).into_response();
+            answer.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            answer
+        }
+        (false, _) => Body::from(file.bytes).into_response(),
+    };
+    let fields = answer.headers_mut();
+    fields.insert(CONTENT_TYPE, HeaderValue::from_static(file.kind));
+    fields.insert(ETAG, HeaderValue::from_static(file.mark));
+    fields.insert(CACHE_CONTROL, HeaderValue::from_static(keep));
+    fields.insert(VARY, HeaderValue::from_static("accept-encoding"));
+    fields.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    answer
+}
+
+fn missing() -> Response {
+    let headers = [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (CACHE_CONTROL, "no-store"),
+    ];
+    (StatusCode::NOT_FOUND, headers, MISSING).into_response()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,234 @@
+// What the daemon says, as far as the page uses it. `schema.ts` is generated from its description, and
+// the tests hold these against it.
+
+export type Fields = Record<string, unknown>
+
+export interface Usage {
+  tokens: number
+  money: number
+}
+
+export interface Budget extends Usage {
+  time: number
+}
+
+export interface Agent {
+  role: string
+  runner: string
+  profile?: string
+}
+
+export interface Route {
+  from: string
+  to: string
+  reason: string
+  requires: string[]
+}
+
+export interface Loop {
+  name: string
+  between: string[]
+  max_rounds: number
+}
+
+export interface Workflow {
+  workflow: { name: string; entry: string }
+  agents: Record<string, Agent>
+  routes: Route[]
+  loops: Loop[]
+}
+
+export interface MissingInput {
+  key: string
+  expected_type: string
+  description: string
+  source?: string
+}
+
+export type About =
+  | 'inputs'
+  | 'budget'
+  | { recovery: string }
+  | { loop: string }
+  | { confirm: unknown[] }
+  | { permission: [string, string] }
+
+export interface Question {
+  reason: string
+  details: string
+  options: string[]
+  context: string
+  blocking: boolean
+  within: number | null
+  default: string | null
+  about: About
+}
+
+export interface Offer {
+  from: string
+  to: string
+  kind: 'transfer' | 'delegate'
+  reason: string
+  detail: string
+  item?: string
+  priority: 'low' | 'medium' | 'high' | 'critical'
+  summary: string
+  instructions?: string
+  outputs: Fields
+  missing: MissingInput[]
+  question?: Question
+}
+
+export type Outcome = 'resolved' | 'partial' | 'failed' | 'escalated'
+
+export interface Response {
+  by: string
+  outcome: Outcome
+  outputs: Fields
+  unresolved?: string[]
+  failure?: string
+  recommendations?: string[]
+  summary?: string
+  took: number
+  usage: Usage
+}
+
+export interface TurnResult {
+  response: Response
+  offers: Offer[]
+  usage: Usage
+  bare: boolean
+}
+
+export interface Lap {
+  head: string
+  round: number
+}
+
+export interface Trail {
+  held_by: string[]
+  within?: string
+  laps?: Record<string, Lap>
+}
+
+export type SessionState =
+  | 'starting'
+  | 'not_ready'
+  | 'ready'
+  | 'working'
+  | 'waiting'
+  | 'crashed'
+  | 'restarting'
+  | 'ended'
+
+export type Receipt = 'queued' | 'delivered' | 'ingested' | 'acknowledged'
+export type Way = 'answered' | 'expired' | 'cancelled'
+
+export type Event =
+  | { event: 'run_created'; workflow: Workflow; request: string; inputs: Fields; budget: Budget; by: string }
+  | { event: 'run_forked'; from: string; after: number; by: string; state: Forked }
+  | { event: 'run_adopted'; by: string; redelivered: string[] }
+  | { event: 'run_paused'; by: string }
+  | { event: 'run_unpaused'; by: string }
+  | { event: 'run_finished'; status: string; why: string }
+  | {
+      event: 'handoff_admitted'
+      id: string
+      offer: Offer
+      cause?: string
+      returns_to?: string
+      trail: Trail
+      state: Record<string, unknown>
+    }
+  | { event: 'handoff_refused'; id: string; offer: Offer; cause?: string; refusal: Fields }
+  | { event: 'handoff_blocked'; handoff: string; on: string[] }
+  | { event: 'handoff_resumed'; handoff: string; inputs?: Fields; afresh?: boolean }
+  | { event: 'handoff_closed'; handoff: string; response: Response; way: Way; succeeded_by?: string[] }
+  | { event: 'inputs_assessed'; handoff: string; can_handle: boolean; reason?: string; missing?: string[] }
+  | { event: 'turn_ordered'; turn: string; accept_by: number; finish_by: number; reserved: Usage }
+  | { event: 'receipt_given'; turn: string; receipt: Receipt; due: number }
+  | { event: 'turn_taken'; turn: string; taken: { by: string }; due: number; finish_by: number }
+  | { event: 'session_changed'; agent: string; state: SessionState; note?: string }
+  | { event: 'permit_given'; turn: string; permit: { request: string; choice: string } }
+  | { event: 'turn_told'; turn: string; told: { offers: Offer[]; response: Response | null; usage: Usage } }
+  | { event: 'lease_renewed'; turn: string; due: number; note?: string }
+  | { event: 'turn_finished'; turn: string; result: TurnResult }
+  | { event: 'turn_failed'; turn: string; failure: { kind: string; message: string }; usage: Usage }
+  | { event: 'retry_scheduled'; handoff: string; attempt: number; not_before: number }
+  | { event: 'handoff_parked'; handoff: string; until: number; why: string }
+  | { event: 'late_result_kept'; turn: string; result: TurnResult }
+  | { event: 'recovery_chosen'; handoff: string; action: string; reason: string; target?: string }
+  | { event: 'question_answered'; handoff: string; values: Fields; text: string; by: string }
+  | { event: 'budget_reached'; part: string; why: string }
+  | { event: 'budget_raised'; limit: Budget }
+  | { event: 'alert_raised'; code: string; message: string }
+
+/** The whole of a run at a moment, as the one that was forked from it begins. */
+export interface Forked {
+  workflow: Workflow
+  request: string
+  handoffs: Record<string, ForkedHandoff>
+  purse: Purse
+}
+
+export interface ForkedHandoff {
+  id: string
+  offer: Offer
+  cause?: string
+  returns_to?: string
+  trail: Trail
+  state: Record<string, unknown>
+  attempt: number
+  turn: number
+  admitted_at: number
+  usage: Usage
+}
+
+/** An event in its place: `seq` counts within its run, `position` over all runs. */
+export type Recorded = { position: number; run: string; seq: number; at: string } & Event
+
+export interface Account {
+  turns: number
+  spent: Usage
+}
+
+export interface Purse {
+  limit: Budget
+  spent: Usage
+  reserved: Usage
+  agents: Record<string, Account>
+}
+
+/** A run as the list of runs shows it. */
+export interface RunView {
+  run: string
+  workflow: string
+  request: string
+  status: string
+  waiting_on?: string | null
+  why?: string | null
+  working: string[]
+  seq: number
+  created_at: string
+  updated_at: string
+  purse: Purse
+}
+
+export interface Problem {
+  code: string
+  title: string
+  status: number
+  detail?: string
+}
+
+export interface TerminalView {
+  run: string
+  agent: string
+  state: SessionState
+  title: string
+  cols: number
+  rows: number
+  pid?: number
+  since?: string
+  note?: string
+}

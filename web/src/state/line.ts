@@ -1,0 +1,78 @@
+// An event in a line, for the list of events.
+
+import type { Recorded } from '../api/types'
+import { turnKey, words } from './run'
+import { rule } from './track'
+
+export interface Line {
+  /** The handoff that it is about. */
+  about: string
+  text: string
+  tone: '' | 'good' | 'bad' | 'yours'
+}
+
+export function line(event: Recorded): Line {
+  const of = (about: string, text: string, tone: Line['tone'] = ''): Line => ({ about, text, tone })
+  const turn = (key: string): string => turnKey(key).handoff
+  switch (event.event) {
+    case 'run_created':
+      return of('', event.request)
+    case 'run_forked':
+      return of('', `from event ${event.after} of ${event.from.slice(-8)}`)
+    case 'run_adopted':
+      return of('', event.redelivered?.length ? `delivered again: ${event.redelivered.join(', ')}` : 'a daemon took the run over')
+    case 'run_paused':
+    case 'run_unpaused':
+      return of('', `by ${event.by || 'somebody'}`)
+    case 'run_finished':
+      return of('', `${event.status}: ${event.why}`, event.status === 'succeeded' ? 'good' : 'bad')
+    case 'handoff_admitted':
+      return of(event.id, `${event.offer.from} → ${event.offer.to}  ${event.offer.question?.details || event.offer.summary}`, event.offer.to === 'human' ? 'yours' : '')
+    case 'handoff_refused':
+      return of(event.id, `${event.offer.from} → ${event.offer.to}  ${rule(event.refusal)}`, 'bad')
+    case 'handoff_blocked':
+      return of(event.handoff, event.on.length ? `waits for ${event.on.join(', ')}` : '')
+    case 'handoff_resumed':
+      return of(event.handoff, event.afresh ? 'goes on, counted afresh' : 'goes on')
+    case 'handoff_closed':
+      return of(event.handoff, `${event.way === 'answered' ? event.response.outcome : event.way}  ${event.response.summary ?? event.response.failure ?? ''}`, event.response.outcome === 'failed' ? 'bad' : 'good')
+    case 'inputs_assessed':
+      return of(event.handoff, event.missing?.length ? `missing ${event.missing.join(', ')}` : 'can start')
+    case 'turn_ordered':
+      return of(turn(event.turn), `turn ${event.turn.split('/').at(-1)}`)
+    case 'receipt_given':
+      return of(turn(event.turn), event.receipt)
+    case 'turn_taken':
+      return of(turn(event.turn), `taken by ${event.taken.by}`)
+    case 'session_changed':
+      return of('', `${event.agent} is ${event.state}`, event.state === 'crashed' ? 'bad' : '')
+    case 'permit_given':
+      return of(turn(event.turn), `${event.permit.request}: ${event.permit.choice}`)
+    case 'turn_told':
+      return of(turn(event.turn), `${event.told.offers.length} handed on`)
+    case 'lease_renewed':
+      return of(turn(event.turn), event.note ?? '')
+    case 'turn_finished':
+      return of(turn(event.turn), event.result.response.summary ?? '')
+    case 'turn_failed':
+      return of(turn(event.turn), event.failure.message, 'bad')
+    case 'retry_scheduled':
+      return of(event.handoff, `attempt ${event.attempt}`)
+    case 'handoff_parked':
+      return of(event.handoff, event.why)
+    case 'late_result_kept':
+      return of(turn(event.turn), 'kept as evidence')
+    case 'recovery_chosen':
+      return of(event.handoff, `${words(event.action)}: ${event.reason}`)
+    case 'question_answered':
+      return of(event.handoff, event.text || JSON.stringify(event.values), 'good')
+    case 'budget_reached':
+      return of('', event.why, 'bad')
+    case 'budget_raised':
+      return of('', `to $${event.limit.money}`)
+    case 'alert_raised':
+      return of('', `${event.code}  ${event.message}`, 'bad')
+    default:
+      return of('', words((event as Recorded).event))
+  }
+}

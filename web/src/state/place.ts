@@ -1,0 +1,63 @@
+// Where the page is. Every state has an address.
+
+export type View = 'terminal' | 'track' | 'graph' | 'numbers' | 'events' | 'agents'
+
+export type Place = {
+  /** The run, by its id or some of its digits; nothing means the newest. */
+  run: string | null
+  view: View | 'inbox'
+  agent: string | null
+  /** The handoff in the drawer. */
+  handoff: string | null
+  /** The moment that is shown, as the number of an event; nothing means now. */
+  at: number | null
+  /** The question that has the focus. */
+  question: string | null
+}
+
+export const HOME: Place = { run: null, view: 'terminal', agent: null, handoff: null, at: null, question: null }
+
+const VIEWS: readonly string[] = ['track', 'graph', 'numbers', 'events']
+
+export function parse(path: string, search: string): Place {
+  const parts = path.split('/').filter(Boolean).map(decode)
+  const query = new URLSearchParams(search)
+  const at = Number(query.get('at'))
+  const place: Place = {
+    ...HOME,
+    handoff: query.get('handoff'),
+    at: Number.isSafeInteger(at) && at > 0 ? at : null,
+  }
+  if (parts[0] === 'inbox') return { ...place, view: 'inbox', question: parts[1] ?? null, run: query.get('run') }
+  if (parts[0] !== 'runs' || !parts[1]) return place
+  place.run = parts[1]
+  const view = parts[2]
+  if (view && VIEWS.includes(view)) return { ...place, view: view as View }
+  if (view === 'agents') return parts[3] ? { ...place, agent: parts[3] } : { ...place, view: 'agents' }
+  return place
+}
+
+export function href(place: Place): string {
+  const query = new URLSearchParams()
+  if (place.handoff) query.set('handoff', place.handoff)
+  if (place.at !== null) query.set('at', String(place.at))
+  let path = '/'
+  if (place.view === 'inbox') {
+    path = place.question ? `/inbox/${encodeURIComponent(place.question)}` : '/inbox'
+    if (place.run) query.set('run', place.run)
+  } else if (place.run) {
+    path = `/runs/${encodeURIComponent(place.run)}`
+    if (place.view !== 'terminal') path += `/${place.view}`
+    else if (place.agent) path += `/agents/${encodeURIComponent(place.agent)}`
+  }
+  const text = query.toString()
+  return text ? `${path}?${text}` : path
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

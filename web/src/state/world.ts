@@ -1,0 +1,65 @@
+// All that the page knows: the runs it has read, the rows of the others, and how far it has heard.
+
+import type { Recorded, RunView } from '../api/types'
+import { type RunState, extend } from './run'
+
+export interface Loaded {
+  state: RunState
+  events: Recorded[]
+}
+
+export interface World {
+  rows: RunView[]
+  runs: Map<string, Loaded>
+  /** The position of the last event that was heard. */
+  cursor: number
+  /** Runs with a hole in what was heard: they are read again from where they stand. */
+  gaps: Set<string>
+}
+
+export type Action =
+  | { type: 'rows'; rows: RunView[]; cursor: number }
+  | { type: 'read'; run: string; events: Recorded[] }
+  | { type: 'heard'; events: Recorded[] }
+
+export const NOWHERE: World = { rows: [], runs: new Map(), cursor: 0, gaps: new Set() }
+
+export function reduceWorld(world: World, action: Action): World {
+  switch (action.type) {
+    case 'rows':
+      return { ...world, rows: action.rows, cursor: Math.max(world.cursor, action.cursor) }
+    case 'read':
+      return merge(world, new Map([[action.run, action.events]]), true)
+    case 'heard': {
+      const by = new Map<string, Recorded[]>()
+      for (const event of action.events) {
+        const list = by.get(event.run)
+        if (list) list.push(event)
+        else by.set(event.run, [event])
+      }
+      const cursor = action.events.reduce((most, event) => Math.max(most, event.position), world.cursor)
+      return { ...merge(world, by, false), cursor }
+    }
+  }
+}
+
+function merge(world: World, news: Map<string, Recorded[]>, whole: boolean): World {
+  const runs = new Map(world.runs)
+  const gaps = new Set(world.gaps)
+  for (const [run, events] of news) {
+    const known = runs.get(run)
+    const seq = known?.state.seq ?? 0
+    const fresh = events.filter((event) => event.seq > seq)
+    if (whole) gaps.delete(run)
+    if (fresh.length === 0) continue
+    if (fresh[0]!.seq !== seq + 1) {
+      // Either we missed something, or it is a run that nobody has looked at yet.
+      gaps.add(run)
+      continue
+    }
+    const state = extend(known?.state ?? null, fresh)
+    if (state) runs.set(run, { state, events: known ? known.events.concat(fresh) : fresh })
+  }
+  return { ...world, runs, gaps }
+}
+

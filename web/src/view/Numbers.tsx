@@ -1,0 +1,172 @@
+// What the run costs and how it goes.
+
+import type { JSX } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { get } from '../api/client'
+import { numbers } from '../state/numbers'
+import { clock as time, money, percent, span, took, tokens } from '../state/words'
+import { at, clock, go, link, run } from '../app/store'
+import { Empty, Glyph, Said } from './parts'
+
+export function Numbers(): JSX.Element {
+  const state = run.value
+  if (!state) return <Empty title="No numbers yet" command={'stafette run "Add JWT login" --budget 5usd'} />
+  const sums = numbers(state, clock.value)
+  const most = Math.max(0.000001, ...sums.agents.map((one) => one.spent.money))
+  const longest = Math.max(1, ...sums.agents.map((one) => one.busy))
+  return (
+    <div class="numbers" tabIndex={0} role="region" aria-label="Numbers">
+      <section class="budget" aria-label="Budget">
+        <Line name="Money" used={sums.spent.money} held={sums.reserved.money} limit={sums.limit.money} say={money} />
+        <Line name="Tokens" used={sums.spent.tokens} held={sums.reserved.tokens} limit={sums.limit.tokens} say={tokens} />
+        <Line name="Time" used={sums.elapsed} held={0} limit={sums.limit.time} say={span} />
+      </section>
+      <section>
+        <h2>Agents</h2>
+        <div class="table-scroll" tabIndex={0} role="region" aria-label="Numbers of each agent">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Agent</th>
+                <th scope="col" class="wide">Cost</th>
+                <th scope="col">Tokens</th>
+                <th scope="col" class="wide">At work</th>
+                <th scope="col">Longest turn</th>
+                <th scope="col">Waited</th>
+                <th scope="col">Turns</th>
+                <th scope="col">Failed</th>
+              </tr>
+            </thead>
+            <tbody>
+              {sums.agents.map((one) => (
+                <tr key={one.name}>
+                  <th scope="row">
+                    <button type="button" class="link" onClick={() => go({ view: 'terminal', agent: one.name })}>
+                      <Said text={one.name} />
+                    </button>
+                  </th>
+                  <td>
+                    <Share part={one.spent.money / most} text={money(one.spent.money)} />
+                  </td>
+                  <td>{tokens(one.spent.tokens)}</td>
+                  <td>
+                    <Share part={one.busy / longest} text={took(one.busy)} />
+                  </td>
+                  <td>{one.longest ? took(one.longest) : '–'}</td>
+                  <td>{one.waited ? took(one.waited) : '–'}</td>
+                  <td>{one.turns}</td>
+                  <td class={one.failed ? 'is-bad' : ''}>{one.failed || '–'}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      </section>
+      <section>
+        <h2>Relay</h2>
+        <dl class="figures-row">
+          <Figure name="Handoffs" value={String(sums.handoffs)} />
+          <Figure name="Refused" value={String(sums.refused)} bad={sums.refused > 0} />
+          <Figure name="Retries" value={String(sums.retries)} />
+          <Figure name="Questions" value={String(sums.questions)} />
+          <Figure name="Escalation rate" value={percent(sums.escalationRate)} />
+          <Figure name="Waited for you" value={took(sums.waitedForPeople)} />
+          <Figure name="Delivered again" value={String(sums.redelivered)} />
+          <Figure name="Too late" value={String(sums.late)} />
+          {sums.rounds.map((loop) => (
+            <Figure key={loop.name} name={`Rounds of ${loop.name}`} value={`${loop.round} of ${loop.max}`} />
+          ))}
+        </dl>
+      </section>
+      <section>
+        <h2>Alerts</h2>
+        {state.alerts.length === 0 ? (
+          <p class="quiet">Nothing went wrong that you would have to see.</p>
+        ) : (
+          <ul class="alert-list">
+            {state.alerts
+              .slice(-50)
+              .reverse()
+              .map((alert) => (
+                <li key={alert.seq}>
+                  <Glyph name="alert" />
+                  <time class="quiet figures mono">{time(alert.at)}</time>
+                  <Said text={alert.code} of="mono" />
+                  <Said text={alert.message} />
+                </li>
+              ))}
+          </ul>
+        )}
+      </section>
+      {at.value === null && <Health />}
+    </div>
+  )
+}
+
+function Line({ name, used, held, limit, say }: { name: string; used: number; held: number; limit: number; say: (value: number) => string }): JSX.Element {
+  const part = limit ? Math.min(1, used / limit) : 0
+  const more = limit ? Math.min(1 - part, held / limit) : 0
+  return (
+    <div class="budget-line">
+      <span>{name}</span>
+      <span class="meter-bar" role="meter" aria-label={`${name}: ${say(used)} of ${say(limit)}`} aria-valuemin={0} aria-valuemax={100} aria-valuenow={Math.round(part * 100)}>
+        <span class={part > 0.9 ? 'meter-spent is-high' : 'meter-spent'} style={{ width: `${part * 100}%` }} />
+        <span class="meter-reserved" style={{ width: `${more * 100}%` }} />
+      </span>
+      <span class="figures">
+        {say(used)} <span class="quiet">of {say(limit)}</span>
+        {held > 0 && <span class="quiet"> · {say(held)} set aside</span>}
+      </span>
+    </div>
+  )
+}
+
+function Share({ part, text }: { part: number; text: string }): JSX.Element {
+  return (
+    <span class="share">
+      <span class="share-bar" style={{ width: `${Math.max(part > 0 ? 2 : 0, part * 100)}%` }} />
+      <span class="share-text">{text}</span>
+    </span>
+  )
+}
+
+function Figure({ name, value, bad }: { name: string; value: string; bad?: boolean }): JSX.Element {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd class={bad ? 'is-bad' : ''}>{value}</dd>
+    </div>
+  )
+}
+
+/** What the daemon says about itself and about what it depends on. */
+function Health(): JSX.Element {
+  const [health, setHealth] = useState<Record<string, unknown> | null>(null)
+  const state = link.value.state
+  useEffect(() => {
+    get<Record<string, unknown>>('/healthz').then(setHealth, () => setHealth(null))
+  }, [state])
+  const rows = Object.entries(health ?? {}).filter(([, value]) => typeof value !== 'object')
+  const parts = Object.entries(health ?? {}).filter(([, value]) => typeof value === 'object' && value !== null)
+  return (
+    <section>
+      <h2>Health</h2>
+      {health ? (
+        <ul class="health">
+          <li>
+            <Glyph name="done" label="up" /> <span>daemon</span> <span class="quiet figures">{rows.map(([name, value]) => `${name} ${String(value)}`).join(' · ')}</span>
+          </li>
+          {parts.map(([name, value]) => (
+            <li key={name}>
+              <Glyph name={JSON.stringify(value).includes('down') ? 'failed' : 'done'} /> <span>{name}</span> <span class="quiet">{JSON.stringify(value)}</span>
+            </li>
+          ))}
+        </ul>
+      ) : (
+        <p class="is-bad">
+          <Glyph name="failed" label="down" /> The daemon does not answer. <code>stafette doctor</code> says why.
+        </p>
+      )}
+    </section>
+  )
+}

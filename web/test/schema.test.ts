@@ -1,0 +1,39 @@
+import { readFileSync } from 'node:fs'
+import openapiTS, { astToString } from 'openapi-typescript'
+import { expect, test } from 'vitest'
+import type { components } from '../src/api/schema'
+import type { Problem, Purse, Recorded, RunView } from '../src/api/types'
+
+const description = new URL('../../docs/openapi.json', import.meta.url)
+const generated = new URL('../src/api/schema.ts', import.meta.url)
+
+type Schemas = components['schemas']
+
+// What the page expects is held against what the daemon describes when this file is compiled.
+const views: ((run: Schemas['RunView']) => Omit<RunView, 'run' | 'purse'>)[] = [(run) => run]
+const problems: ((problem: Schemas['Problem']) => Pick<Problem, 'code' | 'title' | 'status'>)[] = [(problem) => problem]
+const purses: ((purse: Schemas['Purse']) => (keyof Purse)[])[] = [(purse) => Object.keys(purse) as (keyof Schemas['Purse'])[]]
+
+/** Every event that the page knows; leaving one out does not compile. */
+const KNOWN: Record<Recorded['event'], true> = {
+  run_created: true, run_forked: true, run_adopted: true, run_paused: true, run_unpaused: true, run_finished: true,
+  handoff_admitted: true, handoff_refused: true, handoff_blocked: true, handoff_resumed: true, handoff_closed: true, handoff_parked: true,
+  inputs_assessed: true, turn_ordered: true, receipt_given: true, turn_taken: true, turn_told: true, turn_finished: true, turn_failed: true,
+  session_changed: true, permit_given: true, lease_renewed: true, retry_scheduled: true, late_result_kept: true, recovery_chosen: true,
+  question_answered: true, budget_reached: true, budget_raised: true, alert_raised: true,
+}
+
+test('the types are those of the API; `npm run types` makes them anew', async () => {
+  const fresh = astToString(await openapiTS(description))
+  const kept = readFileSync(generated, 'utf8')
+  expect(kept.slice(kept.indexOf('export interface paths'))).toBe(fresh.slice(fresh.indexOf('export interface paths')))
+  expect([views, problems, purses].every((list) => list.length === 1)).toBe(true)
+})
+
+test('the page knows every event that the daemon can tell', () => {
+  const document = JSON.parse(readFileSync(description, 'utf8')) as {
+    components: { schemas: { EventLine: { oneOf: { properties: { event: { const: string } } }[] } } }
+  }
+  const told = document.components.schemas.EventLine.oneOf.map((one) => one.properties.event.const)
+  expect(told.filter((name) => !(name in KNOWN))).toEqual([])
+})

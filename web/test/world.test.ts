@@ -1,0 +1,41 @@
+import { describe, expect, test } from 'vitest'
+import type { Recorded } from '../src/api/types'
+import { replay } from '../src/state/run'
+import { NOWHERE, type World, reduceWorld } from '../src/state/world'
+import { log } from './logs'
+
+const events = log('feature')
+const run = events[0]!.run
+
+function hear(world: World, ...lists: Recorded[][]): World {
+  return lists.reduce((known, list) => reduceWorld(known, { type: 'heard', events: list }), world)
+}
+
+describe('a connection that breaks', () => {
+  test('loses and doubles nothing, wherever it breaks and however much comes again', () => {
+    const whole = replay(events)
+    for (let cut = 1; cut < events.length; cut += 1) {
+      const again = Math.max(0, cut - 7)
+      const world = hear(NOWHERE, events.slice(0, cut), events.slice(again))
+      expect(world.runs.get(run)?.state).toEqual(whole)
+      expect(world.runs.get(run)?.events.map((event) => event.seq)).toEqual(events.map((event) => event.seq))
+      expect(world.gaps.size).toBe(0)
+      expect(world.cursor).toBe(events[events.length - 1]!.position)
+    }
+  })
+
+  test('with a hole in it is noticed, and the hole is read', () => {
+    let world = hear(NOWHERE, events.slice(0, 10), events.slice(20, 30))
+    expect(world.gaps).toEqual(new Set([run]))
+    expect(world.runs.get(run)?.state.seq).toBe(10)
+    world = reduceWorld(world, { type: 'read', run, events: events.slice(10) })
+    expect(world.gaps.size).toBe(0)
+    expect(world.runs.get(run)?.state).toEqual(replay(events))
+  })
+
+  test('of a run that nobody has read is not mistaken for the whole', () => {
+    const world = hear(NOWHERE, events.slice(40, 50))
+    expect(world.runs.size).toBe(0)
+    expect(world.gaps).toEqual(new Set([run]))
+  })
+})
