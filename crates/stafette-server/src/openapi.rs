@@ -17,12 +17,13 @@ use schemars::generate::SchemaSettings;
 use crate::Edge;
 
 /// The groups of operations, in the order of the page.
-const TAGS: [(&str, &str); 10] = [
+const TAGS: &[(&str, &str)] = &[
     ("runs", "Begin runs, look at them, steer them."),
     ("handoffs", "Work on its way from one to another, in any dialect."),
     ("turns", "Take part as an agent that nobody here starts."),
     ("inbox", "What is for a person to decide."),
     ("agents", "Who does what at the moment."),
+    ("terminals", "What agents show in their terminals, and a hand in it."),
     ("events", "Everything that happened and happens."),
     ("locks", "Who has which files, and until when."),
     ("workflow", "Who there is, who may hand to whom, and how documents look."),
@@ -75,9 +76,9 @@ pub(crate) fn describe() -> (Router<Edge>, OpenApi) {
         },
         ..OpenApi::default()
     };
-    let tags = TAGS.map(|(name, about)| Tag {
-        name: name.to_owned(),
-        description: Some(about.to_owned()),
+    let tags = TAGS.iter().map(|(name, about)| Tag {
+        name: (*name).to_owned(),
+        description: Some((*about).to_owned()),
         ..Tag::default()
     });
     let router = routes().finish_api_with(&mut api, |api| {
@@ -91,7 +92,7 @@ pub(crate) fn describe() -> (Router<Edge>, OpenApi) {
         // The guard can refuse whatever is asked.
         api.default_response::<crate::Problem>()
     });
-    api.tags = tags.into();
+    api.tags = tags.collect();
     (router, api)
 }
 
