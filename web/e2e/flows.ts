@@ -321,6 +321,6 @@ function fifty(folder: string): void {
   writeFileSync(join(folder, 'write.sh'), 'stty -echo\nwhile :; do printf "%s \\033[3%dmline of a busy agent\\033[0m %s\\n" "$(date +%N)" $((RANDOM % 8)) "................................"; sleep 0.05; done\n')
   writeFileSync(
     join(folder, 'stafette.toml'),
-    `[workflow]\nname = "fifty"\nentry = "start"\ntrust_bare_frames = true\n\n[agents.start]\nrunner = "scripted"\nscript = "agents/start.toml"\n\n[agents.more]\nrunner = "scripted"\nscript = "agents/more.toml"\n\n${agents}\n${routes}\n[limits]\nhandoffs_per_item = 100\nhandoffs_per_run = 100\ncooldown = "0s"\n`,
+    `[workflow]\nname = "fifty"\nentry = "start"\ntrust_bare_frames = true\n\n[agents.start]\nrunner = "scripted"\nscript = "agents/start.toml"\n\n[agents.more]\nrunner = "scripted"\nscript = "agents/more.toml"\n\n${agents}\n${routes}\n[limits]\nhandoffs_per_item = 100\nhandoffs_per_run = 100\ncooldown = "0s"\n\n[budget]\nmoney = "100usd"\ntokens = 100000000\n`,
   )
 }
