@@ -75,7 +75,7 @@ fn build(web: &Path, out: &Path) -> Result<PathBuf, String> {
     {
         return Ok(page);
     }
-    run(Command::new("npm").arg("--version"), &out.to_path_buf())
+    run(Command::new("npm").arg("--version"), out)
         .map_err(|_| "npm is not installed".to_owned())?;
     let locked = fs::read(web.join("package-lock.json")).map_err(said)?;
     let installed = fs::read(place.join("package-lock.json")).is_ok_and(|old| old == locked)
@@ -101,7 +101,7 @@ fn build(web: &Path, out: &Path) -> Result<PathBuf, String> {
 }
 
 /// Runs a command to its end, within limits.
-fn run(command: &mut Command, place: &PathBuf) -> Result<(), String> {
+fn run(command: &mut Command, place: &Path) -> Result<(), String> {
     let log = place.join("build.log");
     let name = format!("{:?}", command.get_program());
     let said = |error: io::Error| format!("{name}: {error}");

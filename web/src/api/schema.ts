@@ -719,7 +719,10 @@ export interface components {
              */
             status: string | null;
         };
-        /** @description One instance of a workflow. A UUIDv7, so runs sort by the time they began. */
+        /**
+         * Format: uuid
+         * @description One instance of a workflow. A UUIDv7, so runs sort by the time they began.
+         */
         RunId: string;
         /** @description A run as people and programs see it. */
         RunView: {
@@ -4039,7 +4042,7 @@ export interface operations {
             };
             header?: {
                 /** @description The number of the last event that was heard; counts more than `after`. */
-                "Last-Event-ID"?: string;
+                "Last-Event-ID"?: number;
             };
             path?: never;
             cookie?: never;
@@ -4077,7 +4080,7 @@ export interface operations {
             };
             header?: {
                 /** @description The number of the last event that was heard; counts more than `after`. */
-                "Last-Event-ID"?: string;
+                "Last-Event-ID"?: number;
             };
             path: {
                 /** @description Its id, some of its first or last digits, or `latest`. */
@@ -4229,6 +4232,15 @@ export interface operations {
                     "application/json": string[];
                 };
             };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
         };
     };
     getSchema: {
@@ -4311,6 +4323,15 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TokenView"][];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -4433,6 +4454,15 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
         };
     };
     readyz: {
@@ -4480,6 +4510,15 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Stopping"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };

@@ -230,5 +230,5 @@ export interface TerminalView {
   rows: number
   pid?: number
   since?: string
-  note?: string
+  note?: string | null
 }

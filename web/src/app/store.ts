@@ -92,7 +92,7 @@ export const cast = computed<AgentView[]>(() => {
   // How a process stands now is known sooner from its terminal than from the events.
   return agents(state).map((one) => {
     const view = terminals.value.get(`${one.run}/${one.name}`)
-    return view ? { ...one, session: view.state, crashed: view.state === 'crashed' } : one
+    return view ? { ...one, session: view.state, crashed: view.state === 'crashed' || view.state === 'restarting' } : one
   })
 })
 

@@ -22,7 +22,7 @@ export function Graph(): JSX.Element {
   const phone = usePhone()
   const drawn = useMemo(() => state && graph(state), [state])
   if (!state || !drawn) return <Empty title="No agents yet" command="stafette init" />
-  const w = phone ? 104 : Math.min(WIDTH, Math.max(92, size.width / (drawn.ranks * 1.45)))
+  const w = phone ? Math.min(104, Math.max(72, size.width / (drawn.most + 1) - 6)) : Math.min(WIDTH, Math.max(92, size.width / (drawn.ranks * 1.45)))
   const deep = phone ? drawn.ranks * 92 : 0
   const width = Math.max(size.width, phone ? drawn.most * (w + 16) : drawn.ranks * (w + 36))
   const height = Math.max(size.height, deep, phone ? 0 : drawn.most * (HEIGHT + 18) + 60)

@@ -124,6 +124,8 @@ export function Follow(): JSX.Element {
 function Bar({ name, view }: { name: string; view: TerminalView | undefined }): JSX.Element {
   const one = cast.value.find((known) => known.name === name)
   const past = at.value !== null
+  // How it died, until it works again.
+  const died = view && !past && one && one.session !== 'working' ? (view.note?.split('\n')[0] ?? '') : ''
   const resize = (by: number): void => {
     const next = Math.min(28, Math.max(7, size.get() + by))
     size.set(next)
@@ -141,14 +143,14 @@ function Bar({ name, view }: { name: string; view: TerminalView | undefined }): 
   return (
     <div class="stage-bar">
       {one && (
-        <p class={`stage-state${one.crashed ? ' is-crashed' : ''}`}>
+        <p class={`stage-state${one.crashed || died ? ' is-crashed' : ''}`}>
           <strong>
             <Said text={name} />
           </strong>
           <span class="quiet">
-            <Said text={one.crashed ? 'crashed' : (one.session ?? one.group)} />
+            <Said text={(one.session ?? (one.crashed ? 'crashed' : one.group)).replaceAll('_', ' ')} />
           </span>
-          <Said text={one.crashed ? (run.value?.sessions.get(name)?.note.split('\n')[0] ?? '') : one.doing} of="stage-doing" />
+          <Said text={died || (one.crashed ? (run.value?.sessions.get(name)?.note.split('\n')[0] ?? '') : one.doing)} of="stage-doing" />
         </p>
       )}
       {view && !past && (
@@ -246,7 +248,7 @@ function Terminal({ run: id, name, alive }: { run: string; name: string; alive: 
       bytes: (data) => shown.write(data),
       resize: (cols, rows) => shown.resize(cols, rows),
       state: (state, said) => {
-        if (state === 'crashed') setNote(said || 'The program died')
+        setNote(said || (state === 'crashed' ? 'The program died' : ''))
         void lookUpTerminals()
       },
       closed: (said) => setNote(said),
