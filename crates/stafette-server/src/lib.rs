@@ -16,6 +16,7 @@ mod agents;
 mod answer;
 mod clock;
 mod emit;
+mod fork;
 mod guard;
 mod handoffs;
 mod health;

@@ -99,6 +99,7 @@ pub(crate) fn describe() -> (Router<Edge>, OpenApi) {
 fn routes() -> ApiRouter<Edge> {
     ApiRouter::new()
         .merge(crate::runs::routes())
+        .merge(crate::fork::routes())
         .merge(crate::handoffs::routes())
         .merge(crate::turns::routes())
         .merge(crate::inbox::routes())

@@ -59,6 +59,8 @@ pub(crate) enum Command {
     Cancel(Cancel),
     /// Let a run give out nothing new.
     Pause(OneRun),
+    /// Go another way from a moment of a run's past, as a new run.
+    Fork(Fork),
     /// Lock files, so that nobody else changes them; with a command, for as long as it runs.
     Lock(Lock),
     /// Give locks back.
@@ -168,6 +170,18 @@ pub(crate) struct Run {
 pub(crate) struct OneRun {
     /// The run: its id or some of its digits; the newest one otherwise.
     pub(crate) run: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Fork {
+    /// The run: its id or some of its digits; the newest one otherwise.
+    pub(crate) run: Option<String>,
+    /// From the handoff on that is given out anew, such as h3.
+    #[arg(long, value_name = "HANDOFF", conflicts_with = "at")]
+    pub(crate) handoff: Option<String>,
+    /// From this event on; `stafette log` numbers them. From now on otherwise.
+    #[arg(long, value_name = "EVENT")]
+    pub(crate) at: Option<u64>,
 }
 
 #[derive(Debug, Args)]

@@ -7,6 +7,7 @@ mod check;
 mod demo;
 mod doctor;
 mod emit;
+mod fork;
 mod frames;
 mod handoffs;
 mod inbox;
@@ -99,6 +100,7 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
         Command::Why(arguments) => why::run(&context, arguments).await,
         Command::Cancel(arguments) => status::cancel(&context, arguments).await,
         Command::Pause(arguments) => status::pause(&context, arguments).await,
+        Command::Fork(arguments) => fork::run(&context, arguments).await,
         Command::Lock(arguments) => lock::run(&context, arguments).await,
         Command::Unlock(arguments) => lock::unlock(&context, arguments).await,
         Command::Locks => lock::list(&context).await,

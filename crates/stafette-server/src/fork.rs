@@ -1,0 +1,71 @@
+//! A run that goes its own way from a moment in another one's past.
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::post_with;
+use axum::Json;
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_core::{HandoffId, RunId};
+use stafette_engine::EngineError;
+
+use crate::openapi::named;
+use crate::request::{Body, Named};
+use crate::runs::TheRun;
+use crate::visitor::Visitor;
+use crate::{Edge, Problem};
+
+pub(crate) fn routes() -> ApiRouter<Edge> {
+    let about = named("runs", "forkRun", "Go another way from a moment of a run's past");
+    ApiRouter::new().api_route("/v1/runs/{run}/fork", post_with(fork, about))
+}
+
+/// From which moment; from now when nothing is said.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Fork {
+    /// The last event that the two have in common.
+    seq: Option<u64>,
+    /// Or the handoff that is given out anew.
+    handoff: Option<HandoffId>,
+    /// Who wants it.
+    by: String,
+}
+
+/// The new run.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Forked {
+    /// Its name.
+    run: RunId,
+    /// The one that it comes from.
+    from: RunId,
+}
+
+async fn fork(
+    State(edge): State<Edge>,
+    visitor: Visitor,
+    Named(TheRun { run }): Named<TheRun>,
+    Body(Fork { seq, handoff, by }): Body<Fork>,
+) -> Result<Json<Forked>, Problem> {
+    let from = crate::runs::find(&edge, &run).await?;
+    let seq = match (seq, handoff) {
+        (None, Some(handoff)) => Some(admitted(&edge, from, handoff).await?),
+        (seq, _) => seq,
+    };
+    let run =
+        edge.engine.fork(from, seq, visitor.signed(by)).await.map_err(|error| match error {
+            EngineError::Over { .. } => Problem::new(409, "run_over", "The run was over by then")
+                .because("fork it from an earlier event or handoff; `stafette log` lists them"),
+            other => other.into(),
+        })?;
+    Ok(Json(Forked { run, from }))
+}
+
+/// The event by which a handoff came to be.
+async fn admitted(edge: &Edge, run: RunId, handoff: HandoffId) -> Result<u64, Problem> {
+    let entries = edge.engine.store().entries_of(run, handoff).await;
+    let entries = entries.map_err(EngineError::from)?;
+    let first = entries.iter().find(|stored| stored.entry.name == "handoff_admitted");
+    let first = first.ok_or(EngineError::NoHandoff { run, handoff })?;
+    Ok(first.entry.seq)
+}
