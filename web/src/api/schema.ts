@@ -141,6 +141,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/runs/{run}/fork": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Go another way from a moment of a run's past */
+        post: operations["forkRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/handoffs": {
         parameters: {
             query?: never;
@@ -449,6 +466,91 @@ export interface paths {
         put?: never;
         /** Take a lock from its holder */
         post: operations["takeOverLock"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/terminals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the terminals */
+        get: operations["listTerminals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run}/terminals/{agent}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a terminal at a glance */
+        get: operations["getTerminal"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run}/terminals/{agent}/send": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Type a text into a terminal */
+        post: operations["sendText"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run}/terminals/{agent}/restart": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Start a terminal's program again */
+        post: operations["restartTerminal"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run}/terminals/{agent}/interrupt": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Press Ctrl-C in a terminal */
+        post: operations["interruptTerminal"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1187,7 +1289,7 @@ export interface components {
             /** @description What the work looks like now: a round of a loop that leaves it as it was changed nothing. */
             fingerprint?: string | null;
             /**
-             * @description The offers were read off plain output, which anyone can imitate.
+             * @description What would move work was read off plain output, which anyone can imitate.
              * @default false
              */
             bare: boolean;
@@ -1598,6 +1700,32 @@ export interface components {
              */
             tokens: number;
         };
+        /** @description From which moment; from now when nothing is said. */
+        Fork: {
+            /**
+             * Format: uint64
+             * @description The last event that the two have in common.
+             * @default null
+             */
+            seq: number | null;
+            /**
+             * @description Or the handoff that is given out anew.
+             * @default null
+             */
+            handoff: components["schemas"]["HandoffId"] | null;
+            /**
+             * @description Who wants it.
+             * @default
+             */
+            by: string;
+        };
+        /** @description The new run. */
+        Forked: {
+            /** @description Its name. */
+            run: components["schemas"]["RunId"];
+            /** @description The one that it comes from. */
+            from: components["schemas"]["RunId"];
+        };
         /** @description What a document does not say itself. */
         Besides: {
             /**
@@ -1950,7 +2078,7 @@ export interface components {
         /** @description What an agent means to the person who looks; the order is the order of urgency. */
         Group: "needs_you" | "working" | "waiting" | "idle" | "done";
         /** @description Where an agent's process stands. */
-        SessionState: "starting" | "ready" | "working" | "waiting" | "crashed" | "restarting" | "ended";
+        SessionState: "starting" | "ready" | "not_ready" | "working" | "waiting" | "crashed" | "restarting" | "ended";
         /** @description A handoff in an agent's hands. */
         Work: {
             /** @description The handoff. */
@@ -2189,6 +2317,70 @@ export interface components {
             /** @description Who asks. */
             who?: components["schemas"]["Asker"];
         };
+        /** @description Which terminals. */
+        Which: {
+            /** @description Only those of this run. */
+            run?: string | null;
+        };
+        /** @description A terminal at a glance. */
+        Glance: {
+            /** @description In which run. */
+            run: components["schemas"]["RunId"];
+            /** @description Whose it is. */
+            agent: components["schemas"]["AgentName"];
+            /**
+             * @description How its session stands: starting, ready, not_ready, working, waiting, crashed, restarting or
+             *     ended.
+             */
+            state: string;
+            /** @description The title that its program has given it. */
+            title?: string | null;
+            /**
+             * Format: uint16
+             * @description Columns.
+             */
+            cols: number;
+            /**
+             * Format: uint16
+             * @description Rows.
+             */
+            rows: number;
+            /**
+             * Format: int32
+             * @description The number of its process, while it runs.
+             */
+            pid?: number | null;
+            /** @description Since when it stands so (RFC 3339). */
+            since: string;
+            /** @description What people should know of it: how it died, with its last screen. */
+            note?: string | null;
+        };
+        /** @description A terminal in an address. */
+        TheTerminal: {
+            /** @description The run: its id, some of its digits, or `latest` for the newest one that has the terminal. */
+            run: string;
+            /** @description Whose it is. */
+            agent: string;
+        };
+        /** @description A text for an agent. */
+        Send: {
+            /** @description What is typed. */
+            text: string;
+            /**
+             * @description Whether Enter is pressed once all of it is to be seen.
+             * @default true
+             */
+            submit: boolean;
+        };
+        /** @description What came of a text. */
+        Sent: {
+            /** @description In which run. */
+            run: components["schemas"]["RunId"];
+            /** @description Who got it. */
+            agent: components["schemas"]["AgentName"];
+            /** @description Whether Enter was pressed. */
+            submitted: boolean;
+        };
         From: {
             /**
              * Format: uint64
@@ -2251,6 +2443,7 @@ export interface components {
              *       "refusals": 2,
              *       "cooldown": 5000,
              *       "accept_timeout": 30000,
+             *       "ready_timeout": 5000,
              *       "lease": 120000,
              *       "finish_timeout": 7200000,
              *       "answer_timeout": 604800000
@@ -2305,6 +2498,13 @@ export interface components {
              *     }
              */
             locks: components["schemas"]["LockRules"];
+            /**
+             * @description The texts of the profiles that are files, by name: put in when the workflow is read, so that
+             *     what was trusted is what runs.
+             */
+            profiles?: {
+                [key: string]: string;
+            };
         };
         /** @description The workflow itself. */
         Header: {
@@ -2357,6 +2557,10 @@ export interface components {
             command: string[];
             /** @description The script, for `scripted`, relative to the workflow's file. */
             script?: string | null;
+            /** @description Where the remote agent is, for `a2a`: the address that its agent card is found under. */
+            url?: string | null;
+            /** @description The environment variable with the remote agent's bearer token, for `a2a`. */
+            bearer?: string | null;
             /**
              * @description How the prompt reaches the command.
              * @default stdin
@@ -2372,6 +2576,18 @@ export interface components {
              * @default []
              */
             env: string[];
+            /** @description Time for it to say that it takes input, for `pty`; instead of its profile's and of the limits'. */
+            ready_timeout?: components["schemas"]["Millis"] | null;
+            /**
+             * @description Time without any output in a turn, after which it is interrupted and no longer counts as
+             *     alive, for `exec` and `pty`; instead of its profile's.
+             */
+            stall?: components["schemas"]["Millis"] | null;
+            /**
+             * @description What its processes may touch.
+             * @default off
+             */
+            sandbox: components["schemas"]["Sandbox"];
             /**
              * @description The inputs that it cannot do without.
              * @default []
@@ -2385,13 +2601,21 @@ export interface components {
              *     }
              */
             estimate: components["schemas"]["Usage"];
+            /**
+             * @description Whether it is given Stafette's tools by the Model Context Protocol, where its profile or its
+             *     runner says how.
+             * @default true
+             */
+            mcp: boolean;
         };
         /** @description A way to carry out a turn. */
-        Runner: "exec" | "scripted" | "pty" | "acp" | "external";
+        Runner: "exec" | "scripted" | "pty" | "acp" | "external" | "a2a";
         /** @description How a command gets its prompt. */
         PromptVia: "stdin" | "argument";
         /** @description How a command's result is read. */
         ResultFormat: "frames" | "json";
+        /** @description Whether an agent's processes are in a sandbox. */
+        Sandbox: "off" | "auto" | "strict";
         /** @description An input that an agent declares. */
         Need: {
             /** @description Its name. */
@@ -2489,6 +2713,11 @@ export interface components {
              * @default 30000
              */
             accept_timeout: components["schemas"]["Millis"];
+            /**
+             * @description Time for an agent in a terminal to say that it takes input, before people are told.
+             * @default 5000
+             */
+            ready_timeout: components["schemas"]["Millis"];
             /**
              * @description Time between two signs of life.
              * @default 120000
@@ -2618,6 +2847,8 @@ export interface components {
             budget: components["schemas"]["Budget"];
             /** @description Who asked. */
             by: string;
+            /** @description What the one who asked knows it by, when it came by a protocol with names of its own. */
+            origin?: components["schemas"]["Foreign"] | null;
         };
         /** @description The run began as another one was. */
         RunForked: {
@@ -2817,7 +3048,7 @@ export interface components {
             until?: components["schemas"]["Time"] | null;
         };
         /** @description What kind of failure it was, which decides what follows. */
-        FailureKind: "recoverable" | "fatal" | "quota";
+        FailureKind: "recoverable" | "fatal" | "quota" | "invalid";
         /** @description A turn broke. */
         TurnFailed: {
             /** @description Which turn. */
@@ -3343,6 +3574,43 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RunDetail"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    forkRun: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id, some of its first or last digits, or `latest`. */
+                run: string;
+            };
+            cookie?: never;
+        };
+        /** @description From which moment; from now when nothing is said. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Fork"];
+            };
+        };
+        responses: {
+            /** @description The new run. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Forked"];
                 };
             };
             /** @description What went wrong; `code` tells which. */
@@ -4021,6 +4289,178 @@ export interface operations {
             };
         };
         responses: {
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listTerminals: {
+        parameters: {
+            query?: {
+                /** @description Only those of this run. */
+                run?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Glance"][];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getTerminal: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run: its id, some of its digits, or `latest` for the newest one that has the terminal. */
+                run: string;
+                /** @description Whose it is. */
+                agent: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A terminal at a glance. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Glance"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sendText: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run: its id, some of its digits, or `latest` for the newest one that has the terminal. */
+                run: string;
+                /** @description Whose it is. */
+                agent: string;
+            };
+            cookie?: never;
+        };
+        /** @description A text for an agent. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Send"];
+            };
+        };
+        responses: {
+            /** @description What came of a text. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Sent"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    restartTerminal: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run: its id, some of its digits, or `latest` for the newest one that has the terminal. */
+                run: string;
+                /** @description Whose it is. */
+                agent: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A terminal at a glance. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Glance"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    interruptTerminal: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run: its id, some of its digits, or `latest` for the newest one that has the terminal. */
+                run: string;
+                /** @description Whose it is. */
+                agent: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A terminal at a glance. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Glance"];
+                };
+            };
             /** @description What went wrong; `code` tells which. */
             default: {
                 headers: {

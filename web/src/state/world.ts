@@ -62,4 +62,3 @@ function merge(world: World, news: Map<string, Recorded[]>, whole: boolean): Wor
   }
   return { ...world, runs, gaps }
 }
-
