@@ -47,6 +47,39 @@ pub enum Event {
 }
 
 impl Event {
+    /// All names.
+    pub const NAMES: [&str; 29] = [
+        "run_created",
+        "run_forked",
+        "run_adopted",
+        "run_paused",
+        "run_unpaused",
+        "run_finished",
+        "handoff_admitted",
+        "handoff_refused",
+        "handoff_blocked",
+        "handoff_resumed",
+        "handoff_closed",
+        "inputs_assessed",
+        "turn_ordered",
+        "receipt_given",
+        "turn_taken",
+        "session_changed",
+        "permit_given",
+        "turn_told",
+        "lease_renewed",
+        "turn_finished",
+        "turn_failed",
+        "retry_scheduled",
+        "handoff_parked",
+        "late_result_kept",
+        "recovery_chosen",
+        "question_answered",
+        "budget_reached",
+        "budget_raised",
+        "alert_raised",
+    ];
+
     /// The event's name, as it is stored.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -130,4 +163,20 @@ pub struct Recorded {
     /// What.
     #[serde(flatten)]
     pub event: Event,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_has_its_name_in_the_list() {
+        let schema = schemars::schema_for!(Event).to_value();
+        let variants = schema["oneOf"].as_array().expect("variants");
+        let name = |variant: &serde_json::Value| {
+            variant["properties"]["event"]["const"].as_str().expect("a name").to_owned()
+        };
+        let names: Vec<String> = variants.iter().map(name).collect();
+        assert_eq!(names, Event::NAMES);
+    }
 }

@@ -4,8 +4,11 @@ pub mod check;
 mod coordination;
 pub mod file;
 pub mod gate;
+pub mod hooks;
 pub mod locks;
+pub mod notify;
 pub mod server;
+pub mod triggers;
 
 use std::collections::BTreeMap;
 
@@ -62,6 +65,15 @@ pub struct Workflow {
     /// what was trusted is what runs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub profiles: BTreeMap<String, String>,
+    /// Commands that are told what happens, and may say no.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<hooks::Hook>,
+    /// What begins runs by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<triggers::Trigger>,
+    /// Whom to tell that something happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notify: Option<notify::Notify>,
 }
 
 /// The workflow itself.

@@ -15,6 +15,7 @@ use stafette_core::run::session::SessionState;
 use stafette_core::workflow::{Runner, Sandbox};
 use stafette_core::{
     AgentName, Failure, FailureKind, Input, Millis, Question, Run, TurnKey, TurnOrder, Usage,
+    Workflow,
 };
 use stafette_workspace::Worktree;
 use tokio::sync::{mpsc, oneshot};
@@ -26,6 +27,7 @@ use crate::house::House;
 use crate::place::Places;
 use crate::task::Message;
 use crate::tokens::Tokens;
+use crate::warden::{ALERT, Verdict, Warden};
 use crate::{Plan, crash};
 
 /// The sessions of one run.
@@ -57,7 +59,7 @@ impl Sessions {
         house: &House,
         queue: &mpsc::WeakSender<Message>,
     ) {
-        let House { settings, tokens, places, terminals, locks: _ } = house;
+        let House { settings, tokens, places, terminals, locks: _, warden } = house;
         for key in plan.stop {
             if let Some(words) = self.out.remove(&key) {
                 // Gone already when it gave its result: then there is nothing to stop.
@@ -108,6 +110,7 @@ impl Sessions {
             let settings = settings.clone();
             let told = self.told.clone();
             let terminals = terminals.clone();
+            let warden = warden.clone().map(|warden| (warden, run.workflow.clone()));
             let pump = Pump {
                 key: job.order.key,
                 agent: job.order.agent.clone(),
@@ -117,6 +120,7 @@ impl Sessions {
                 settings,
                 told,
                 terminals,
+                warden,
                 queue,
             };
             self.pumps.spawn(pump.run(job, heard));
@@ -196,6 +200,8 @@ struct Pump {
     /// Whose sandbox people were told about.
     told: Arc<Mutex<HashSet<AgentName>>>,
     terminals: Terminals,
+    /// Who is asked before the session begins, and by which workflow.
+    warden: Option<(Arc<dyn Warden>, Arc<Workflow>)>,
     queue: mpsc::Sender<Message>,
 }
 
@@ -219,6 +225,18 @@ impl Pump {
             Err(message) => return self.does_not_start(FailureKind::Fatal, message).await,
         };
         let folder = job.folder.clone();
+        if let Some((warden, workflow)) = &self.warden {
+            let asked = warden.before_turn(workflow, &job.order, &folder);
+            let verdict = tokio::select! {
+                biased;
+                // Nothing has begun, so that there is nothing to permit.
+                () = told_to_stop(&mut words) => return,
+                verdict = asked => verdict,
+            };
+            if !self.allowed(verdict).await {
+                return;
+            }
+        }
         self.stands(SessionState::Starting, String::new()).await;
         let mut session = stafette_agents::start_in(job, &self.terminals);
         let (mut asked, mut crashed) = (HashSet::new(), false);
@@ -311,6 +329,16 @@ impl Pump {
         }
     }
 
+    /// Passes on what a warden said; a turn that it refused has failed for good.
+    async fn allowed(&self, verdict: Verdict) -> bool {
+        for message in verdict.alerts {
+            self.tell(Input::Alert { code: ALERT.to_owned(), message }).await;
+        }
+        let Some(why) = verdict.refusal else { return true };
+        self.does_not_start(FailureKind::Fatal, format!("a hook said no: {why}")).await;
+        false
+    }
+
     /// Puts the agent in its sandbox, when it is to be in one.
     async fn confine(
         &self,
@@ -397,6 +425,16 @@ fn refused(failure: Failure, confinement: Option<&Confinement>, agent: &AgentNam
         }
         None => failure,
     }
+}
+
+async fn told_to_stop(words: &mut mpsc::UnboundedReceiver<Word>) {
+    while let Some(word) = words.recv().await {
+        if matches!(word, Word::Stop) {
+            return;
+        }
+    }
+    // Whoever could say so is gone, and ends this task as well.
+    std::future::pending().await
 }
 
 /// What is known of an order before anything else: for logs.

@@ -23,6 +23,7 @@ use crate::house::House;
 use crate::locks::LockDesk;
 use crate::once::Once;
 use crate::task::{First, Message, QUEUE, Shown, Task};
+use crate::warden::{ALERT, Beginning, Verdict, Warden};
 use crate::{Driver, Explanation, Feed, HandoffView, Leg, RunView, clock};
 
 /// Where the work happens.
@@ -173,6 +174,12 @@ pub enum EngineError {
         /// Why.
         source: stafette_store::LockError,
     },
+    /// A hook said no.
+    #[error("a hook said no: {why}")]
+    Blocked {
+        /// Its reason.
+        why: String,
+    },
     /// The engine is on its way out.
     #[error("the engine is stopping")]
     Stopping,
@@ -208,11 +215,24 @@ impl Engine {
     /// # Errors
     /// When the store cannot be read. A single run that cannot is left alone, and logged.
     pub async fn open(store: Arc<dyn Store>, settings: Settings) -> Result<Engine, EngineError> {
+        Self::open_with(store, settings, None).await
+    }
+
+    /// The same with somebody who is asked before runs and turns begin, those that are taken over
+    /// included.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub async fn open_with(
+        store: Arc<dyn Store>,
+        settings: Settings,
+        warden: Option<Arc<dyn Warden>>,
+    ) -> Result<Engine, EngineError> {
         let head = store.head().await?;
         let desk = LockDesk::open(store.clone()).await?;
         let engine = Engine {
             store,
-            house: House::new(settings, desk),
+            house: House::new(settings, desk, warden),
             runs: Arc::default(),
             head: watch::Sender::new(head),
             stopping: watch::Sender::new(false),
@@ -260,11 +280,33 @@ impl Engine {
     }
 
     pub(crate) async fn begin(&self, created: RunCreated) -> Result<RunId, EngineError> {
+        let alerts = self.ask(&created).await?;
+        self.begin_allowed(created, alerts).await
+    }
+
+    /// Asks whether a run may begin; what is to be said of it otherwise comes back.
+    pub(crate) async fn ask(&self, created: &RunCreated) -> Result<Vec<String>, EngineError> {
+        let RunCreated { run, workflow, request, by, .. } = created;
+        self.ask_about(Beginning { run: *run, workflow, request, by }).await
+    }
+
+    async fn ask_about(&self, beginning: Beginning<'_>) -> Result<Vec<String>, EngineError> {
+        let Some(warden) = &self.house.warden else { return Ok(Vec::new()) };
+        let Verdict { refusal, alerts } = warden.before_run(beginning).await;
+        refusal.map_or(Ok(alerts), |why| Err(EngineError::Blocked { why: self.redact(why) }))
+    }
+
+    pub(crate) async fn begin_allowed(
+        &self,
+        created: RunCreated,
+        alerts: Vec<String>,
+    ) -> Result<RunId, EngineError> {
         let run = created.run;
         let (driver, step) = Driver::begin(clock::now(), created);
         let position = self.store.append(step.batch()).await?;
         self.bump(position);
         self.spawn(driver, First::Stored(Box::new(step)));
+        self.alert(run, alerts).await;
         Ok(run)
     }
 
@@ -286,6 +328,22 @@ impl Engine {
         }
     }
 
+    /// Has the run say what people should hear of.
+    pub(crate) async fn alert(&self, run: RunId, alerts: Vec<String>) {
+        for message in alerts {
+            let alert = Input::Alert { code: ALERT.to_owned(), message: self.redact(message) };
+            if let Err(error) = self.send(run, alert).await {
+                tracing::warn!(%run, %error, "an alert was not taken");
+            }
+        }
+    }
+
+    fn redact(&self, text: String) -> String {
+        let mut value = serde_json::Value::String(text);
+        self.house.settings.redactor.value(&mut value);
+        value.as_str().unwrap_or_default().to_owned()
+    }
+
     /// Begins a run that goes its own way from event `seq` of another one, or from where that is
     /// now.
     ///
@@ -302,6 +360,8 @@ impl Engine {
             Some(seq) => Arc::new(self.state_at(from, seq).await?),
         };
         let run = RunId(Uuid::now_v7());
+        let (workflow, request) = (&*moment.workflow, moment.request.as_str());
+        let alerts = self.ask_about(Beginning { run, workflow, request, by: &by }).await?;
         let forked = Driver::fork(clock::now(), &moment, run, by);
         let (driver, step) = forked.ok_or(EngineError::Over { run: from })?;
         let position = self.store.append(step.batch()).await?;
@@ -309,6 +369,7 @@ impl Engine {
         // What it has out is given out once it is adopted, as after every other start.
         let by = self.house.settings.node.clone();
         self.spawn(driver, First::Adopt { by });
+        self.alert(run, alerts).await;
         Ok(run)
     }
 
@@ -620,6 +681,10 @@ impl Engine {
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.house.settings
+    }
+
+    pub(crate) fn warden(&self) -> Option<&Arc<dyn Warden>> {
+        self.house.warden.as_ref()
     }
 
     pub(crate) fn owner(&self, token: &str) -> Option<(RunId, AgentName)> {

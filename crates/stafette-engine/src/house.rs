@@ -8,6 +8,7 @@ use crate::engine::Settings;
 use crate::locks::LockDesk;
 use crate::place::Places;
 use crate::tokens::Tokens;
+use crate::warden::Warden;
 
 /// What all runs share. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -17,10 +18,16 @@ pub(crate) struct House {
     pub(crate) places: Places,
     pub(crate) terminals: Terminals,
     pub(crate) locks: LockDesk,
+    /// Who is asked before something begins.
+    pub(crate) warden: Option<Arc<dyn Warden>>,
 }
 
 impl House {
-    pub(crate) fn new(settings: Settings, locks: LockDesk) -> Self {
+    pub(crate) fn new(
+        settings: Settings,
+        locks: LockDesk,
+        warden: Option<Arc<dyn Warden>>,
+    ) -> Self {
         let settings = Arc::new(settings);
         let recordings = settings.recordings();
         House {
@@ -29,6 +36,7 @@ impl House {
             terminals: Terminals::new().recorded_in(recordings, settings.redactor.clone()),
             settings,
             locks,
+            warden,
         }
     }
 }

@@ -30,6 +30,7 @@ mod record;
 mod task;
 mod terminals;
 mod tokens;
+mod warden;
 
 pub use agents::{AgentView, Group, Work};
 pub use driver::{Driver, Plan, RestoreError, Step};
@@ -44,3 +45,4 @@ pub use terminals::{
     BadSize, InputError, Piece, Recording, RecordingError, RecordingLines, ResizeError, Snapshot,
     Subscription, Terminal, TerminalError, TerminalState, TerminalView,
 };
+pub use warden::{ALERT, Asked, Beginning, Verdict, Warden};

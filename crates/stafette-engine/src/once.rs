@@ -34,25 +34,41 @@ impl Engine {
         by: String,
     ) -> Result<(RunId, bool), EngineError> {
         let chance = chance(key);
-        let _turn = self.once.0.lock().await;
-        if let Some(run) = self.began(chance).await? {
-            let first = self.store().entries(run, 0, 1).await?;
-            let first = first.first().ok_or(EngineError::NoRun { run: run.to_string() })?;
-            let event: Event = parse(first.entry.seq, &first.entry.body)?;
-            let same = matches!(event, Event::RunCreated(created)
-                if created.request == request && created.inputs == inputs && created.by == by);
-            return match same {
-                true => Ok((run, true)),
-                false => Err(EngineError::OtherRequest { run }),
-            };
-        }
         let now = u64::try_from(clock::now().0).unwrap_or(0);
         let run = RunId(Builder::from_unix_timestamp_millis(now, &chance).into_uuid());
         let workflow = Arc::new(workflow);
         let origin = None;
         let created = RunCreated { run, workflow, request, inputs, budget, by, origin };
-        let run = self.begin(created).await?;
-        Ok((run, false))
+        if let Some(run) = self.repeated(chance, &created).await? {
+            return Ok((run, true));
+        }
+        // Asked before the others have to wait: hooks take their time.
+        let alerts = self.ask(&created).await?;
+        let _turn = self.once.0.lock().await;
+        if let Some(run) = self.repeated(chance, &created).await? {
+            return Ok((run, true));
+        }
+        Ok((self.begin_allowed(created, alerts).await?, false))
+    }
+
+    /// The run that a key began, if it was for the same.
+    async fn repeated(
+        &self,
+        chance: [u8; 10],
+        wanted: &RunCreated,
+    ) -> Result<Option<RunId>, EngineError> {
+        let Some(run) = self.began(chance).await? else { return Ok(None) };
+        let first = self.store().entries(run, 0, 1).await?;
+        let first = first.first().ok_or(EngineError::NoRun { run: run.to_string() })?;
+        let event: Event = parse(first.entry.seq, &first.entry.body)?;
+        let same = matches!(event, Event::RunCreated(created)
+                if created.request == wanted.request
+                    && created.inputs == wanted.inputs
+                    && created.by == wanted.by);
+        match same {
+            true => Ok(Some(run)),
+            false => Err(EngineError::OtherRequest { run }),
+        }
     }
 
     /// The run that a key began.

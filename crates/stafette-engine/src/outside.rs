@@ -74,6 +74,7 @@ impl Engine {
     ) -> Result<TurnOrder, EngineError> {
         let order = self.order(run, |order| order.key.handoff == handoff).await?;
         let turn = order.key;
+        self.may_begin(run, &order).await?;
         self.send(run, Input::Take { turn, by: by.to_owned(), lease }).await?;
         let state = self.state(run).await?;
         let out = state.handoff(handoff).and_then(|handoff| handoff.state.turn());
@@ -82,6 +83,25 @@ impl Engine {
             Some(taken) => Err(EngineError::Taken { turn, by: taken.by.clone() }),
             None => Err(EngineError::Late { turn }),
         }
+    }
+
+    /// Asks the hooks before a turn is taken for the first time; one that they refuse has failed.
+    async fn may_begin(&self, run: RunId, order: &TurnOrder) -> Result<(), EngineError> {
+        let Some(warden) = self.warden() else { return Ok(()) };
+        let state = self.state(run).await?;
+        let handoff = state.handoff(order.key.handoff);
+        if !handoff.is_some_and(|handoff| matches!(handoff.state, State::Ordered(_))) {
+            return Ok(());
+        }
+        let folder = &self.settings().project;
+        let verdict = warden.before_turn(&state.workflow, order, folder).await;
+        self.alert(run, verdict.alerts).await;
+        let Some(why) = verdict.refusal else { return Ok(()) };
+        let why = self.redacted(why);
+        let failure = Failure::new(FailureKind::Fatal, format!("a hook said no: {why}"));
+        let turn = order.key;
+        self.send(run, Input::Fail { turn, failure, usage: Usage::default() }).await?;
+        Err(EngineError::Blocked { why })
     }
 
     /// Whoever has the turn is still at it, and what they used since they last said so.

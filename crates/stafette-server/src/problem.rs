@@ -109,6 +109,7 @@ impl From<EngineError> for Problem {
             EngineError::Lock { refusal } => locks::refused(refusal),
             EngineError::MayNotWrite { conflict } => locks::in_the_way(conflict),
             EngineError::LockStore { .. } => (507, "not_stored"),
+            EngineError::Blocked { .. } => (409, "blocked"),
             EngineError::Stopping => (503, "stopping"),
         };
         let causes = causes(&error);

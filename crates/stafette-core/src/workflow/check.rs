@@ -13,6 +13,7 @@ mod graph;
 mod limits;
 mod recovery;
 mod routes;
+mod surroundings;
 #[cfg(test)]
 mod tests;
 
@@ -70,6 +71,7 @@ pub fn check_with(
     routes::check(&mut report);
     recovery::check(&mut report);
     limits::check(&mut report);
+    surroundings::check(&mut report);
     if workflow.agents.len() > MAX_AGENTS {
         let message = format!("{} agents are more than {MAX_AGENTS}", workflow.agents.len());
         report.add(Diagnostic::error("too-many-agents", "/agents", message));

@@ -341,3 +341,44 @@ fn s5_05_a_lock_that_could_not_be_held_is_a_mistake() {
        = help: who needs a lock for longer renews it
     "#);
 }
+
+#[test]
+fn b_16_hooks_and_triggers_that_could_not_work_are_named() {
+    let wrong = |rest: &str, code: &str| {
+        let said = with(rest);
+        assert!(said.contains(code), "{rest}: {said}");
+    };
+    assert_eq!(with("[[hooks]]\non = \"handoff_created\"\ncommand = [\"true\"]\n"), "");
+    assert_eq!(with("[[hooks]]\non = \"run_finished\"\ncommand = [\"true\"]\n"), "");
+    wrong("[[hooks]]\non = \"befor_run\"\ncommand = [\"true\"]\n", "did you mean `before_run`?");
+    wrong("[[hooks]]\non = \"question\"\ncommand = []\n", "no-command");
+    wrong(
+        "[[hooks]]\non = \"before_turn\"\ncommand = [\"true\"]\ntimeout = \"1m\"\n",
+        "hook-timeout",
+    );
+    wrong("[[hooks]]\non = \"question\"\ncommand = [\"true\"]\nagents = [\"edtor\"]\n", "editor");
+    let trigger = |rest: &str| format!("[[triggers]]\nname = \"night\"\n{rest}\n");
+    assert_eq!(with(&trigger("cron = \"@daily\"\nrequest = \"Sweep ({time})\"")), "");
+    wrong(&trigger("request = \"Sweep\""), "no-trigger");
+    wrong(&trigger("webhook = true\nrequest = \"Sweep\""), "no-secret");
+    wrong(&trigger("cron = \"0 25 * * *\"\nrequest = \"Sweep\""), "bad-cron");
+    wrong(&trigger("cron = \"@daily\"\nrequest = \"{payload.a}\""), "bad-request");
+    wrong(
+        &trigger("cron = \"@daily\"\nrequest = \"Sweep\"\ntimezone = \"Mars/Base\""),
+        "bad-timezone",
+    );
+}
+
+#[test]
+fn b_13_channels_that_could_not_work_are_named() {
+    let wrong = |rest: &str, code: &str| {
+        let said = with(rest);
+        assert!(said.contains(code), "{rest}: {said}");
+    };
+    assert_eq!(with("[notify]\ndesktop = true\n"), "");
+    wrong("[notify]\n", "not-heard");
+    wrong("[notify.ntfy]\ntopic = \"a/b\"\n", "bad-topic");
+    wrong("[notify.webhook]\nurl = \"ftp://a\"\nsecret_env = \"S\"\n", "bad-url");
+    wrong("[notify.webhook]\nurl = \"https://me:pw@a/\"\nsecret_env = \"S\"\n", "secret-in-file");
+    wrong("[notify]\ndesktop = true\nquiet = { from = \"25:00\", to = \"07:00\" }\n", "bad-time");
+}
