@@ -1,0 +1,229 @@
+//! Hooks after the fact: they follow the feed from where they were.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use stafette_core::{Input, RunId, Workflow};
+use stafette_engine::{ALERT, Engine, Stored};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use crate::command::{self, Outcome};
+use crate::memory::Memory;
+use crate::payload::{self, Context};
+
+/// The most hooks that run at a time.
+const AT_ONCE: usize = 4;
+
+/// How long to wait before a store that cannot be read is tried again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How many runs are remembered with their workflows.
+const REMEMBERED: usize = 256;
+
+/// How far the hooks have come.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+struct Progress {
+    /// Everything up to here is done; nothing at first.
+    cursor: Option<u64>,
+    /// What is done beyond that.
+    done: BTreeSet<u64>,
+}
+
+/// What is known of a run.
+#[derive(Debug)]
+struct Known {
+    workflow: Arc<Workflow>,
+    request: String,
+}
+
+/// Tells hooks what happened.
+#[derive(Debug)]
+pub struct Follower {
+    engine: Engine,
+    project: PathBuf,
+    progress: Arc<Mutex<Memory<Progress>>>,
+    known: HashMap<RunId, Arc<Known>>,
+}
+
+impl Follower {
+    /// Follows `engine`; `memory` is where it notes how far it has come.
+    #[must_use]
+    pub fn new(engine: Engine, project: PathBuf, memory: PathBuf) -> Self {
+        let progress = Arc::new(Mutex::new(Memory::open(memory)));
+        Follower { engine, project, progress, known: HashMap::new() }
+    }
+
+    /// Follows until `stop` is set or the engine is gone. A hook that runs by then is waited for;
+    /// the others are started when the next one follows.
+    pub async fn live(mut self, mut stop: watch::Receiver<bool>) {
+        let Some(cursor) = self.begin().await else { return };
+        let mut feed = self.engine.feed(cursor);
+        loop {
+            let page = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                page = feed.next() => page,
+            };
+            match page {
+                Ok(Some(page)) => self.tell(&page, &stop).await,
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "hooks cannot follow the store");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Where to begin: where the last one was, or now.
+    async fn begin(&self) -> Option<u64> {
+        let head = self.engine.store().head().await.ok()?;
+        let mut memory = lock(&self.progress);
+        // A store that was exchanged begins anew.
+        let cursor = memory.value.cursor.filter(|cursor| *cursor <= head).unwrap_or(head);
+        if memory.value.cursor != Some(cursor) {
+            memory.value = Progress { cursor: Some(cursor), done: BTreeSet::new() };
+            memory.save();
+        }
+        Some(cursor)
+    }
+
+    /// Runs go side by side, the events of each in their order.
+    async fn tell(&mut self, page: &[Stored], stop: &watch::Receiver<bool>) {
+        let mut runs: BTreeMap<RunId, Vec<Call>> = BTreeMap::new();
+        for stored in page {
+            if lock(&self.progress).value.done.contains(&stored.position) {
+                continue;
+            }
+            if let Some(call) = self.call(stored).await {
+                runs.entry(stored.run).or_default().push(call);
+            }
+        }
+        let room = Arc::new(Semaphore::new(AT_ONCE));
+        let mut tasks = JoinSet::new();
+        for calls in runs.into_values() {
+            let (room, stop) = (room.clone(), stop.clone());
+            let (engine, progress) = (self.engine.clone(), self.progress.clone());
+            let project = self.project.clone();
+            tasks.spawn(async move {
+                for call in calls {
+                    let Ok(_place) = room.acquire().await else { return };
+                    if *stop.borrow() {
+                        return;
+                    }
+                    call.make(&engine, &project).await;
+                    let mut memory = lock(&progress);
+                    memory.value.done.insert(call.position);
+                    memory.save();
+                }
+            });
+        }
+        while tasks.join_next().await.is_some() {}
+        if let Some(last) = page.last().filter(|_| !*stop.borrow()) {
+            let mut memory = lock(&self.progress);
+            let quiet = memory.value.done.is_empty();
+            memory.value = Progress { cursor: Some(last.position), done: BTreeSet::new() };
+            // Nothing was started: to read it again after a crash does no harm.
+            if !quiet {
+                memory.save();
+            }
+        }
+    }
+
+    /// The hooks that want to hear of an event, if there are any.
+    async fn call(&mut self, stored: &Stored) -> Option<Call> {
+        let known = self.known(stored.run).await?;
+        let workflow = &known.workflow;
+        if workflow.hooks.iter().all(|hook| hook.is_before()) {
+            return None;
+        }
+        let name = stored.entry.name.as_str();
+        let data: Value = serde_json::from_str(&stored.entry.body).ok()?;
+        // What hooks themselves broke is not told to hooks: it would never end.
+        if name == "alert_raised" && data["code"] == ALERT {
+            return None;
+        }
+        let question = payload::is_question(name, &data);
+        let hears = |hook: &&_| stafette_core::workflow::hooks::Hook::hears(hook, name, question);
+        if !workflow.hooks.iter().any(|hook| hears(&hook)) {
+            return None;
+        }
+        let agent = self.agent(stored).await;
+        let hooks: Vec<usize> = (0..workflow.hooks.len())
+            .filter(|index| {
+                let hook = &workflow.hooks[*index];
+                hears(&hook) && hook.concerns(agent.as_deref())
+            })
+            .collect();
+        let request = known.request.clone();
+        let context = Context { workflow: workflow.workflow.name.clone(), request, agent };
+        let input = payload::event(stored, &data, &context);
+        let (run, position, workflow) = (stored.run, stored.position, workflow.clone());
+        (!hooks.is_empty()).then_some(Call { run, position, workflow, hooks, input })
+    }
+
+    async fn known(&mut self, run: RunId) -> Option<Arc<Known>> {
+        if let Some(known) = self.known.get(&run) {
+            return Some(known.clone());
+        }
+        let state = match self.engine.state(run).await {
+            Ok(state) => state,
+            Err(error) => {
+                tracing::warn!(%run, %error, "hooks of a run that cannot be read are left out");
+                return None;
+            }
+        };
+        let known = Known { workflow: state.workflow.clone(), request: state.request.clone() };
+        if self.known.len() >= REMEMBERED {
+            self.known.clear();
+        }
+        let known = Arc::new(known);
+        self.known.insert(run, known.clone());
+        Some(known)
+    }
+
+    /// Whose work the event is about.
+    async fn agent(&self, stored: &Stored) -> Option<String> {
+        let row = self.engine.store().handoff(stored.run, stored.entry.handoff?).await.ok()??;
+        let body: Value = serde_json::from_str(&row.body).ok()?;
+        let to = body.pointer("/offer/to")?.as_str()?;
+        Some(to.to_owned())
+    }
+}
+
+/// An event, and the hooks that want to hear of it.
+struct Call {
+    run: RunId,
+    position: u64,
+    workflow: Arc<Workflow>,
+    hooks: Vec<usize>,
+    input: Value,
+}
+
+impl Call {
+    async fn make(&self, engine: &Engine, project: &std::path::Path) {
+        for index in &self.hooks {
+            let hook = &self.workflow.hooks[*index];
+            // It happened already: a no is as good as a fault.
+            let why = match command::run(hook, project, &self.input).await {
+                Outcome::Passed => continue,
+                Outcome::Refused { why } => format!("it says no, too late: {why}"),
+                Outcome::Broken { why } => why,
+            };
+            tracing::warn!(run = %self.run, on = hook.on, why, "a hook broke");
+            let message = format!("the hook on {} broke: {why}", hook.on);
+            let alert = Input::Alert { code: ALERT.to_owned(), message };
+            // A run that is over takes no alert; the log has it.
+            let _ = engine.send(self.run, alert).await;
+        }
+    }
+}
+
+fn lock(memory: &Mutex<Memory<Progress>>) -> std::sync::MutexGuard<'_, Memory<Progress>> {
+    memory.lock().unwrap_or_else(PoisonError::into_inner)
+}

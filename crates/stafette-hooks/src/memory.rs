@@ -1,0 +1,46 @@
+//! What has to be remembered over a restart, as one small file.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// A value in a file of its own.
+#[derive(Debug)]
+pub(crate) struct Memory<T> {
+    path: PathBuf,
+    pub(crate) value: T,
+}
+
+impl<T: Serialize + DeserializeOwned + Default> Memory<T> {
+    /// Reads what is there. What cannot be read is as if it were not.
+    pub(crate) fn open(path: PathBuf) -> Self {
+        let value = match fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
+                tracing::warn!(file = %path.display(), %error, "cannot be understood; begun anew");
+                T::default()
+            }),
+            Err(_) => T::default(),
+        };
+        Memory { path, value }
+    }
+
+    /// Writes it, whole or not at all. When that fails, it is only remembered until the daemon
+    /// ends.
+    pub(crate) fn save(&self) {
+        let write = || -> std::io::Result<()> {
+            let folder = self.path.parent().unwrap_or(std::path::Path::new("."));
+            fs::create_dir_all(folder)?;
+            let mut fresh = tempfile::NamedTempFile::new_in(folder)?;
+            fresh.write_all(&serde_json::to_vec(&self.value)?)?;
+            fresh.as_file().sync_all()?;
+            fresh.persist(&self.path).map_err(|error| error.error)?;
+            File::open(folder)?.sync_all()
+        };
+        if let Err(error) = write() {
+            tracing::warn!(file = %self.path.display(), %error, "cannot be written");
+        }
+    }
+}

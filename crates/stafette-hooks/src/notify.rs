@@ -1,0 +1,213 @@
+//! News for people who look elsewhere.
+
+mod channel;
+mod desk;
+mod http;
+mod note;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_core::redact::Redactor;
+use stafette_core::workflow::notify::Notify;
+use stafette_core::{Millis, RunId, Time};
+use stafette_engine::{Engine, Stored};
+use tokio::sync::{Mutex, watch};
+use tokio::task::JoinSet;
+
+use crate::memory::Memory;
+use crate::{ReadWorkflow, clock};
+use channel::Channel;
+use desk::{Desk, Sending};
+use note::Note;
+
+/// How often to look whether the workflow has changed, while something is held.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// How long to wait before a store that cannot be read is tried again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Where the page is, when there is one.
+pub type Page = dyn Fn() -> Option<String> + Send + Sync;
+
+/// Tells people what happened.
+pub struct Notifier {
+    engine: Engine,
+    workflow: Arc<ReadWorkflow>,
+    page: Arc<Page>,
+    redactor: Redactor,
+    desk: Mutex<Memory<Desk>>,
+}
+
+impl std::fmt::Debug for Notifier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Notifier").finish_non_exhaustive()
+    }
+}
+
+/// How a channel took a message.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Tried {
+    /// Which channel: `desktop`, `ntfy` or `webhook`.
+    pub channel: String,
+    /// Whether it took it.
+    pub sent: bool,
+    /// Why not, when it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+impl Notifier {
+    /// Tells what `workflow` wants told; `memory` is where it notes what is still to be told.
+    #[must_use]
+    pub fn open(
+        engine: Engine,
+        workflow: Arc<ReadWorkflow>,
+        page: Arc<Page>,
+        redactor: Redactor,
+        memory: PathBuf,
+    ) -> Self {
+        let desk = Mutex::new(Memory::open(memory));
+        Notifier { engine, workflow, page, redactor, desk }
+    }
+
+    /// Follows and tells until `stop` is set or the engine is gone.
+    pub async fn live(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        let Ok(head) = self.engine.store().head().await else { return };
+        let cursor = {
+            let mut desk = self.desk.lock().await;
+            let cursor = desk.value.cursor.filter(|cursor| *cursor <= head).unwrap_or(head);
+            desk.value.cursor = Some(cursor);
+            cursor
+        };
+        let mut feed = self.engine.feed(cursor);
+        loop {
+            let wake = self.step(clock::now()).await;
+            let pause = wake.map(|wake| clock::until(wake).min(LOOK));
+            let page = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                page = feed.next() => page,
+                () = tokio::time::sleep(pause.unwrap_or(LOOK)), if pause.is_some() => continue,
+            };
+            match page {
+                Ok(Some(page)) => self.take(&page).await,
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "news cannot follow the store");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// What is wanted now, where anyone would hear of it.
+    fn wanted(&self) -> Option<Notify> {
+        let notify = (self.workflow)().ok()?.notify?;
+        notify.is_heard().then_some(notify)
+    }
+
+    async fn take(&self, page: &[Stored]) {
+        let Some(last) = page.last() else { return };
+        let wanted = self.wanted();
+        let mut news = Vec::new();
+        if let Some(notify) = &wanted {
+            let base = notify.link.clone().or_else(|| (self.page)());
+            for stored in page.iter().filter(|stored| note::may_be_news(&stored.entry.name)) {
+                let request = self.request(stored.run).await;
+                let note = Note::of(stored, &request, base.as_deref(), notify);
+                news.extend(note.map(|note| note.redacted(&self.redactor)));
+            }
+        }
+        let mut desk = self.desk.lock().await;
+        desk.value.cursor = Some(last.position);
+        let changed = !news.is_empty();
+        for note in news {
+            desk.value.hold(note);
+        }
+        if changed {
+            desk.save();
+        }
+    }
+
+    async fn request(&self, run: RunId) -> String {
+        self.engine.view(run).await.map(|(view, _)| view.request).unwrap_or_default()
+    }
+
+    /// Sends what is due by `now`, and tells when something will be again.
+    async fn step(&self, now: Time) -> Option<Time> {
+        let mut desk = self.desk.lock().await;
+        let Some(notify) = self.wanted() else {
+            // Nobody wants to hear of it any more.
+            if desk.value.forget() {
+                desk.save();
+            }
+            return None;
+        };
+        if desk.value.gather(now, &notify) {
+            desk.save();
+        }
+        let due = desk.value.due(now);
+        drop(desk);
+        if !due.is_empty() {
+            let outcomes = send(due, &notify, now).await;
+            let mut desk = self.desk.lock().await;
+            for (sending, outcome) in outcomes {
+                desk.value.settle(&sending, outcome, clock::now());
+            }
+            desk.save();
+        }
+        self.desk.lock().await.value.wake(clock::now(), &notify)
+    }
+
+    /// Sends a message by every channel at once, whatever the hour is.
+    ///
+    /// # Errors
+    /// When the workflow cannot be read or names no channel.
+    pub async fn test(&self) -> Result<Vec<Tried>, String> {
+        let notify = (self.workflow)()?.notify.unwrap_or_default();
+        if !notify.is_heard() {
+            return Err("the workflow names no channel in [notify]".to_owned());
+        }
+        let now = clock::now();
+        let link = notify.link.clone().or_else(|| (self.page)());
+        let message = desk::Message::test(now, link);
+        let sending = |channel| Sending::new(message.clone(), channel, now);
+        let due = Channel::of(&notify).into_iter().map(sending).collect();
+        let outcomes = send(due, &notify, now).await;
+        let tried = |(sending, outcome): (Sending, Result<(), channel::Failed>)| Tried {
+            channel: sending.channel.word().to_owned(),
+            sent: outcome.is_ok(),
+            why: outcome.err().map(|failed| failed.why),
+        };
+        let mut tried: Vec<Tried> = outcomes.into_iter().map(tried).collect();
+        tried.sort_by(|a, b| a.channel.cmp(&b.channel));
+        Ok(tried)
+    }
+}
+
+/// All at once; each has its own limit of time.
+async fn send(
+    due: Vec<Sending>,
+    notify: &Notify,
+    now: Time,
+) -> Vec<(Sending, Result<(), channel::Failed>)> {
+    let mut tasks = JoinSet::new();
+    for sending in due {
+        let notify = notify.clone();
+        tasks.spawn(async move {
+            let outcome = sending.channel.send(&sending.message, &notify, now).await;
+            if let Err(failed) = &outcome {
+                tracing::warn!(channel = sending.channel.word(), why = failed.why, "not told");
+            }
+            (sending, outcome)
+        });
+    }
+    tasks.join_all().await
+}
+
+/// How long one try may take.
+const TRY: Millis = Millis::seconds(10);

@@ -1,0 +1,108 @@
+//! One piece of news.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use stafette_core::redact::Redactor;
+use stafette_core::workflow::notify::{News, Notify};
+use stafette_core::{RunId, Time};
+use stafette_engine::Stored;
+use uuid::Uuid;
+
+use crate::payload::is_question;
+
+/// No title and no text is longer, in characters.
+const TITLE: usize = 120;
+const TEXT: usize = 1000;
+
+/// One piece of news.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Note {
+    /// The same event has the same id, however often it is told.
+    pub(crate) id: Uuid,
+    pub(crate) news: News,
+    pub(crate) at: Time,
+    pub(crate) run: RunId,
+    pub(crate) title: String,
+    pub(crate) text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) link: Option<String>,
+}
+
+/// Whether it is worth a closer look.
+pub(super) fn may_be_news(name: &str) -> bool {
+    matches!(name, "handoff_admitted" | "alert_raised" | "run_finished" | "budget_reached")
+}
+
+impl Note {
+    /// The news in an event, if there is some that is wanted.
+    pub(super) fn of(
+        stored: &Stored,
+        request: &str,
+        base: Option<&str>,
+        wanted: &Notify,
+    ) -> Option<Self> {
+        let name = stored.entry.name.as_str();
+        let data: Value = serde_json::from_str(&stored.entry.body).ok()?;
+        let said =
+            |path: &str| data.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let wants = |news| wanted.on.contains(&news);
+        let run = format!("/runs/{}", stored.run);
+        let (news, title, text, path) = match name {
+            "handoff_admitted" if is_question(name, &data) => {
+                // What the budget is about is told once, as that.
+                let about = data.pointer("/offer/question/about");
+                let budget = about.is_some_and(|about| about.to_string().contains("budget"));
+                if budget && wants(News::Budget) {
+                    return None;
+                }
+                let options = data.pointer("/offer/question/options").and_then(Value::as_array);
+                let options: Vec<&str> =
+                    options.into_iter().flatten().filter_map(Value::as_str).collect();
+                let text = match options.is_empty() {
+                    true => request.to_owned(),
+                    false => format!("{}\n{request}", options.join(" | ")),
+                };
+                let handoff = stored.entry.handoff.map(|id| id.to_string()).unwrap_or_default();
+                let path = format!("/inbox/{handoff}?run={}", stored.run);
+                (News::Question, said("/offer/question/details"), text, path)
+            }
+            "alert_raised" => {
+                let title = format!("{}: {}", said("/code"), said("/message"));
+                (News::Alert, title, request.to_owned(), run)
+            }
+            "run_finished" => {
+                let title = format!("{}: {request}", said("/status"));
+                (News::Finished, title, said("/why"), run)
+            }
+            "budget_reached" => (News::Budget, said("/why"), request.to_owned(), run),
+            _ => return None,
+        };
+        wants(news).then(|| Note {
+            id: Uuid::new_v5(&stored.run.0, &stored.entry.seq.to_be_bytes()),
+            news,
+            at: stored.entry.at,
+            run: stored.run,
+            title: short(&title, TITLE),
+            text: short(&text, TEXT),
+            link: base.map(|base| format!("{}{path}", base.trim_end_matches('/'))),
+        })
+    }
+
+    /// Without the secrets that somebody may have let slip.
+    pub(super) fn redacted(mut self, redactor: &Redactor) -> Self {
+        self.title = redactor.text(&self.title).into_owned();
+        self.text = redactor.text(&self.text).into_owned();
+        self
+    }
+}
+
+/// At most so many characters, without those that steer terminals.
+fn short(text: &str, most: usize) -> String {
+    let plain = text.chars().map(|c| if c.is_control() && c != '\n' { ' ' } else { c });
+    let mut kept: String = plain.take(most + 1).collect();
+    if let Some((cut, _)) = kept.char_indices().nth(most) {
+        kept.truncate(cut);
+        kept.push('…');
+    }
+    kept
+}
