@@ -328,8 +328,8 @@ impl Engine {
         }
     }
 
-    /// Has the run say what people should hear of.
-    pub(crate) async fn alert(&self, run: RunId, alerts: Vec<String>) {
+    /// Has the run say what people should hear of; one that is over says nothing any more.
+    pub async fn alert(&self, run: RunId, alerts: Vec<String>) {
         for message in alerts {
             let alert = Input::Alert { code: ALERT.to_owned(), message: self.redact(message) };
             if let Err(error) = self.send(run, alert).await {

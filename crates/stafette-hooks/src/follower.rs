@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use stafette_core::{Input, RunId, Workflow};
+use stafette_core::{RunId, Workflow};
 use stafette_engine::{ALERT, Engine, Stored};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -217,9 +217,7 @@ impl Call {
             };
             tracing::warn!(run = %self.run, on = hook.on, why, "a hook broke");
             let message = format!("the hook on {} broke: {why}", hook.on);
-            let alert = Input::Alert { code: ALERT.to_owned(), message };
-            // A run that is over takes no alert; the log has it.
-            let _ = engine.send(self.run, alert).await;
+            engine.alert(self.run, vec![message]).await;
         }
     }
 }

@@ -24,6 +24,7 @@ mod inbox;
 mod launch;
 mod locks;
 mod mcp;
+mod notify;
 mod openapi;
 mod page;
 mod problem;
@@ -35,6 +36,7 @@ mod serve;
 mod stream;
 pub mod terminals;
 mod tokens;
+mod triggers;
 mod turns;
 mod visitor;
 
@@ -49,6 +51,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use stafette_core::Workflow;
 use stafette_engine::Engine;
+use stafette_hooks::{Notifier, Page, Triggers};
 use thiserror::Error;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Notify;
@@ -82,6 +85,7 @@ pub struct Edge {
     door: Arc<Mutex<Option<Door>>>,
     a2a: stafette_a2a::A2a,
     mcp: stafette_mcp::Mcp,
+    around: Option<(Arc<Triggers>, Arc<Notifier>)>,
 }
 
 impl std::fmt::Debug for Edge {
@@ -122,7 +126,24 @@ impl Edge {
         let a2a = a2a::open(&engine, &workflow);
         let mcp = mcp::service(engine.clone(), workflow.clone());
         let (launches, door) = (Arc::default(), Arc::default());
-        Edge { engine, workflow, stop, tokens, launches, door, a2a, mcp }
+        let around = None;
+        Edge { engine, workflow, stop, tokens, launches, door, a2a, mcp, around }
+    }
+
+    /// The same with triggers and news.
+    #[must_use]
+    pub fn with(self, triggers: Arc<Triggers>, notifier: Arc<Notifier>) -> Self {
+        Edge { around: Some((triggers, notifier)), ..self }
+    }
+
+    /// Where the page is, whenever somebody asks.
+    #[must_use]
+    pub fn page(&self) -> Arc<Page> {
+        let door = self.door.clone();
+        Arc::new(move || {
+            let door = door.lock().unwrap_or_else(PoisonError::into_inner);
+            door.as_ref().map(Door::url)
+        })
     }
 
     /// Serves everything to those who can open the socket, until it is dropped.

@@ -26,6 +26,7 @@ const TAGS: &[(&str, &str)] = &[
     ("terminals", "What agents show in their terminals, and a hand in it."),
     ("events", "Everything that happened and happens."),
     ("locks", "Who has which files, and until when."),
+    ("triggers", "What begins runs by itself, and who is told of them."),
     ("workflow", "Who there is, who may hand to whom, and how documents look."),
     ("access", "Who may come in."),
     ("daemon", "The daemon itself."),
@@ -107,6 +108,8 @@ fn routes() -> ApiRouter<Edge> {
         .merge(crate::locks::routes())
         .merge(crate::terminals::routes())
         .merge(crate::stream::routes())
+        .merge(crate::triggers::routes())
+        .merge(crate::notify::routes())
         .merge(crate::schemas::routes())
         .merge(crate::emit::routes())
         .merge(crate::access::routes())

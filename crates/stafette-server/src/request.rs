@@ -185,7 +185,7 @@ impl OperationInput for LastEvent {
     }
 }
 
-fn header<T: JsonSchema>(
+pub(crate) fn header<T: JsonSchema>(
     context: &mut GenContext,
     operation: &mut Operation,
     name: &str,

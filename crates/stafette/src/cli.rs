@@ -94,6 +94,11 @@ pub(crate) enum Command {
     /// Give tokens to programs that come by HTTP, and take them back.
     #[command(subcommand)]
     Token(Token),
+    /// List what begins runs by itself, or pull it by hand.
+    Triggers(Triggers),
+    /// See whether news reaches you.
+    #[command(subcommand)]
+    Notify(Notify),
     /// Measure handoffs a second, with the reference beside them.
     Bench(Bench),
     /// Tidy the store: drop old finished runs and give room back.
@@ -481,6 +486,30 @@ pub(crate) enum Token {
         /// Its name.
         name: String,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Triggers {
+    #[command(subcommand)]
+    pub(crate) command: Option<TriggersCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TriggersCommand {
+    /// Begin a run of a trigger now.
+    Fire {
+        /// The trigger.
+        name: String,
+        /// What a webhook would have brought, as JSON.
+        #[arg(long, value_name = "JSON")]
+        payload: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Notify {
+    /// Send a test message by every channel.
+    Test,
 }
 
 #[derive(Debug, Args)]

@@ -15,6 +15,7 @@ mod init;
 mod lock;
 mod log;
 mod mcp;
+mod notify;
 mod open;
 mod replay;
 mod restart;
@@ -26,6 +27,7 @@ mod status;
 mod tidy;
 mod token;
 mod top;
+mod triggers;
 mod trust;
 mod up;
 mod validate;
@@ -111,6 +113,8 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
         Command::Down => up::down(&context).await,
         Command::Open(arguments) => open::run(&context, &arguments).await,
         Command::Token(arguments) => token::run(&context, arguments).await,
+        Command::Triggers(arguments) => triggers::run(&context, arguments).await,
+        Command::Notify(arguments) => notify::run(&context, &arguments).await,
         Command::Bench(arguments) => bench::run(&context, arguments).await,
         Command::Top => top::run(&context).await,
         Command::Tidy(arguments) => tidy::run(&context, arguments).await,

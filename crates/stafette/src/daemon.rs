@@ -1,5 +1,6 @@
 //! The daemon: one for each project, found by its socket.
 
+mod around;
 mod door;
 
 use std::fs::{self, File, OpenOptions};
@@ -14,6 +15,7 @@ use serde_json::json;
 use stafette_core::redact::Redactor;
 use stafette_engine::{Engine, EngineError, Settings, crash};
 use stafette_files::Coordination;
+use stafette_hooks::Hooks;
 use stafette_server::{Edge, Problem, Tokens};
 use stafette_store::{OpenError, Options, SqliteStore};
 use tokio::net::UnixListener;
@@ -25,6 +27,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::project::Project;
 use crate::{log, trust};
+use around::Around;
 use door::Wanted;
 
 /// How long a daemon may take to answer for the first time.
@@ -157,6 +160,10 @@ impl Daemon {
         let tokens = tokens(project)?;
         let edge = Edge::new(engine.clone(), self.workflows(project), stop.clone(), tokens);
         self.coordinate(project, &engine, &state);
+        let read = self.workflows(project);
+        let read = Arc::new(move || read().map_err(|problem| problem.title));
+        let places = (project.root.as_path(), state.as_path());
+        let (around, edge) = Around::begin(&engine, edge, read, places, self.private);
         let socket = project.socket();
         // Ours alone by the lock, so a socket that is there is a dead daemon's.
         let _ = fs::remove_file(&socket);
@@ -181,6 +188,7 @@ impl Daemon {
         }
         ready();
         told_to_stop(&stop).await;
+        around.end().await;
         server.abort();
         let _ = fs::remove_file(&socket);
         engine.stop().await;
@@ -256,7 +264,8 @@ async fn open(project: &Project, state: &Path) -> Result<Engine, Failure> {
         redactor: Redactor::of_environment(std::env::vars()),
         node: format!("pid {}", std::process::id()),
     };
-    Engine::open(Arc::new(store), settings).await.map_err(|error: EngineError| {
+    let hooks = Arc::new(Hooks::new(project.root.clone()));
+    Engine::open_with(Arc::new(store), settings, Some(hooks)).await.map_err(|error: EngineError| {
         Failure::failed("The runs cannot be taken over").because(&error)
     })
 }

@@ -44,7 +44,8 @@ pub(crate) fn refusal(project: &Project) -> Failure {
         .fix("look at them and allow them with `stafette trust`")
 }
 
-/// Every command that the workflow would run, by agent, and the files that tell how.
+/// Every command that the workflow would run, by agent or hook, the files that tell how, and where it
+/// would send news.
 pub(crate) fn commands(project: &Project, workflow: &Workflow) -> Vec<(String, String)> {
     let mut commands = Vec::new();
     let library = project.profiles();
@@ -79,6 +80,15 @@ pub(crate) fn commands(project: &Project, workflow: &Workflow) -> Vec<(String, S
     for name in workflow.profiles.keys() {
         let file = library.file(name).map(|file| file.display().to_string());
         commands.push((format!("profile {name}"), file.unwrap_or_default()));
+    }
+    for hook in &workflow.hooks {
+        commands.push((format!("hook on {}", hook.on), hook.command.join(" ")));
+    }
+    let notify = workflow.notify.as_ref();
+    let ntfy = notify.and_then(|notify| notify.ntfy.as_ref()).map(|ntfy| &ntfy.url);
+    let webhook = notify.and_then(|notify| notify.webhook.as_ref()).map(|webhook| &webhook.url);
+    for url in ntfy.into_iter().chain(webhook) {
+        commands.push(("news".to_owned(), format!("POST {url}")));
     }
     commands
 }

@@ -1,0 +1,59 @@
+//! What lives beside the runs: hooks that follow them, triggers and news.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use stafette_core::redact::Redactor;
+use stafette_engine::Engine;
+use stafette_hooks::{Follower, Notifier, ReadWorkflow, Triggers};
+use stafette_server::Edge;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// How long those that are at something may take to end it.
+const END: Duration = Duration::from_secs(12);
+
+/// What lives beside the runs.
+#[derive(Debug)]
+pub(super) struct Around {
+    stop: watch::Sender<bool>,
+    tasks: JoinSet<()>,
+}
+
+impl Around {
+    /// Begins to live. A run in the foreground has its hooks and its news, and keeps no times.
+    pub(super) fn begin(
+        engine: &Engine,
+        edge: Edge,
+        read: Arc<ReadWorkflow>,
+        places: (&Path, &Path),
+        private: bool,
+    ) -> (Self, Edge) {
+        let (root, state) = places;
+        let (stop, stopped) = watch::channel(false);
+        let mut tasks = JoinSet::new();
+        let follower = Follower::new(engine.clone(), root.to_owned(), state.join("hooks.json"));
+        tasks.spawn(follower.live(stopped.clone()));
+        let memory = state.join("triggers.json");
+        let triggers = Arc::new(Triggers::open(engine.clone(), read.clone(), memory));
+        if !private {
+            tasks.spawn(triggers.clone().live(stopped.clone()));
+        }
+        let redactor = Redactor::of_environment(std::env::vars());
+        let memory = state.join("notify.json");
+        let notifier = Notifier::open(engine.clone(), read, edge.page(), redactor, memory);
+        let notifier = Arc::new(notifier);
+        tasks.spawn(notifier.clone().live(stopped));
+        (Around { stop, tasks }, edge.with(triggers, notifier))
+    }
+
+    /// Begins nothing new, and waits for what runs.
+    pub(super) async fn end(mut self) {
+        self.stop.send_replace(true);
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(END, ended).await.is_err() {
+            tracing::warn!("a hook did not end; it is told again when the daemon starts");
+        }
+    }
+}
