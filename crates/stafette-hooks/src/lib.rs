@@ -29,7 +29,7 @@ pub use clock::now;
 pub use follower::Follower;
 pub use notify::{Notifier, Page, Tried};
 pub use schedule::{BadZone, next_after, zone};
-pub use signature::{sign_payload, verify_payload};
+pub use signature::{sign_message, sign_payload, verify_payload};
 pub use triggers::{Delivery, Fired, TriggerError, TriggerView, Triggers};
 pub use warden::Hooks;
 

@@ -24,7 +24,8 @@ pub fn verify_payload(secret: &str, body: &[u8], signature: &str) -> bool {
 
 /// The signature of a message that goes out, as the Standard Webhooks have it: over its id, its
 /// time in seconds and its body.
-pub(crate) fn sign_message(secret: &str, id: &str, seconds: i64, body: &str) -> String {
+#[must_use]
+pub fn sign_message(secret: &str, id: &str, seconds: i64, body: &str) -> String {
     // A secret may be written as `whsec_` and base64; any other text is taken as it is.
     let decoded = secret.strip_prefix("whsec_").and_then(|text| STANDARD.decode(text).ok());
     let mut mac = keyed(&decoded.unwrap_or_else(|| secret.as_bytes().to_vec()));

@@ -4,6 +4,8 @@
 mod a2a;
 #[path = "suite/attach.rs"]
 mod attach;
+#[path = "suite/around.rs"]
+mod around;
 #[path = "suite/bad_input.rs"]
 mod bad_input;
 #[path = "suite/corpus.rs"]
@@ -32,6 +34,8 @@ mod mcp_cli;
 mod mcp_kits;
 #[path = "suite/mcp_stdio.rs"]
 mod mcp_stdio;
+#[path = "suite/plugin.rs"]
+mod plugin;
 #[path = "suite/project.rs"]
 mod project;
 #[path = "suite/real_cli.rs"]

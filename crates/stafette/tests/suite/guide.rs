@@ -88,7 +88,8 @@ fn act_out(document: &str) {
             step.shown.join("\n")
         );
     }
-    for example in ["report", "refusals/unknown", "refusals/circular", "refusals/limit", "terminal"]
+    for example in
+        ["report", "hooks", "refusals/unknown", "refusals/circular", "refusals/limit", "terminal"]
     {
         let project = world.project().join("examples").join(example);
         let _ = world.command(program()).arg("down").arg("--project").arg(project).output();

@@ -1,0 +1,149 @@
+//! The plugin for Claude Code, the registry's entry, and what agents read first.
+
+use serde_json::{Value, json};
+use stafette_kit::cli::{Cli, Prepared};
+use stafette_kit::model::{ModelServer, Reply, Rule, Script};
+
+use crate::world::{World, program, repository};
+
+fn claude(world: &World, model: &ModelServer) -> Prepared {
+    let home = world.home().join("agents");
+    match Cli::Claude.prepare(&home, &world.project(), &model.url()) {
+        Ok(ready) => ready,
+        Err(trouble) => panic!("{trouble}"),
+    }
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(repository().join(path)).expect(path)
+}
+
+fn parse(path: &str) -> Value {
+    serde_json::from_str(&read(path)).expect(path)
+}
+
+#[test]
+fn claude_code_itself_finds_the_plugin_and_its_marketplace_sound() {
+    let world = World::new();
+    let model = ModelServer::start(Script::new()).expect("a model");
+    let claude = claude(&world, &model);
+    for folder in [repository().join("plugin"), repository()] {
+        let words = ["plugin", "validate", "--strict"].map(str::to_owned);
+        let folder = folder.display().to_string();
+        let words: Vec<String> = [claude.program.display().to_string()]
+            .into_iter()
+            .chain(words)
+            .chain([folder])
+            .collect();
+        let said = claude.command(&words).output().expect("it starts");
+        let text = String::from_utf8_lossy(&said.stdout).into_owned();
+        assert!(said.status.success(), "{text}{}", String::from_utf8_lossy(&said.stderr));
+    }
+}
+
+#[test]
+fn a_session_with_the_plugin_tells_what_it_does_by_its_own_channel() {
+    let world = World::new();
+    let plan = world.project().join("plan.md").display().to_string();
+    let script = Script::new().rule(
+        Rule::when("You plan.")
+            .then(Reply::write(plan, "1. Build it.\n"))
+            .then(Reply::text("Done.")),
+    );
+    let model = ModelServer::start(script).expect("a model");
+    let claude = claude(&world, &model);
+    let plugin = repository().join("plugin").canonicalize().expect("the plugin");
+    let mut command = claude.headless();
+    command.extend(["--plugin-dir".to_owned(), plugin.display().to_string()]);
+    world.write(
+        "stafette.toml",
+        &format!(
+            "[workflow]\nname = \"plan\"\nentry = \"planner\"\n\
+             [agents.planner]\nrunner = \"exec\"\nprompt = \"You plan.\"\n\
+             command = {}\nenv = {}\n",
+            json!(command),
+            json!(claude.names()),
+        ),
+    );
+    world.run(&["trust", "--yes"]).ok();
+    // What is told goes through a program that notes it down and how it was taken.
+    let bin = world.home().join("bin");
+    let told = world.home().join("told");
+    std::fs::create_dir_all(&bin).expect("a folder");
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = emit ] || exec {0} \"$@\"\ninput=$(cat)\n\
+         printf '%s' \"$input\" | {0} \"$@\"\necho \"$? $input\" >> {1}\n",
+        program(),
+        told.display()
+    );
+    std::fs::write(bin.join("stafette"), script).expect("written");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(bin.join("stafette"), executable).expect("a program");
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+    let mut env: Vec<(&str, &str)> =
+        claude.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    env.push(("PATH", &path));
+    world.run_with(&["run", "--foreground", "Plan it"], b"", &env).ok();
+    assert_eq!(world.read("plan.md"), "1. Build it.\n");
+    let told = std::fs::read_to_string(told).expect("something was told");
+    for note in ["is ready", "reads the request", "uses Write", "used Write", "has answered"] {
+        assert!(told.contains(&format!("0 {{\"note\":\"{note}\"}}\n")), "{note}: {told}");
+    }
+    // Of many notes in a short time the run keeps a few.
+    let log = world.run(&["log", "--json"]).ok();
+    assert!(log.lines().iter().any(|event| event["note"].is_string()), "{log:?}");
+}
+
+#[test]
+fn the_plugin_says_nothing_where_stafette_did_not_start_the_session() {
+    let world = World::new();
+    let script = repository().join("plugin/hooks/report.sh");
+    let said = world.command("sh").arg(script).arg("PreToolUse").output().expect("it starts");
+    assert!(said.status.success() && said.stdout.is_empty() && said.stderr.is_empty(), "{said:?}");
+}
+
+#[test]
+fn versions_and_names_are_the_same_everywhere() {
+    let version = env!("CARGO_PKG_VERSION");
+    let (plugin, market) =
+        (parse("plugin/.claude-plugin/plugin.json"), parse(".claude-plugin/marketplace.json"));
+    assert_eq!(plugin["version"], version);
+    assert_eq!(plugin["name"], market["plugins"][0]["name"]);
+    let source = market["plugins"][0]["source"].as_str().expect("a folder");
+    assert!(repository().join(source).join(".claude-plugin/plugin.json").is_file());
+}
+
+#[test]
+fn the_registrys_entry_has_the_shape_of_its_schema() {
+    let server = parse("server.json");
+    let text = |name: &str| server[name].as_str().expect(name).to_owned();
+    assert_eq!(text("version"), env!("CARGO_PKG_VERSION"));
+    assert!(text("$schema").ends_with("/2025-12-11/server.schema.json"));
+    let (space, name) = server["name"].as_str().and_then(|n| n.split_once('/')).expect("two parts");
+    let plain = |text: &str, more: &str| {
+        !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
+    };
+    assert!(plain(space, ".-") && plain(name, "._-"));
+    assert!((1..=100).contains(&text("description").chars().count()));
+    assert!((1..=100).contains(&text("title").chars().count()));
+    assert_eq!(server["repository"]["source"], "github");
+    let known = ["$schema", "name", "title", "description", "version", "repository", "websiteUrl"];
+    for key in server.as_object().expect("an object").keys() {
+        assert!(known.contains(&key.as_str()), "{key}");
+    }
+}
+
+#[test]
+fn what_agents_read_first_names_only_what_is_there() {
+    for document in ["AGENTS.md", "llms.txt"] {
+        let text = read(document);
+        for part in text.split(['`', '(', ')', '\n', ' ']) {
+            let is_path = part.contains('/')
+                && !part.contains("://")
+                && part.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+            if is_path && !part.starts_with('/') {
+                assert!(repository().join(part).exists(), "{document} names `{part}`");
+            }
+        }
+    }
+}
