@@ -66,7 +66,7 @@ impl Follower {
         loop {
             let page = tokio::select! {
                 biased;
-                _ = stop.wait_for(|stop| *stop) => return,
+                _ = stop.wait_for(|stop| *stop) => return lock(&self.progress).save(),
                 page = feed.next() => page,
             };
             match page {

@@ -89,7 +89,7 @@ impl Notifier {
             let pause = wake.map(|wake| clock::until(wake).min(LOOK));
             let page = tokio::select! {
                 biased;
-                _ = stop.wait_for(|stop| *stop) => return,
+                _ = stop.wait_for(|stop| *stop) => return self.desk.lock().await.save(),
                 page = feed.next() => page,
                 () = tokio::time::sleep(pause.unwrap_or(LOOK)), if pause.is_some() => continue,
             };

@@ -283,6 +283,31 @@ async fn our_own_page_and_programs_with_a_token_pass() {
 }
 
 #[tokio::test]
+async fn b_16_a_webhook_needs_no_token_and_keeps_every_other_rule() {
+    const HOOK: &str = "POST /v1/triggers/issues HTTP/1.1";
+    let front = Front::open().await;
+    assert!(front.send(&[HOOK, HOST, JSON], "{}").await.contains(" is in"));
+    assert_eq!(front.passed(), 1);
+    let refused: &[(&[&str], &str)] = &[
+        (&["GET /v1/triggers/issues HTTP/1.1", HOST], "unauthorized"),
+        (&["GET /v1/triggers HTTP/1.1", HOST], "unauthorized"),
+        (&["POST /v1/triggers/ HTTP/1.1", HOST, JSON], "unauthorized"),
+        (&["POST /v1/triggers/issues/fire HTTP/1.1", HOST, JSON], "unauthorized"),
+        (&["POST /v1/triggers/issues/../../runs HTTP/1.1", HOST, JSON], "unauthorized"),
+        (&[HOOK, "Host: elsewhere.example", JSON], "host"),
+        (&[HOOK, HOST, JSON, "Origin: https://elsewhere.example"], "origin"),
+        (&[HOOK, HOST, JSON, "Sec-Fetch-Site: cross-site"], "site"),
+        (&[HOOK, HOST, "Content-Type: text/plain"], "content_type"),
+        (&[HOOK, HOST, JSON, "Authorization: Bearer nonsense"], "bad_token"),
+    ];
+    for (lines, code) in refused {
+        let answer = front.send(lines, "{}").await;
+        assert!(answer.contains(&format!("\"{code}\"")), "{lines:?} → {answer}");
+    }
+    assert_eq!(front.passed(), 1);
+}
+
+#[tokio::test]
 async fn what_is_too_large_is_refused_while_it_arrives() {
     let front = Front::open().await;
     let long = format!("GET /v1/runs?x={} HTTP/1.1", "y".repeat(9000));

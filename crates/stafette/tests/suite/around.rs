@@ -89,6 +89,18 @@ fn b_16_a_hook_that_breaks_is_an_alert_or_a_no_as_the_workflow_has_it() {
 }
 
 #[test]
+fn b_16_nothing_that_a_hook_started_outlives_it() {
+    let world = with(&hook("before_turn", "sleep 600 & echo $! > helper.pid", ""));
+    world.run(&["run", "--foreground", "Add login"]).ok();
+    let helper = world.read("helper.pid");
+    let lives = format!("kill -0 {}", helper.trim());
+    until("the end of the helper", || {
+        let asked = world.command("sh").args(["-c", &lives]).output().expect("sh");
+        !helper.is_empty() && !asked.status.success()
+    });
+}
+
+#[test]
 fn b_16_hooks_hear_of_every_event_once_over_restarts() {
     let note = |file: &str| format!("cat >> {file}; echo >> {file}");
     let world = with(
@@ -119,6 +131,19 @@ fn b_16_hooks_hear_of_every_event_once_over_restarts() {
     }
 }
 
+/// Where the daemon listens, as it says itself.
+fn door(world: &World) -> String {
+    let mut url = String::new();
+    until("the door", || {
+        let log = world.read(".stafette/daemon.log");
+        let mut lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let said = lines.find_map(|line| Some(line["url"].as_str()?.to_owned()));
+        url = said.unwrap_or_default();
+        !url.is_empty()
+    });
+    url
+}
+
 /// Asks the daemon by TCP; its status and what it says.
 fn post(url: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, Value) {
     let address = url.trim_start_matches("http://");
@@ -147,8 +172,8 @@ fn b_16_a_webhook_with_its_signature_begins_a_run_and_nothing_else_does() {
          request = \"Look at {payload.issue.title}\"\n",
     );
     let env = [("HOOK_SECRET", "a secret of ours")];
-    let up = world.run_with(&["up", "--json", "--listen", "127.0.0.1:0"], b"", &env).ok();
-    let url = up.json()["url"].as_str().expect("an address").to_owned();
+    world.run_with(&["up", "--listen", "127.0.0.1:0"], b"", &env).ok();
+    let url = door(&world);
     let body = json!({ "issue": { "title": "the login" } }).to_string();
     let signature = sign_payload("a secret of ours", body.as_bytes());
     let path = "/v1/triggers/issues";
@@ -261,4 +286,37 @@ fn b_13_news_reaches_the_desktop_and_a_receiver_that_knows_who_sent_it() {
     );
     assert!(world.read("shown").contains("Stafette can reach you"));
     assert!(take().body.contains("This is a test."));
+}
+
+/// A certificate for this machine, and the one that vouches for it.
+const CERTIFICATES: &str = "\
+    openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=ca && \
+    openssl req -newkey rsa:2048 -nodes -keyout key.pem -out asked.csr -subj /CN=localhost && \
+    printf 'subjectAltName=DNS:localhost\\nbasicConstraints=CA:FALSE\\n' > more && \
+    openssl x509 -req -in asked.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out cert.pem -days 2 \
+      -extfile more";
+
+#[test]
+fn b_13_news_goes_by_tls_only_to_whom_the_system_trusts() {
+    if let Err(trouble) = stafette_kit::tools::debian("openssl", "openssl") {
+        panic!("{trouble}");
+    }
+    // Another daemon is the server: it takes no such request, but only who got through hears that.
+    let other = with("");
+    let made = other.command("sh").args(["-c", CERTIFICATES]).output().expect("sh");
+    assert!(made.status.success(), "{made:?}");
+    let up = ["up", "--listen", "127.0.0.1:0", "--tls-cert", "cert.pem", "--tls-key", "key.pem"];
+    other.run(&up).ok();
+    let url = door(&other).replace("127.0.0.1", "localhost");
+    assert!(url.starts_with("https://localhost:"), "{url}");
+    let world = with(&format!("[notify.ntfy]\nurl = \"{url}/v1/runs\"\ntopic = \"news\"\n"));
+    let said = world.run(&["notify", "test", "--json"]);
+    assert_eq!(said.code, 1);
+    let why = said.json()[0]["why"].as_str().expect("a reason").to_owned();
+    assert!(why.contains("invalid peer certificate"), "{why}");
+    world.run(&["down"]).ok();
+    let trusted = other.project().join("ca.pem").display().to_string();
+    world.run_with(&["up"], b"", &[("SSL_CERT_FILE", trusted.as_str())]).ok();
+    let why = world.run(&["notify", "test", "--json"]).json()[0]["why"].to_string();
+    assert!(why.contains("it answered 401"), "{why}");
 }
