@@ -89,10 +89,11 @@ impl Notifier {
             let pause = wake.map(|wake| clock::until(wake).min(LOOK));
             let page = tokio::select! {
                 biased;
-                _ = stop.wait_for(|stop| *stop) => return self.desk.lock().await.save(),
-                page = feed.next() => page,
+                _ = stop.wait_for(|stop| *stop) => None,
+                page = feed.next() => Some(page),
                 () = tokio::time::sleep(pause.unwrap_or(LOOK)), if pause.is_some() => continue,
             };
+            let Some(page) = page else { return self.desk.lock().await.save() };
             match page {
                 Ok(Some(page)) => self.take(&page).await,
                 Ok(None) => return,

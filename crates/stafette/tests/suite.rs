@@ -2,10 +2,10 @@
 
 #[path = "suite/a2a.rs"]
 mod a2a;
-#[path = "suite/attach.rs"]
-mod attach;
 #[path = "suite/around.rs"]
 mod around;
+#[path = "suite/attach.rs"]
+mod attach;
 #[path = "suite/bad_input.rs"]
 mod bad_input;
 #[path = "suite/corpus.rs"]
