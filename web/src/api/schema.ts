@@ -625,6 +625,74 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/triggers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the triggers with their next times */
+        get: operations["listTriggers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/triggers/{trigger}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Begin a run by a webhook, signed with its secret */
+        post: operations["deliverWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/triggers/{trigger}/fire": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Begin a run of a trigger by hand */
+        post: operations["fireTrigger"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/notify/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Send a test message by every channel for news */
+        post: operations["testNotifications"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/workflow": {
         parameters: {
             query?: never;
@@ -2505,6 +2573,12 @@ export interface components {
             profiles?: {
                 [key: string]: string;
             };
+            /** @description Commands that are told what happens, and may say no. */
+            hooks?: components["schemas"]["Hook"][];
+            /** @description What begins runs by itself. */
+            triggers?: components["schemas"]["Trigger"][];
+            /** @description Whom to tell that something happened. */
+            notify?: components["schemas"]["Notify"] | null;
         };
         /** @description The workflow itself. */
         Header: {
@@ -2828,6 +2902,129 @@ export interface components {
              */
             wait: components["schemas"]["Millis"];
         };
+        /**
+         * @description A command that gets JSON on standard input when something happens. It ends with 0 to go on and
+         *     with 2 to say no; what it then says on standard error is the reason.
+         */
+        Hook: {
+            /** @description When: `before_run`, `before_turn`, `question`, or the name of an event. */
+            on: string;
+            /** @description The program and its arguments, started in the project's folder. */
+            command: string[];
+            /**
+             * @description How long it may take.
+             * @default 10000
+             */
+            timeout: components["schemas"]["Millis"];
+            /** @description Only what concerns these agents; everyone otherwise. */
+            agents?: components["schemas"]["AgentName"][];
+            /**
+             * @description What it means when the command breaks or takes too long.
+             * @default continue
+             */
+            on_error: components["schemas"]["OnError"];
+            /** @description The environment variables that it may see, besides the harmless ones. */
+            env?: string[];
+        };
+        /** @description What a hook that breaks means. */
+        OnError: "continue" | "block";
+        /** @description Something that begins a run. */
+        Trigger: {
+            /** @description Its name, which is part of the address of a webhook. */
+            name: string;
+            /**
+             * @description When, in five fields: minute, hour, day of the month, month, day of the week; or `@daily`
+             *     and the like.
+             */
+            cron?: string | null;
+            /** @description Where the clock hangs, such as `Europe/Vienna`; where the daemon is otherwise. */
+            timezone?: string | null;
+            /** @description Whether one run makes up for the times that nobody was there to keep. */
+            catch_up?: boolean;
+            /** @description Whether a program may begin it by `POST /v1/triggers/NAME`, signed with the secret. */
+            webhook?: boolean;
+            /** @description The environment variable with the secret that webhooks are signed with. */
+            secret_env?: string | null;
+            /**
+             * @description What the agents should do. `{payload.issue.title}` is a part of what the webhook brought,
+             *     `{trigger}` the name, `{time}` the moment.
+             */
+            request: string;
+        };
+        /** @description News for people who look elsewhere. Without a channel there are none. */
+        Notify: {
+            /**
+             * @description What is news.
+             * @default [
+             *       "question",
+             *       "alert",
+             *       "finished",
+             *       "budget"
+             *     ]
+             */
+            on: components["schemas"]["News"][];
+            /**
+             * @description Whether it is shown on this desktop.
+             * @default false
+             */
+            desktop: boolean;
+            /** @description A topic of an ntfy server, for phones. */
+            ntfy?: components["schemas"]["Ntfy"] | null;
+            /** @description A program that is told by HTTP. */
+            webhook?: components["schemas"]["Webhook"] | null;
+            /** @description When to be quiet. */
+            quiet?: components["schemas"]["Quiet"] | null;
+            /**
+             * @description How long to wait for more before something is told.
+             * @default 5000
+             */
+            batch: components["schemas"]["Millis"];
+            /**
+             * Format: uint32
+             * @description The most messages in an hour; what is beyond is told together later.
+             * @default 30
+             */
+            per_hour: number;
+            /** @description Where the page is, for links; the daemon's own address otherwise. */
+            link?: string | null;
+        };
+        /** @description Something that people want to hear of. */
+        News: "question" | "alert" | "finished" | "budget";
+        /** @description A topic of an ntfy server. */
+        Ntfy: {
+            /**
+             * @description The server.
+             * @default https://ntfy.sh
+             */
+            url: string;
+            /** @description The topic. Whoever knows it can read along, unless the server asks for a token. */
+            topic: string;
+            /** @description The environment variable with the token. */
+            token_env?: string | null;
+        };
+        /** @description A program that is told by HTTP. */
+        Webhook: {
+            /** @description Where it listens. */
+            url: string;
+            /** @description The environment variable with the secret that messages are signed with. */
+            secret_env: string;
+        };
+        /** @description Hours in which only the urgent is told; everything else comes as one message afterwards. */
+        Quiet: {
+            /** @description The first minute, such as `22:00`. */
+            from: string;
+            /** @description The first minute that is not quiet any more, such as `07:00`. */
+            to: string;
+            /** @description Where the clock hangs, such as `Europe/Vienna`; where the daemon is otherwise. */
+            timezone?: string | null;
+            /**
+             * @description What is urgent.
+             * @default [
+             *       "budget"
+             *     ]
+             */
+            except: components["schemas"]["News"][];
+        };
         /** @description The run was created. Carries its workflow, so that replaying needs no file. */
         RunCreated: {
             /** @description Its name. */
@@ -3143,6 +3340,57 @@ export interface components {
             code: string;
             /** @description In a sentence. */
             message: string;
+        };
+        /** @description A trigger as people see it. */
+        TriggerView: {
+            /** @description Its name. */
+            name: string;
+            /** @description Its times. */
+            cron?: string | null;
+            /** @description Where its clock hangs. */
+            timezone?: string | null;
+            /** @description Whether programs may begin it. */
+            webhook: boolean;
+            /** @description Whether its secret is there; nothing when it needs none. */
+            secret_set?: boolean | null;
+            /** @description The next times. */
+            next: string[];
+            /** @description What the agents are asked to do. */
+            request: string;
+        };
+        /** @description A trigger in an address. */
+        TheTrigger: {
+            /** @description Its name. */
+            trigger: string;
+        };
+        /** @description What came of a trigger. */
+        Pulled: {
+            /** @description The run; none when somebody only tried whether the daemon is there. */
+            run?: components["schemas"]["RunId"] | null;
+            /** @description Whether it had begun before. */
+            repeated: boolean;
+        };
+        /** @description A trigger is pulled by hand. */
+        Fire: {
+            /**
+             * @description What a webhook would have brought.
+             * @default null
+             */
+            payload: unknown;
+            /**
+             * @description Who pulls it, for the record.
+             * @default
+             */
+            by: string;
+        };
+        /** @description How a channel took a message. */
+        Tried: {
+            /** @description Which channel: `desktop`, `ntfy` or `webhook`. */
+            channel: string;
+            /** @description Whether it took it. */
+            sent: boolean;
+            /** @description Why not, when it did not. */
+            why?: string | null;
         };
         /** @description A document in an address. */
         TheSchema: {
@@ -4614,6 +4862,142 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listTriggers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TriggerView"][];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    deliverWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `sha256=` and the HMAC of the body with the trigger's secret, in hex. */
+                "X-Hub-Signature-256"?: string;
+                /** @description The sender's name for this delivery; the same again begins nothing. */
+                "X-GitHub-Delivery"?: string;
+            };
+            path: {
+                /** @description Its name. */
+                trigger: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description What came of a trigger. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pulled"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fireTrigger: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its name. */
+                trigger: string;
+            };
+            cookie?: never;
+        };
+        /** @description A trigger is pulled by hand. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Fire"];
+            };
+        };
+        responses: {
+            /** @description What came of a trigger. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pulled"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    testNotifications: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tried"][];
+                };
             };
             /** @description What went wrong; `code` tells which. */
             default: {

@@ -329,7 +329,7 @@ command = ["cat"]
           |         ^^^^^
         ");
         insta::assert_snapshot!(complaints(&SMALL.replace("\"exec\"", "\"ssh\"")), @r#"
-        error[bad-value]: unknown variant `ssh`, expected one of `exec`, `scripted`, `pty`, `acp`, `external`
+        error[bad-value]: unknown variant `ssh`, expected one of `exec`, `scripted`, `pty`, `acp`, `external`, `a2a`
          --> stafette.toml:6:10
           |
         6 | runner = "ssh"
