@@ -181,3 +181,22 @@ async fn b_16_a_hook_that_says_no_holds_a_trigger_back_too() {
     let asked: serde_json::Value = serde_json::from_slice(&asked).expect("JSON");
     assert_eq!((&asked["event"], &asked["request"]), (&"before_run".into(), &"Look at x".into()));
 }
+
+#[tokio::test]
+async fn b_16_a_hook_holds_back_the_turn_of_an_agent_from_outside() {
+    let world = World::new().await;
+    let hook = "[[hooks]]\non = \"before_turn\"\ncommand = [\"sh\", \"-c\", \"echo not today >&2; exit 2\"]\n";
+    world.text.lock().expect("a text").push_str(hook);
+    let now = at("2026-07-10T20:00:00Z");
+    let payload = json!({ "issue": { "title": "x" } });
+    let run = world.triggers().fire("issues", "ada".into(), &payload, now).await.expect("a run");
+    let wanted = stafette_engine::Wanted { run: Some(run), agent: None };
+    let within = std::time::Duration::from_secs(60);
+    let offered = world.engine.wait_offered(&wanted, within).await;
+    let handoff = offered.first().expect("a turn").key.handoff;
+    let refused = world.engine.accept(run, handoff, "bob", None).await.expect_err("not today");
+    assert_eq!(refused.to_string(), "a hook said no: not today");
+    let settled = tokio::time::timeout(within, world.engine.settled(run)).await;
+    let view = settled.expect("in time").expect("a run");
+    assert_eq!(view.waiting_on.as_deref(), Some("human"), "a person has to look");
+}
