@@ -23,7 +23,7 @@ use crate::house::House;
 use crate::locks::LockDesk;
 use crate::once::Once;
 use crate::task::{First, Message, QUEUE, Shown, Task};
-use crate::warden::{ALERT, Beginning, Verdict, Warden};
+use crate::warden::{Beginning, Warden};
 use crate::{Driver, Explanation, Feed, HandoffView, Leg, RunView, clock};
 
 /// Where the work happens.
@@ -284,18 +284,6 @@ impl Engine {
         self.begin_allowed(created, alerts).await
     }
 
-    /// Asks whether a run may begin; what is to be said of it otherwise comes back.
-    pub(crate) async fn ask(&self, created: &RunCreated) -> Result<Vec<String>, EngineError> {
-        let RunCreated { run, workflow, request, by, .. } = created;
-        self.ask_about(Beginning { run: *run, workflow, request, by }).await
-    }
-
-    async fn ask_about(&self, beginning: Beginning<'_>) -> Result<Vec<String>, EngineError> {
-        let Some(warden) = &self.house.warden else { return Ok(Vec::new()) };
-        let Verdict { refusal, alerts } = warden.before_run(beginning).await;
-        refusal.map_or(Ok(alerts), |why| Err(EngineError::Blocked { why: self.redact(why) }))
-    }
-
     pub(crate) async fn begin_allowed(
         &self,
         created: RunCreated,
@@ -308,40 +296,6 @@ impl Engine {
         self.spawn(driver, First::Stored(Box::new(step)));
         self.alert(run, alerts).await;
         Ok(run)
-    }
-
-    /// Begins a run under a name that its caller chose, and tells whether it did: a run that is
-    /// there already stays as it is, so that asking twice is harmless.
-    ///
-    /// # Errors
-    /// When the store does not take it.
-    pub async fn begin_once(&self, created: RunCreated) -> Result<bool, EngineError> {
-        let run = created.run;
-        match self.begin(created).await {
-            Ok(_) => Ok(true),
-            Err(EngineError::Store { source: AppendError::Conflict { .. } })
-                if self.store.run(run).await?.is_some() =>
-            {
-                Ok(false)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Has the run say what people should hear of; one that is over says nothing any more.
-    pub async fn alert(&self, run: RunId, alerts: Vec<String>) {
-        for message in alerts {
-            let alert = Input::Alert { code: ALERT.to_owned(), message: self.redact(message) };
-            if let Err(error) = self.send(run, alert).await {
-                tracing::warn!(%run, %error, "an alert was not taken");
-            }
-        }
-    }
-
-    fn redact(&self, text: String) -> String {
-        let mut value = serde_json::Value::String(text);
-        self.house.settings.redactor.value(&mut value);
-        value.as_str().unwrap_or_default().to_owned()
     }
 
     /// Begins a run that goes its own way from event `seq` of another one, or from where that is

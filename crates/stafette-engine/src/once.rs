@@ -8,6 +8,7 @@ use std::sync::Arc;
 use stafette_core::run::create::RunCreated;
 use stafette_core::workflow::Budget;
 use stafette_core::{Event, Fields, RunId, Workflow};
+use stafette_store::AppendError;
 use tokio::sync::Mutex;
 use uuid::{Builder, Uuid};
 
@@ -49,6 +50,24 @@ impl Engine {
             return Ok((run, true));
         }
         Ok((self.begin_allowed(created, alerts).await?, false))
+    }
+
+    /// Begins a run under a name that its caller chose, and tells whether it did: a run that is
+    /// there already stays as it is, so that asking twice is harmless.
+    ///
+    /// # Errors
+    /// When the store does not take it.
+    pub async fn begin_once(&self, created: RunCreated) -> Result<bool, EngineError> {
+        let run = created.run;
+        match self.begin(created).await {
+            Ok(_) => Ok(true),
+            Err(EngineError::Store { source: AppendError::Conflict { .. } })
+                if self.store().run(run).await?.is_some() =>
+            {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// The run that a key began, if it was for the same.

@@ -4,7 +4,10 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::pin::Pin;
 
-use stafette_core::{RunId, TurnOrder, Workflow};
+use stafette_core::run::create::RunCreated;
+use stafette_core::{Input, RunId, TurnOrder, Workflow};
+
+use crate::engine::{Engine, EngineError};
 
 /// What a warden thinks of something.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -46,4 +49,37 @@ pub trait Warden: Debug + Send + Sync {
         order: &'a TurnOrder,
         folder: &'a Path,
     ) -> Asked<'a>;
+}
+
+impl Engine {
+    /// Asks whether a run may begin; what is to be said of it otherwise comes back.
+    pub(crate) async fn ask(&self, created: &RunCreated) -> Result<Vec<String>, EngineError> {
+        let RunCreated { run, workflow, request, by, .. } = created;
+        self.ask_about(Beginning { run: *run, workflow, request, by }).await
+    }
+
+    pub(crate) async fn ask_about(
+        &self,
+        beginning: Beginning<'_>,
+    ) -> Result<Vec<String>, EngineError> {
+        let Some(warden) = self.warden() else { return Ok(Vec::new()) };
+        let Verdict { refusal, alerts } = warden.before_run(beginning).await;
+        refusal.map_or(Ok(alerts), |why| Err(EngineError::Blocked { why: self.redact(why) }))
+    }
+
+    /// Has the run say what people should hear of; one that is over says nothing any more.
+    pub async fn alert(&self, run: RunId, alerts: Vec<String>) {
+        for message in alerts {
+            let alert = Input::Alert { code: ALERT.to_owned(), message: self.redact(message) };
+            if let Err(error) = self.send(run, alert).await {
+                tracing::warn!(%run, %error, "an alert was not taken");
+            }
+        }
+    }
+
+    fn redact(&self, text: String) -> String {
+        let mut value = serde_json::Value::String(text);
+        self.settings().redactor.value(&mut value);
+        value.as_str().unwrap_or_default().to_owned()
+    }
 }

@@ -79,7 +79,7 @@ pub(crate) async fn run(hook: &Hook, folder: &Path, input: &Value) -> Outcome {
     });
     let ended = tokio::time::timeout(hook.timeout.into(), child.wait()).await;
     feeding.abort();
-    let outcome = match ended {
+    match ended {
         Err(_) => Outcome::Broken { why: format!("`{program}` took longer than {}", hook.timeout) },
         Ok(Err(error)) => Outcome::Broken { why: format!("`{program}`: {error}") },
         Ok(Ok(status)) if status.success() => Outcome::Passed,
@@ -98,8 +98,7 @@ pub(crate) async fn run(hook: &Hook, folder: &Path, input: &Value) -> Outcome {
                 _ => Outcome::Broken { why: format!("`{program}` ended with {status}: {said}") },
             }
         }
-    };
-    outcome
+    }
 }
 
 async fn listen(mut errors: impl AsyncRead + Unpin) -> String {
