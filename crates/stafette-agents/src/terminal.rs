@@ -489,6 +489,16 @@ impl Terminal {
         self.board.facts().view.sightings.token().map(str::to_owned)
     }
 
+    /// The largest number of a signed frame that it has shown.
+    pub(crate) fn sealed(&self) -> u64 {
+        self.board.facts().view.sightings.sealed()
+    }
+
+    /// Frames up to this number were said before it was there.
+    pub(crate) fn sealed_up_to(&self, number: u64) {
+        self.board.facts().view.sightings.sealed_up_to(number);
+    }
+
     /// The last lines that say something.
     pub(crate) fn lines(&self, count: usize) -> Vec<String> {
         self.board.facts().view.lines(count)

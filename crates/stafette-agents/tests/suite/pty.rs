@@ -303,6 +303,27 @@ async fn b_07_signed_frames_are_trusted_end_the_turn_at_once_and_outweigh_bare_o
 }
 
 #[tokio::test]
+async fn b_07_a_seal_of_a_terminal_that_was_ended_is_not_good_again_in_the_next() {
+    let world = World::new();
+    let terminals = Terminals::new().with_setup(quick());
+    let signed = |number| {
+        let frame = Frame::new("RESULT", Some(format!("number {number}")));
+        seal::sign(frame, "secret", "builder", number).wire(&Word::default())
+    };
+    let script = format!(
+        "echo hi; hear; echo '{}'; [ ! -e again ] || echo '{}'; touch again; sleep 1000",
+        signed(7),
+        signed(8),
+    );
+    let mut job = shell(&world, &script);
+    job.given = vec![("STAFETTE_TOKEN".into(), "secret".into())];
+    assert_eq!(finished(job.clone(), &terminals).await.response.summary, "number 7");
+    terminals.end(job.order.key.run, &job.order.agent).await;
+    assert_eq!(finished(job, &terminals).await.response.summary, "number 8");
+    terminals.end_all().await;
+}
+
+#[tokio::test]
 async fn b_07_a_program_in_a_terminal_is_known_by_its_family_in_every_turn() {
     let world = World::new();
     let terminals = Terminals::new().with_setup(quick());
