@@ -158,7 +158,8 @@ impl Thread {
             let first = first_line(note)?;
             let text = |pointer: &str| first.pointer(pointer).and_then(Value::as_str);
             let here = Path::new(text(&sessions.place)?);
-            let same = here == self.place || here.canonicalize().ok()? == self.place.canonicalize().ok()?;
+            let same = here == self.place
+                || here.canonicalize().ok()? == self.place.canonicalize().ok()?;
             let id = text(&sessions.id).filter(|id| same && !id.starts_with('-'))?;
             Some(id.to_owned())
         };

@@ -343,7 +343,8 @@ async fn b_07_a_program_in_a_terminal_is_known_by_its_family_in_every_turn() {
 async fn b_07_what_is_told_by_another_channel_ends_the_turn_when_it_is_quiet() {
     let world = World::new();
     let terminals = Terminals::new().with_setup(quick());
-    let mut session = start_in(shell(&world, "echo hi; hear; echo working; sleep 1000"), &terminals);
+    let mut session =
+        start_in(shell(&world, "echo hi; hear; echo working; sleep 1000"), &terminals);
     hears(&mut session, "working").await;
     let key = world.job(Runner::Pty, "").order.key;
     terminals.get(key.run, &"builder".parse().unwrap()).unwrap().told();
@@ -466,7 +467,8 @@ async fn s1_15_a_session_that_the_program_has_noted_itself_is_found() {
     );
     let note = "mkdir -p notes/2026; [ -n \"$1\" ] || echo \"{\\\"about\\\":{\\\"id\\\":\\\"i-7\\\",\\\"at\\\":\\\"$PWD\\\"}}\" > notes/2026/mine; \
                 echo '{\"about\":{\"id\":\"i-8\",\"at\":\"/elsewhere\"}}' > notes/2026/other; ";
-    let starts = killed_once(&world, resuming(&world, &sessions, &format!("{note}{DIES_ONCE}"))).await;
+    let starts =
+        killed_once(&world, resuming(&world, &sessions, &format!("{note}{DIES_ONCE}"))).await;
     assert_eq!(starts, ["", "--old i-7"]);
 }
 

@@ -67,15 +67,26 @@ impl Pair {
 
     /// The same, with the agents where `runner` has them.
     fn trust_in(&self, runner: &str) {
+        self.trust_with(runner, false);
+    }
+
+    /// The same; agents that are `known` by their profiles can go on with their own sessions.
+    fn trust_with(&self, runner: &str, known: bool) {
         let agent = |name: &str, prompt: &str, cli: &Prepared| {
+            let profile = match cli.cli {
+                _ if !known => "",
+                Cli::Claude => "profile = \"claude\"\nmcp = false\n",
+                Cli::Codex => "profile = \"codex\"\nmcp = false\n",
+            };
+            let mut words = if runner == "pty" { cli.terminal() } else { cli.headless() };
+            if known {
+                words.insert(1, "{resume}".to_owned());
+            }
             let noting = format!("echo $$ > {name}.pid; exec \"$@\"");
-            let command: Vec<String> = ["sh", "-c", &noting, name]
-                .into_iter()
-                .map(str::to_owned)
-                .chain(if runner == "pty" { cli.terminal() } else { cli.headless() })
-                .collect();
+            let command: Vec<String> =
+                ["sh", "-c", &noting, name].into_iter().map(str::to_owned).chain(words).collect();
             format!(
-                "[agents.{name}]\nrunner = \"{runner}\"\nprompt = \"{prompt}\"\n\
+                "[agents.{name}]\nrunner = \"{runner}\"\nprompt = \"{prompt}\"\n{profile}\
                  command = {}\nenv = {}\n",
                 json!(command),
                 json!(cli.names()),
@@ -183,6 +194,31 @@ fn s1_15_real_agents_that_are_killed_in_the_middle_of_a_turn_are_started_again()
         "{failed:?}"
     );
     assert_eq!(pair.surprises(), Vec::<String>::new());
+}
+
+#[test]
+fn s1_15_real_agents_that_are_killed_in_their_terminals_go_on_with_their_own_sessions() {
+    let pair = Pair::new([
+        Rule::when("You build.").once().then(Reply::stall()),
+        Rule::when("You review.").once().then(Reply::stall()),
+    ]);
+    pair.trust_with("pty", true);
+    pair.run(&["run", "Add a login", "--detach"]).ok();
+    pair.kill("builder", "You build.", 1);
+    pair.kill("reviewer", "You review.", 1);
+    let view = pair.run(&["resume", "--json"]).json();
+    assert_eq!(view["status"], "succeeded", "{view}");
+    assert_eq!(pair.world.read("reviewed.md"), "1. Build it.\n");
+    for prompt in ["You build.", "You review."] {
+        let exchanges = pair.model.exchanges();
+        let asks = exchanges.iter().filter(|one| matches!(one.outcome, Outcome::Rule(_)));
+        let asks = asks.filter_map(|one| one.ask.as_ref());
+        let mut sessions: Vec<_> =
+            asks.filter(|ask| ask.prompt.contains(prompt)).map(|ask| &ask.session).collect();
+        assert!(sessions.len() > 1, "{exchanges:?}");
+        sessions.dedup();
+        assert_eq!(sessions.len(), 1, "{prompt}: the same session before and after");
+    }
 }
 
 #[test]

@@ -50,7 +50,10 @@ fn b_07_a_turn_in_a_terminal_that_stays_is_over_when_it_was_told() {
     );
     let view = world.run(&["run", "--foreground", "x", "--json"]).ok().json();
     assert_eq!(view["status"], "succeeded", "{view}");
-    assert_eq!((world.read("said.txt"), world.read("reviewed.txt")), ("taken\n".into(), "x\n".into()));
+    assert_eq!(
+        (world.read("said.txt"), world.read("reviewed.txt")),
+        ("taken\n".into(), "x\n".into())
+    );
 }
 
 #[test]
