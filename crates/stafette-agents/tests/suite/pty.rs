@@ -311,7 +311,7 @@ async fn b_07_a_seal_of_a_terminal_that_was_ended_is_not_good_again_in_the_next(
         seal::sign(frame, "secret", "builder", number).wire(&Word::default())
     };
     let script = format!(
-        "echo hi; hear; echo '{}'; [ ! -e again ] || echo '{}'; touch again; sleep 1000",
+        "echo hi; hear; [ -e again ] && both=1; touch again; echo '{}'; [ -z \"$both\" ] || echo '{}'; sleep 1000",
         signed(7),
         signed(8),
     );

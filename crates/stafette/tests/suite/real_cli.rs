@@ -1,8 +1,10 @@
 //! Claude Code and Codex themselves, at work for Stafette, with a scripted model behind them.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use stafette_kit::cli::{Cli, Prepared};
@@ -82,7 +84,7 @@ impl Pair {
             if known {
                 words.insert(1, "{resume}".to_owned());
             }
-            let noting = format!("echo $$ > {name}.pid; exec \"$@\"");
+            let noting = format!("echo $$ > {name}.pid; echo \"$*\" >> {name}.args; exec \"$@\"");
             let command: Vec<String> =
                 ["sh", "-c", &noting, name].into_iter().map(str::to_owned).chain(words).collect();
             format!(
@@ -123,6 +125,26 @@ impl Pair {
         let group = format!("-{}", self.world.read(&format!("{agent}.pid")).trim());
         let killed = Command::new("kill").args(["-KILL", "--", &group]).status();
         assert!(killed.expect("kill starts").success(), "{agent} was there");
+    }
+
+    /// Waits until an agent has written this prompt into its own notes: they do that when they find
+    /// the time.
+    fn noted(&self, prompt: &str) {
+        fn holds(path: &Path, prompt: &str) -> bool {
+            match fs::read_dir(path) {
+                Ok(entries) => entries.flatten().any(|entry| holds(&entry.path(), prompt)),
+                Err(_) => {
+                    path.extension().is_some_and(|end| end == "jsonl")
+                        && fs::read_to_string(path).is_ok_and(|text| text.contains(prompt))
+                }
+            }
+        }
+        let deadline = Instant::now() + PATIENCE;
+        let home = self.world.home().join("agents");
+        while !holds(&home, prompt) {
+            assert!(Instant::now() < deadline, "{prompt} is nowhere in {}", home.display());
+            std::thread::yield_now();
+        }
     }
 
     /// What the model has not foreseen: there must be nothing.
@@ -204,8 +226,10 @@ fn s1_15_real_agents_that_are_killed_in_their_terminals_go_on_with_their_own_ses
     ]);
     pair.trust_with("pty", true);
     pair.run(&["run", "Add a login", "--detach"]).ok();
-    pair.kill("builder", "You build.", 1);
-    pair.kill("reviewer", "You review.", 1);
+    for (agent, prompt) in [("builder", "You build."), ("reviewer", "You review.")] {
+        pair.noted(prompt);
+        pair.kill(agent, prompt, 1);
+    }
     let view = pair.run(&["resume", "--json"]).json();
     assert_eq!(view["status"], "succeeded", "{view}");
     assert_eq!(pair.world.read("reviewed.md"), "1. Build it.\n");
@@ -217,7 +241,8 @@ fn s1_15_real_agents_that_are_killed_in_their_terminals_go_on_with_their_own_ses
             asks.filter(|ask| ask.prompt.contains(prompt)).map(|ask| &ask.session).collect();
         assert!(sessions.len() > 1, "{exchanges:?}");
         sessions.dedup();
-        assert_eq!(sessions.len(), 1, "{prompt}: the same session before and after");
+        let args = pair.world.read("builder.args") + &pair.world.read("reviewer.args");
+        assert_eq!(sessions.len(), 1, "{prompt}: the same session before and after: {args}");
     }
 }
 
