@@ -55,6 +55,8 @@ const LEAVE: Duration = Duration::from_secs(1);
 enum Broken {
     /// Nobody wants it any more.
     Unwanted,
+    /// The agent was silent for too long.
+    Stalled,
     /// The agent is gone, and its exit status says more.
     Gone,
     /// The agent said so, or did not say anything in time.
@@ -118,6 +120,11 @@ struct Turn {
     /// Whether what is heard belongs to this turn.
     prompted: bool,
     receipts: Receipts,
+    /// How long it may be silent, and since when it is.
+    stall: Option<Duration>,
+    heard_at: Instant,
+    /// Whether it has waited for a command since that was last looked at.
+    waited: bool,
     reported: Option<Instant>,
     heartbeat: Interval,
     questions: Questions,
@@ -142,6 +149,9 @@ impl Turn {
         Turn {
             hearing: Hearing::new(&job, word),
             questions: Questions::new(job.order.deliveries),
+            stall: job.agent.stall.map(|stall| Duration::from_millis(stall.0)),
+            heard_at: Instant::now(),
+            waited: false,
             job,
             receipts: link.receipts(),
             link,
@@ -187,9 +197,13 @@ impl Turn {
             }
         };
         self.prompted = true;
+        self.heard_at = Instant::now();
         let mut prompting = pin!(peer.prompt(&session, prompt::text(&self.job)));
         let ended = self.during(None, prompting.as_mut()).await;
-        if let Err(Broken::Unwanted) = ended {
+        if let Err(Broken::Stalled) = ended {
+            self.tell_that_it_stalls().await;
+        }
+        if let Err(Broken::Unwanted | Broken::Stalled) = ended {
             self.questions.fall_away();
             peer.cancel(&session);
             let patience = Instant::now() + CANCEL;
@@ -203,7 +217,41 @@ impl Turn {
             .await
             {}
         }
+        if let Err(Broken::Stalled) = ended {
+            let message = format!("{}, so its turn was ended", self.silence());
+            let kind = FailureKind::Recoverable;
+            return Err(Broken::Trouble(Trouble { kind, message, gone: false }));
+        }
         Ok(ended??)
+    }
+
+    /// When it has been silent for too long, if anybody minds. Whoever waits for a person does not
+    /// stall.
+    fn stalls(&self) -> Option<Instant> {
+        let asks = self.questions.until().is_some();
+        let stall = self.stall.filter(|_| self.prompted && self.ended.is_none() && !asks)?;
+        Some(self.heard_at + stall)
+    }
+
+    /// Whether it waits for a command, or did so a while ago: then its silence begins only now.
+    fn waits(&mut self) -> bool {
+        let waits = self.commands.are_awaited();
+        let waited = std::mem::replace(&mut self.waited, waits);
+        if waits || waited {
+            self.heard_at = Instant::now();
+        }
+        waits || waited
+    }
+
+    /// An agent that does nothing is asked to stop, and people are told.
+    async fn tell_that_it_stalls(&mut self) {
+        let code = "AGENT_STALLED".to_owned();
+        let message = format!("{} and was interrupted", self.silence());
+        self.link.tell(Signal::Alert { code, message }).await;
+    }
+
+    fn silence(&self) -> String {
+        format!("said nothing for {} s", self.stall.unwrap_or_default().as_secs_f32())
     }
 
     async fn within<T>(
@@ -226,12 +274,14 @@ impl Turn {
             let now = Instant::now();
             let drained = self.ended.map(|(_, at)| at + DRAIN);
             let expires = self.questions.until();
+            let stalls = self.stalls();
             tokio::select! {
                 biased;
                 heard = self.link.word() => match heard {
                     Heard::Gone => return Err(Broken::Unwanted),
                     Heard::Wish(_) => {}
                     Heard::Reply(reply) => {
+                        self.heard_at = Instant::now();
                         if let Some(settled) = self.questions.reply(&reply) {
                             self.link.tell(settled).await;
                         }
@@ -252,8 +302,14 @@ impl Turn {
                     self.take(event).await;
                 }
                 () = sleep_until(expires.unwrap_or(now)), if expires.is_some() => {
+                    self.heard_at = Instant::now();
                     for settled in self.questions.expire() {
                         self.link.tell(settled).await;
+                    }
+                }
+                () = sleep_until(stalls.unwrap_or(now)), if stalls.is_some() => {
+                    if !self.waits() {
+                        return Err(Broken::Stalled);
                     }
                 }
                 status = self.group.leader_ends(), if self.ended.is_none() => {
@@ -280,6 +336,7 @@ impl Turn {
 
     /// Takes what the agent tells or asks for.
     async fn take(&mut self, event: Event) {
+        self.heard_at = Instant::now();
         if self.prompted {
             // What it says, does and wants is its own; a file may be read for it by its program.
             let said = match &event {
@@ -350,7 +407,10 @@ impl Turn {
                 answer.give(place.and_then(|place| commands.start(job, run, &place)));
             }
             Event::Show(id, answer) => answer.give(self.commands.show(&id)),
-            Event::Wait(id, answer) => self.commands.wait(&id, answer),
+            Event::Wait(id, answer) => {
+                self.waited = true;
+                self.commands.wait(&id, answer);
+            }
             Event::Kill(id, answer) => answer.give(self.commands.kill(&id)),
             Event::Release(id, answer) => answer.give(self.commands.release(&id)),
             Event::Text { .. } | Event::Note(_) | Event::Cost(_) | Event::Ask { .. } => {}
@@ -406,7 +466,7 @@ impl Turn {
                 self.settle_accounts(None);
                 Some(profile::named(&self.job, trouble.kind, trouble.message))
             }
-            Err(Broken::Trouble(_) | Broken::Gone | Broken::Unwanted) => {
+            Err(Broken::Trouble(_) | Broken::Gone | Broken::Unwanted | Broken::Stalled) => {
                 self.settle_accounts(None);
                 match (self.state.cut(), status) {
                     (Some(cut), _) => Some(cut),

@@ -1,6 +1,6 @@
 //! A command for each turn: the prompt goes in, the result is read off what it prints.
 
-mod session;
+pub(crate) mod session;
 mod voice;
 
 use std::ffi::OsString;

@@ -8,6 +8,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -19,6 +20,7 @@ use stafette_core::{AgentName, Failure, FailureKind, TurnKey, Usage};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::{Instant, sleep};
 
+use crate::terminal::Thread;
 use crate::tty::ProgramSide;
 use crate::{GRACE, Job, Signal};
 use mark::Mark;
@@ -88,6 +90,8 @@ pub(crate) struct Launch {
     delivered_before: bool,
     /// Where the group is noted down.
     place: PathBuf,
+    /// The session that the program keeps by itself.
+    pub(crate) thread: Option<Arc<Thread>>,
 }
 
 impl Launch {
@@ -101,6 +105,7 @@ impl Launch {
             key: job.order.key,
             delivered_before: job.order.deliveries > 1,
             place: mark::place(&job.scratch, job.order.key),
+            thread: None,
         }
     }
 
@@ -108,6 +113,7 @@ impl Launch {
     pub(crate) fn of_terminal(job: &Job, command: &[OsString]) -> Self {
         let mut launch = Launch::of_turn(job, command);
         launch.place = mark::terminal_place(&job.scratch, job.order.key.run, &job.order.agent);
+        launch.thread = Thread::of(job).map(Arc::new);
         launch.environment.retain(|(name, _)| name != "TERM");
         launch.environment.push(("TERM".into(), "xterm-256color".into()));
         launch.environment.push(("COLORTERM".into(), "truecolor".into()));
@@ -123,7 +129,11 @@ impl Launch {
     /// Checks that the command can be started, and ends what an earlier delivery of it has left
     /// behind.
     async fn prepare(&self) -> Result<(Command, String), Failure> {
-        let Some((program, arguments)) = self.command.split_first() else {
+        let words = match &self.thread {
+            Some(thread) => thread.command(&self.command),
+            None => self.command.clone(),
+        };
+        let Some((program, arguments)) = words.split_first() else {
             return Err(fatal(format!("agent {} has no command: give it one", self.agent)));
         };
         if !self.folder.is_dir() {

@@ -123,11 +123,18 @@ pub enum Output {
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pty {
-    /// The program and its arguments. The word `{resume}` stands for [`Pty::resume`].
+    /// The program and its arguments. The word `{resume}` stands for [`Pty::resume`], or for
+    /// [`Pty::begin`] when there is no session yet.
     pub command: Vec<String>,
+    /// Arguments that begin a session with the name `{session}`.
+    #[serde(default)]
+    pub begin: Vec<String>,
     /// Arguments that go on with the session `{session}`.
     #[serde(default)]
     pub resume: Vec<String>,
+    /// Where it notes its sessions, when it names them itself.
+    #[serde(default)]
+    pub sessions: Option<Sessions>,
     /// Variables that make it behave in a terminal.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
@@ -158,6 +165,18 @@ pub struct Pty {
     /// The key that interrupts it.
     #[serde(default)]
     pub interrupt: Key,
+}
+
+/// Where a program notes its sessions: each in a file whose first line is a JSON document.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Sessions {
+    /// The folders that they may be in, `$VARIABLE` or `~` in front.
+    pub folders: Vec<String>,
+    /// Where in the document its name is, as a JSON pointer.
+    pub id: String,
+    /// Where in the document the folder is that it works in.
+    pub place: String,
 }
 
 /// A key that interrupts a program in a terminal.
@@ -394,6 +413,34 @@ pub(crate) fn named(job: &Job, kind: FailureKind, message: String) -> Failure {
         None if profile.is_fatal(&message) => Failure::new(FailureKind::Fatal, message),
         None => Failure::new(kind, message),
     }
+}
+
+/// A folder that a profile names with `~` or `$VARIABLE` in front; nothing when that is not set.
+pub(crate) fn place(text: &str) -> Option<std::path::PathBuf> {
+    let (front, rest) = text.split_once('/').unwrap_or((text, ""));
+    let variable = match front {
+        "~" => "HOME",
+        front => match front.strip_prefix('$') {
+            Some(name) => name,
+            None => return Some(text.into()),
+        },
+    };
+    let front = std::env::var_os(variable).filter(|value| !value.is_empty())?;
+    Some(std::path::PathBuf::from(front).join(rest))
+}
+
+/// The words that start an agent in a terminal. The place for its session is left to
+/// [`Thread`](crate::terminal::Thread) when it can have one.
+pub(crate) fn words_in_terminal(job: &Job) -> Vec<String> {
+    let resumes = |pty: &Pty| !pty.resume.is_empty();
+    if !job.profile.as_ref().and_then(|profile| profile.pty.as_ref()).is_some_and(resumes) {
+        return words(job, None);
+    }
+    let own = job.agent.command.as_slice();
+    let profiled = job.profile.as_ref().and_then(|profile| profile.command(Runner::Pty));
+    let words = if own.is_empty() { profiled.unwrap_or_default() } else { own };
+    let more = setup(job).into_iter().flat_map(|setup| setup.arguments);
+    words.iter().cloned().chain(more).collect()
 }
 
 /// The words that start an agent: its own, or those of its profile, going on with a session.

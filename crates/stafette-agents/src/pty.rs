@@ -92,7 +92,7 @@ async fn carry_out(
     let text = prompt::text(job);
     // A program that reads lines has its order with the last line break, which is our Enter.
     let text = text.trim_end();
-    let words = profile::words(job, None);
+    let words = profile::words_in_terminal(job);
     let launch = Launch::of_terminal(job, &exec::with_prompt(job, &words, text));
     let place = (job.order.key.run, &job.order.agent);
     // A prompt that is an argument needs a program of its own.

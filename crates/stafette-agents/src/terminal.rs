@@ -15,6 +15,7 @@
 mod input;
 mod keyboard;
 mod news;
+mod pace;
 mod person;
 mod pump;
 mod queries;
@@ -23,6 +24,7 @@ mod registry;
 mod sightings;
 mod subscription;
 mod supervisor;
+mod thread;
 mod view;
 
 use std::path::Path;
@@ -48,6 +50,7 @@ pub use recording::{
 pub use registry::{TerminalInfo, Terminals};
 pub use subscription::{Piece, Subscription};
 pub use supervisor::{Patience, State};
+pub(crate) use thread::Thread;
 
 use crate::Job;
 use crate::output;
@@ -195,6 +198,8 @@ pub(crate) struct News {
     pub(crate) status: Status,
     /// How many bytes were printed since the turn was submitted.
     pub(crate) heard: u64,
+    /// Whether its agent has told by another channel what came of the turn.
+    pub(crate) told: bool,
 }
 
 #[derive(Debug)]
@@ -204,6 +209,10 @@ struct Facts {
     status: Status,
     /// Whom its changes are told to.
     teller: Option<Teller>,
+    /// Whether its agent has told by another channel what came of its turn, and nobody knows yet.
+    told: bool,
+    /// The session that its program keeps by itself.
+    thread: Option<Arc<Thread>>,
 }
 
 impl Facts {
@@ -282,6 +291,8 @@ impl Terminal {
                 over: false,
             },
             teller,
+            told: false,
+            thread: None,
         };
         facts.tell(SessionState::Starting, String::new(), false);
         let board = Arc::new(Board { facts: Mutex::new(facts), changes: watch::Sender::new(0) });
@@ -478,6 +489,16 @@ impl Terminal {
         self.board.facts().view.sightings.token().map(str::to_owned)
     }
 
+    /// The largest number of a signed frame that it has shown.
+    pub(crate) fn sealed(&self) -> u64 {
+        self.board.facts().view.sightings.sealed()
+    }
+
+    /// Frames up to this number were said before it was there.
+    pub(crate) fn sealed_up_to(&self, number: u64) {
+        self.board.facts().view.sightings.sealed_up_to(number);
+    }
+
     /// The last lines that say something.
     pub(crate) fn lines(&self, count: usize) -> Vec<String> {
         self.board.facts().view.lines(count)
@@ -508,16 +529,31 @@ impl Terminal {
     /// What was heard since the last look.
     pub(crate) fn news(&self) -> News {
         let mut facts = self.board.facts();
-        News { frames: facts.view.take(), status: facts.status.clone(), heard: facts.view.heard }
+        News {
+            frames: facts.view.take(),
+            status: facts.status.clone(),
+            heard: facts.view.heard,
+            told: std::mem::take(&mut facts.told),
+        }
     }
 
     /// Begins a turn in which `text` is typed.
     pub(crate) fn turn_begins(&self, text: &str) {
         let mut facts = self.board.facts();
         facts.view.next_turn(text);
+        facts.told = false;
         facts.supervisor.turn_begins();
         facts.settle();
+        let thread = facts.thread.clone();
         drop(facts);
+        thread.inspect(|thread| thread.turn_begins());
+        self.board.publish();
+    }
+
+    /// Its agent has told by a channel of its own what came of its turn, which is over as soon as it
+    /// is quiet.
+    pub fn told(&self) {
+        self.board.facts().told = true;
         self.board.publish();
     }
 
@@ -531,7 +567,9 @@ impl Terminal {
         let mut facts = self.board.facts();
         facts.supervisor.turn_ends();
         facts.settle();
+        let thread = facts.thread.clone();
         drop(facts);
+        thread.inspect(|thread| thread.turn_ends());
         self.board.publish();
     }
 

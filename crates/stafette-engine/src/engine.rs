@@ -529,6 +529,7 @@ impl Engine {
             self.send(run, input).await?;
         }
         let told = Box::new(telling.told);
+        let ends = !told.offers.is_empty() || told.response.is_some();
         let events = self.send(run, Input::Tell { turn, told }).await?;
         let refused = events.into_iter().find_map(|recorded| match recorded.event {
             Event::HandoffRefused(refused) => Some(refused.refusal),
@@ -536,7 +537,13 @@ impl Engine {
         });
         match refused {
             Some(refusal) => Err(EngineError::Refused { refusal }),
-            None => Ok(run),
+            None => {
+                // A program that stays after its turn says no other way that it is over.
+                if ends && let Some(terminal) = self.house.terminals.get(run, &agent) {
+                    terminal.told();
+                }
+                Ok(run)
+            }
         }
     }
 

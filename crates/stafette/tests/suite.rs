@@ -46,6 +46,8 @@ mod runs;
 mod sandbox;
 #[path = "suite/schemathesis.rs"]
 mod schemathesis;
+#[path = "suite/tellings.rs"]
+mod tellings;
 #[path = "suite/terminal.rs"]
 mod terminal;
 #[path = "suite/top.rs"]

@@ -167,6 +167,12 @@ impl Commands {
         });
     }
 
+    /// Whether the agent waits for the end of one.
+    pub(super) fn are_awaited(&mut self) -> bool {
+        while self.waiting.try_join_next().is_some() {}
+        !self.waiting.is_empty()
+    }
+
     /// Ends a command; what it printed can still be seen.
     pub(super) fn kill(&self, id: &str) -> Result<(), String> {
         self.find(id)?.kill.send_replace(true);

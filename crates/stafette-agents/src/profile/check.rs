@@ -39,6 +39,12 @@ pub(super) fn check(profile: &Profile, spans: &Spans) -> Vec<Diagnostic> {
             }
         }
     }
+    if let Some(pty) = &profile.pty
+        && !pty.begin.is_empty()
+        && (pty.resume.is_empty() || !pty.begin.iter().any(|word| word.contains("{session}")))
+    {
+        add("/pty/begin", "it names the `{session}` that `resume` goes on with".into());
+    }
     if let Some((columns, rows)) = profile.pty.as_ref().and_then(|pty| pty.size)
         && !crate::terminal::is_size(columns, rows)
     {

@@ -6,7 +6,7 @@ use stafette_core::handoff::Receipt;
 use stafette_core::run::session::SessionState;
 use stafette_core::{FailureKind, Usage};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::Voice;
 use super::glance::Glance;
@@ -289,7 +289,8 @@ impl<'a> Turn<'a> {
             let unheard = self.heard == 0 && !self.pressed_again;
             if unheard && again <= now {
                 self.pressed_again = true;
-                let _ = self.terminal.submit().await;
+                // One that reads nothing must not hold us up.
+                let _ = timeout(setup.arrival, self.terminal.submit()).await;
             }
             let due = self.reported.map_or(now, |at| at + HEARTBEAT_GAP);
             let beats = beat <= now;
@@ -324,6 +325,9 @@ impl<'a> Turn<'a> {
         let news = self.terminal.news();
         for sighting in &news.frames {
             self.frame(sighting).await;
+        }
+        if news.told && self.close == Close::Open {
+            self.close = Close::WhenQuiet { since: Instant::now() };
         }
         if news.heard > self.heard {
             self.heard = news.heard;
@@ -370,11 +374,12 @@ impl<'a> Turn<'a> {
     async fn interrupt(&mut self) {
         self.interrupted = Some(Instant::now());
         let code = "AGENT_STALLED".to_owned();
-        let quiet = self.terminal.setup().stall.as_secs();
+        let setup = self.terminal.setup();
+        let quiet = setup.stall.as_secs_f32();
         let message = format!("printed nothing for {quiet} s and was interrupted");
         self.link.tell(Signal::Alert { code, message }).await;
-        // One that is gone needs no interruption.
-        let _ = self.terminal.interrupt().await;
+        // One that is gone needs no interruption, and one that reads nothing cannot be interrupted.
+        let _ = timeout(setup.arrival, self.terminal.interrupt()).await;
     }
 
     /// Says that the program lives, if it has something to say or it is time for a sign of life.

@@ -1,7 +1,7 @@
 //! The task behind a terminal: it owns the process, and moves bytes both ways.
 
 use std::collections::VecDeque;
-use std::future::pending;
+use std::future::{pending, ready};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::Path;
@@ -11,10 +11,12 @@ use std::sync::Arc;
 use stafette_core::redact::Redactor;
 use stafette_core::{Failure, FailureKind};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use stafette_core::run::session::SessionState;
 
+use super::pace::Pace;
 use super::recording::Recorder;
 use super::supervisor::{Due, Verdict};
 use super::{BadSize, Board, InputError, Sight, Way, input};
@@ -93,6 +95,7 @@ pub(super) struct Pump {
     typing: Option<Typing>,
     answers: VecDeque<u8>,
     recorder: Option<Recorder>,
+    pace: Pace,
 }
 
 /// A program and its terminal.
@@ -124,6 +127,7 @@ impl Pump {
             typing: None,
             answers: VecDeque::new(),
             recorder: None,
+            pace: Pace::new(),
         }
     }
 
@@ -160,6 +164,7 @@ impl Pump {
         }
         let mut facts = self.board.facts();
         facts.view.sightings.program_begins(self.launch.token());
+        facts.thread = self.launch.thread.clone();
         facts.supervisor.started(Instant::now());
         facts.status.life += 1;
         facts.status.exit = None;
@@ -198,7 +203,7 @@ impl Pump {
                     return;
                 }
                 Happening::Input(Some(input)) => self.type_in(input),
-                Happening::Read(Ok(count @ 1..)) => self.show(&chunk[..count]),
+                Happening::Read(Ok(count @ 1..)) => self.read_on(&mut chunk, count).await,
                 // A terminal whose programs have closed it says so with EIO.
                 Happening::Read(_) => self.closed(),
                 Happening::Wrote(Ok(count)) => self.wrote(count),
@@ -228,6 +233,28 @@ impl Pump {
             status = leaves(group) => Happening::Left(status),
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => Happening::Due,
         }
+    }
+
+    /// Takes what was read, and what there is to read with it. Other terminals come before the next.
+    async fn read_on(&mut self, chunk: &mut [u8], mut count: usize) {
+        let turn = self.pace.turn().await;
+        while count < chunk.len()
+            && let Some(program) = &mut self.program
+        {
+            let more = tokio::select! {
+                biased;
+                read = program.tty.read(&mut chunk[count..]) => read.unwrap_or(0),
+                () = ready(()) => 0,
+            };
+            if more == 0 {
+                break;
+            }
+            count += more;
+        }
+        self.show(&chunk[..count]);
+        self.pace.printed(count);
+        drop(turn);
+        yield_now().await;
     }
 
     /// The program printed this.
@@ -327,6 +354,9 @@ impl Pump {
     /// read.
     async fn left(&mut self, status: ExitStatus) {
         self.clear_away(status).await;
+        if let Some(thread) = self.launch.thread.as_ref().filter(|_| !status.success()) {
+            thread.died();
+        }
         self.dead(status.success(), describe(status));
         self.board.publish();
     }
@@ -342,6 +372,7 @@ impl Pump {
             && let Ok(Ok(count @ 1..)) = timeout_at(until, program.tty.read(&mut chunk)).await
         {
             self.show(&chunk[..count]);
+            yield_now().await;
         }
         self.forget_input();
         let mut facts = self.board.facts();

@@ -49,6 +49,9 @@ pub struct Terminals {
     /// Held while a terminal is started, so that no agent gets two.
     starting: Arc<tokio::sync::Mutex<()>>,
     news: broadcast::Sender<SessionNews>,
+    /// The largest number of a signed frame in the terminals that were ended, while their run lasts:
+    /// another terminal of the agent may have the same token, and show the same frames again.
+    sealed: Arc<Mutex<BTreeMap<Key, u64>>>,
 }
 
 impl Default for Terminals {
@@ -59,6 +62,7 @@ impl Default for Terminals {
             recordings: None,
             starting: Arc::default(),
             news: broadcast::Sender::new(WAITING),
+            sealed: Arc::default(),
         }
     }
 }
@@ -90,6 +94,10 @@ impl Terminals {
         Follow { run, news: self.news.subscribe() }
     }
 
+    fn sealed(&self) -> MutexGuard<'_, BTreeMap<Key, u64>> {
+        self.sealed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn all(&self) -> MutexGuard<'_, BTreeMap<Key, Terminal>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -110,6 +118,7 @@ impl Terminals {
     /// Ends every terminal of a run. Returns when nothing of them is left.
     pub async fn end_run(&self, run: RunId) {
         self.end_where(|key| key.0 == run).await;
+        self.sealed().retain(|key, _| key.0 != run);
     }
 
     /// Ends one terminal. Returns when nothing of it is left.
@@ -120,18 +129,21 @@ impl Terminals {
     /// Ends all of them. Returns when nothing of them is left.
     pub async fn end_all(&self) {
         self.end_where(|_| true).await;
+        self.sealed().clear();
     }
 
     async fn end_where(&self, which: impl Fn(&Key) -> bool) {
-        let ended: Vec<Terminal> =
-            self.all().extract_if(.., |key, _| which(key)).map(|(_, terminal)| terminal).collect();
-        let ending: Vec<_> = ended
-            .into_iter()
-            .map(|terminal| tokio::spawn(async move { terminal.end().await }))
-            .collect();
+        let ended: Vec<_> = self.all().extract_if(.., |key, _| which(key)).collect();
+        let end = async |(key, terminal): (Key, Terminal)| {
+            terminal.end().await;
+            (key, terminal.sealed())
+        };
+        let ending: Vec<_> = ended.into_iter().map(|one| tokio::spawn(end(one))).collect();
         for task in ending {
             // One that panics has ended its processes on the way out.
-            drop(task.await);
+            if let Ok((key, number @ 1..)) = task.await {
+                self.sealed().insert(key, number);
+            }
         }
     }
 
@@ -171,6 +183,9 @@ impl Terminals {
         let news = self.news.clone();
         let teller = Some(Teller { run, agent: agent.clone(), news });
         let terminal = Terminal::start(launch, &setup, word, recording, teller).await?;
+        if let Some(number) = self.sealed().get(&(run, agent.clone())) {
+            terminal.sealed_up_to(*number);
+        }
         self.all().insert((run, agent.clone()), terminal.clone());
         Ok(terminal)
     }

@@ -75,6 +75,17 @@ impl Sightings {
         self.token.as_deref()
     }
 
+    /// The largest number of a signed frame so far.
+    pub(super) fn sealed(&self) -> u64 {
+        self.sealed
+    }
+
+    /// What was signed up to this number was said before.
+    pub(super) fn sealed_up_to(&mut self, number: u64) {
+        self.sealed = self.sealed.max(number);
+        self.floor = self.floor.max(number);
+    }
+
     /// The frames that are complete in the bytes with these ones.
     pub(super) fn scan(&mut self, bytes: &[u8]) -> Vec<(Frame, u64)> {
         let mut frames = Vec::new();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use stafette_agents::{Job, Permission, Signal, start};
 use stafette_core::workflow::{ResultFormat, Runner};
-use stafette_core::{FailureKind, Outcome, Usage, Usd};
+use stafette_core::{FailureKind, Millis, Outcome, Usage, Usd};
 
 use crate::world::{World, failed, finished, hears, next, run};
 
@@ -401,4 +401,34 @@ async fn b_01_an_agent_that_cannot_go_on_begins_anew() {
     let first = finished(job.clone()).await.response.summary;
     let second = finished(job).await.response.summary;
     assert_ne!(first, second);
+}
+
+#[tokio::test]
+async fn b_02_an_agent_that_stalls_is_asked_to_stop_and_then_fails() {
+    let world = World::new();
+    let mut silent = job(&world, "[[step]]\nsay = \"Let me think.\"\n[[step]]\nhang = true");
+    silent.agent.stall = Some(Millis(300));
+    let heard = run(silent).await;
+    let alert = heard.iter().find_map(|signal| match signal {
+        Signal::Alert { code, message } => Some((code.as_str(), message.as_str())),
+        _ => None,
+    });
+    assert_eq!(alert, Some(("AGENT_STALLED", "said nothing for 0.3 s and was interrupted")));
+    let Some(Signal::Failed { failure, .. }) = heard.last() else { panic!("{heard:?}") };
+    assert_eq!(failure.kind, FailureKind::Recoverable);
+    assert_eq!(failure.message, "said nothing for 0.3 s, so its turn was ended");
+    let asked = world.work().parent().unwrap().join("builder.cancelled").exists();
+    assert!(asked, "in the words of the protocol");
+    assert!(world.is_clean());
+}
+
+#[tokio::test]
+async fn b_02_an_agent_that_waits_for_its_command_does_not_stall() {
+    let world = World::new();
+    let mut waiting = job(&world, "[[step]]\nterminal = \"sleep 1; echo done\"");
+    waiting.agent.stall = Some(Millis(200));
+    let heard = run(waiting).await;
+    let Some(Signal::Finished(result)) = heard.last() else { panic!("{heard:?}") };
+    assert!(result.response.summary.contains("done"), "{result:?}");
+    assert!(!heard.iter().any(|signal| matches!(signal, Signal::Alert { .. })), "{heard:?}");
 }

@@ -303,6 +303,27 @@ async fn b_07_signed_frames_are_trusted_end_the_turn_at_once_and_outweigh_bare_o
 }
 
 #[tokio::test]
+async fn b_07_a_seal_of_a_terminal_that_was_ended_is_not_good_again_in_the_next() {
+    let world = World::new();
+    let terminals = Terminals::new().with_setup(quick());
+    let signed = |number| {
+        let frame = Frame::new("RESULT", Some(format!("number {number}")));
+        seal::sign(frame, "secret", "builder", number).wire(&Word::default())
+    };
+    let script = format!(
+        "echo hi; hear; [ -e again ] && both=1; touch again; echo '{}'; [ -z \"$both\" ] || echo '{}'; sleep 1000",
+        signed(7),
+        signed(8),
+    );
+    let mut job = shell(&world, &script);
+    job.given = vec![("STAFETTE_TOKEN".into(), "secret".into())];
+    assert_eq!(finished(job.clone(), &terminals).await.response.summary, "number 7");
+    terminals.end(job.order.key.run, &job.order.agent).await;
+    assert_eq!(finished(job, &terminals).await.response.summary, "number 8");
+    terminals.end_all().await;
+}
+
+#[tokio::test]
 async fn b_07_a_program_in_a_terminal_is_known_by_its_family_in_every_turn() {
     let world = World::new();
     let terminals = Terminals::new().with_setup(quick());
@@ -316,6 +337,26 @@ async fn b_07_a_program_in_a_terminal_is_known_by_its_family_in_every_turn() {
     assert!(!belongs(1, &world.scratch(), key, &agent));
     session.stop().await;
     assert!(world.is_clean());
+}
+
+#[tokio::test]
+async fn b_07_what_is_told_by_another_channel_ends_the_turn_when_it_is_quiet() {
+    let world = World::new();
+    let terminals = Terminals::new().with_setup(quick());
+    let mut session =
+        start_in(shell(&world, "echo hi; hear; echo working; sleep 1000"), &terminals);
+    hears(&mut session, "working").await;
+    let key = world.job(Runner::Pty, "").order.key;
+    terminals.get(key.run, &"builder".parse().unwrap()).unwrap().told();
+    loop {
+        match next(&mut session.signals).await {
+            Some(Signal::Finished(result)) => break assert!(!result.bare, "{result:?}"),
+            Some(Signal::Receipt(_) | Signal::Alive { .. }) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(terminals.list()[0].state, State::Waiting, "its program stays");
+    terminals.end_all().await;
 }
 
 fn profiled(world: &World, script: &str) -> Job {
@@ -365,6 +406,70 @@ async fn b_06_nothing_is_typed_into_a_question_for_a_person() {
     assert_eq!(result.response.summary, "fine");
     assert_eq!(fs::read_to_string(world.work().join("said")).unwrap(), "said yes\n");
     terminals.end_all().await;
+}
+
+/// A program that keeps its own session, and notes with which arguments it is started.
+fn resuming(world: &World, pty: &str, script: &str) -> Job {
+    let profile = format!(
+        "name = \"odd\"\ntitle = \"an odd agent\"\ndetect = {{ program = \"sh\" }}\n\
+         [pty]\ncommand = [\"sh\", \"{{resume}}\"]\nresume = [\"--old\", \"{{session}}\"]\n{pty}\n"
+    );
+    let mut job = shell(world, &format!("echo \"$*\" >> starts; {script}"));
+    job.agent.command.push("{resume}".into());
+    job.profile = Some(Profile::parse(&profile).unwrap());
+    job.agent.profile = Some("odd".into());
+    job
+}
+
+/// Runs a turn in which the program kills itself, and the one after it; tells how it was started.
+async fn killed_once(world: &World, job: Job) -> Vec<String> {
+    let terminals = Terminals::new().with_setup(quick());
+    let failure = failed(job.clone(), &terminals).await;
+    assert!(failure.message.contains("killed by signal 9"), "{}", failure.message);
+    let mut again = job;
+    again.order.key = format!("{}/h1/2.2", again.order.key.run).parse().unwrap();
+    assert_eq!(finished(again, &terminals).await.response.summary, "fine");
+    terminals.end_all().await;
+    let starts = fs::read_to_string(world.work().join("starts")).unwrap();
+    starts.lines().map(str::to_owned).collect()
+}
+
+const DIES_ONCE: &str = "echo hi; hear; [ -e died ] || { touch died; kill -9 $$; }; \
+                         echo '<<<ODEI:RESULT:fine>>>'; sleep 1000";
+
+#[tokio::test]
+async fn s1_15_a_program_that_dies_goes_on_with_the_session_that_it_was_given() {
+    let world = World::new();
+    let job = resuming(&world, "begin = [\"--new\", \"{session}\"]", DIES_ONCE);
+    let starts = killed_once(&world, job).await;
+    let id = starts[0].strip_prefix("--new ").unwrap();
+    assert_eq!(starts[1..], [format!("--old {id}")]);
+}
+
+#[tokio::test]
+async fn s1_15_a_session_that_cannot_be_gone_on_with_is_begun_afresh() {
+    let world = World::new();
+    let script = format!("[ \"$1\" != --old ] || exit 7; {DIES_ONCE}");
+    let job = resuming(&world, "begin = [\"--new\", \"{session}\"]", &script);
+    let starts = killed_once(&world, job).await;
+    let words: Vec<&str> = starts.iter().filter_map(|start| start.split(' ').next()).collect();
+    assert_eq!(words, ["--new", "--old", "--new"]);
+    assert_ne!(starts[0], starts[2]);
+}
+
+#[tokio::test]
+async fn s1_15_a_session_that_the_program_has_noted_itself_is_found() {
+    let world = World::new();
+    let notes = world.work().join("notes");
+    let sessions = format!(
+        "sessions = {{ folders = [\"$NOWHERE_TO_BE_SEEN/x\", \"{}\"], id = \"/about/id\", place = \"/about/at\" }}",
+        notes.display()
+    );
+    let note = "mkdir -p notes/2026; [ -n \"$1\" ] || echo \"{\\\"about\\\":{\\\"id\\\":\\\"i-7\\\",\\\"at\\\":\\\"$PWD\\\"}}\" > notes/2026/mine; \
+                echo '{\"about\":{\"id\":\"i-8\",\"at\":\"/elsewhere\"}}' > notes/2026/other; ";
+    let starts =
+        killed_once(&world, resuming(&world, &sessions, &format!("{note}{DIES_ONCE}"))).await;
+    assert_eq!(starts, ["", "--old i-7"]);
 }
 
 #[tokio::test]

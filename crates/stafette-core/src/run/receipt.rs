@@ -36,7 +36,11 @@ impl ReceiptGiven {
         let Some(turn) = handoff.state.turn() else { return };
         let mut turn = turn.clone();
         turn.receipt = self.receipt;
-        turn.due = turn.due.max(self.due);
+        turn.due = match handoff.state {
+            // The time to accept it is over, however much of it is left.
+            State::Ordered(_) => self.due,
+            _ => turn.due.max(self.due),
+        };
         handoff.state = match handoff.state {
             State::Running(_) => State::Running(turn),
             _ => State::Accepted(turn),
@@ -49,6 +53,18 @@ mod tests {
     use crate::handoff::Receipt;
     use crate::run::story::{RELAY, Story, h};
     use crate::{Input, Millis};
+
+    #[test]
+    fn b_02_an_accepted_turn_has_its_lease_and_not_what_was_left_to_accept_it() {
+        let short = RELAY.replace("[limits]", "[limits]\nlease = \"1ms\"");
+        let mut story = Story::new(&short);
+        let due = |story: &Story| {
+            story.run.handoff(h(1)).and_then(|h| h.state.turn()).map(|turn| turn.due)
+        };
+        let turn = story.key(h(1));
+        story.input(Input::Receipt { turn, receipt: Receipt::Delivered });
+        assert_eq!(due(&story), Some(story.now + Millis(1)));
+    }
 
     #[test]
     fn b_06_a_turn_is_queued_delivered_ingested_and_acknowledged() {

@@ -10,7 +10,7 @@ use stafette_store::MemoryStore;
 
 use tokio::time::timeout;
 
-use crate::runs::{PATIENCE, end, settings, start};
+use crate::runs::{PATIENCE, settings, start};
 
 const HEAD: &str = r#"
     workflow = { name = "one", entry = "a", trust_bare_frames = true }
@@ -24,8 +24,10 @@ async fn run(folder: &Path, agents: &str) -> (Engine, RunId, String) {
     let text = format!("{HEAD}\n{agents}");
     let workflow = stafette_core::workflow::file::parse(&text).expect("a workflow");
     let run = start(&engine, workflow).await.expect("a run");
-    let status = end(&engine, run).await;
-    (engine, run, status)
+    let Ok(settled) = timeout(PATIENCE, engine.settled(run)).await else {
+        panic!("not settled: {:#?}", events(&engine, run).await);
+    };
+    (engine, run, settled.expect("a run").status)
 }
 
 async fn events(engine: &Engine, run: RunId) -> Vec<Value> {
@@ -116,17 +118,16 @@ async fn s1_15_a_terminal_that_keeps_dying_ends_with_a_person_who_sees_its_last_
     engine.stop().await;
 }
 
-#[tokio::test]
-async fn b_02_a_stalled_agent_is_interrupted_then_retried_then_rerouted() {
+/// Neither an interruption nor another attempt helps with this agent, wherever it runs.
+async fn stalls(runner: &str) {
     let folder = tempfile::tempdir().expect("a folder");
-    // Neither the interruption nor another attempt helps with this one.
     let agents = r#"
             limits = { cooldown = 0, lease = "600ms", handoffs_per_item = 9 }
             [agents.a]
             runner = "exec"
             command = ["sh", "-c", 'cat >/dev/null; echo "<<<ODEI:HANDOFF:stuck>>>"']
             [agents.stuck]
-            runner = "exec"
+            runner = "RUNNER"
             stall = "100ms"
             command = ["sh", "-c", 'trap "echo x >> interrupted" INT; echo hi; while :; do sleep 0.05; done']
             [agents.other]
@@ -139,8 +140,9 @@ async fn b_02_a_stalled_agent_is_interrupted_then_retried_then_rerouted() {
             [[routes]]
             from = "a"
             to = "other"
-        "#;
-    let (engine, run, status) = run(folder.path(), agents).await;
+        "#
+    .replace("RUNNER", runner);
+    let (engine, run, status) = run(folder.path(), &agents).await;
     let events = events(&engine, run).await;
     assert_eq!(status, "succeeded", "{events:#?}");
     let interrupted = std::fs::read_to_string(folder.path().join("interrupted"));
@@ -155,6 +157,16 @@ async fn b_02_a_stalled_agent_is_interrupted_then_retried_then_rerouted() {
     let chosen = events.iter().find(|event| event["event"] == "recovery_chosen");
     assert_eq!(chosen.expect("a way out")["target"], "other");
     engine.stop().await;
+}
+
+#[tokio::test]
+async fn b_02_a_stalled_agent_is_interrupted_then_retried_then_rerouted() {
+    stalls("exec").await;
+}
+
+#[tokio::test]
+async fn b_02_a_stalled_agent_in_a_terminal_is_interrupted_then_retried_then_rerouted() {
+    stalls("pty").await;
 }
 
 #[tokio::test]

@@ -1,8 +1,10 @@
 //! Claude Code and Codex themselves, at work for Stafette, with a scripted model behind them.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use stafette_kit::cli::{Cli, Prepared};
@@ -67,15 +69,26 @@ impl Pair {
 
     /// The same, with the agents where `runner` has them.
     fn trust_in(&self, runner: &str) {
+        self.trust_with(runner, false);
+    }
+
+    /// The same; agents that are `known` by their profiles can go on with their own sessions.
+    fn trust_with(&self, runner: &str, known: bool) {
         let agent = |name: &str, prompt: &str, cli: &Prepared| {
-            let noting = format!("echo $$ > {name}.pid; exec \"$@\"");
-            let command: Vec<String> = ["sh", "-c", &noting, name]
-                .into_iter()
-                .map(str::to_owned)
-                .chain(if runner == "pty" { cli.terminal() } else { cli.headless() })
-                .collect();
+            let profile = match cli.cli {
+                _ if !known => "",
+                Cli::Claude => "profile = \"claude\"\nmcp = false\n",
+                Cli::Codex => "profile = \"codex\"\nmcp = false\n",
+            };
+            let mut words = if runner == "pty" { cli.terminal() } else { cli.headless() };
+            if known {
+                words.insert(1, "{resume}".to_owned());
+            }
+            let noting = format!("echo $$ > {name}.pid; echo \"$*\" >> {name}.args; exec \"$@\"");
+            let command: Vec<String> =
+                ["sh", "-c", &noting, name].into_iter().map(str::to_owned).chain(words).collect();
             format!(
-                "[agents.{name}]\nrunner = \"{runner}\"\nprompt = \"{prompt}\"\n\
+                "[agents.{name}]\nrunner = \"{runner}\"\nprompt = \"{prompt}\"\n{profile}\
                  command = {}\nenv = {}\n",
                 json!(command),
                 json!(cli.names()),
@@ -112,6 +125,26 @@ impl Pair {
         let group = format!("-{}", self.world.read(&format!("{agent}.pid")).trim());
         let killed = Command::new("kill").args(["-KILL", "--", &group]).status();
         assert!(killed.expect("kill starts").success(), "{agent} was there");
+    }
+
+    /// Waits until an agent has written this prompt into its own notes: they do that when they find
+    /// the time.
+    fn noted(&self, prompt: &str) {
+        fn holds(path: &Path, prompt: &str) -> bool {
+            match fs::read_dir(path) {
+                Ok(entries) => entries.flatten().any(|entry| holds(&entry.path(), prompt)),
+                Err(_) => {
+                    path.extension().is_some_and(|end| end == "jsonl")
+                        && fs::read_to_string(path).is_ok_and(|text| text.contains(prompt))
+                }
+            }
+        }
+        let deadline = Instant::now() + PATIENCE;
+        let home = self.world.home().join("agents");
+        while !holds(&home, prompt) {
+            assert!(Instant::now() < deadline, "{prompt} is nowhere in {}", home.display());
+            std::thread::yield_now();
+        }
     }
 
     /// What the model has not foreseen: there must be nothing.
@@ -183,6 +216,34 @@ fn s1_15_real_agents_that_are_killed_in_the_middle_of_a_turn_are_started_again()
         "{failed:?}"
     );
     assert_eq!(pair.surprises(), Vec::<String>::new());
+}
+
+#[test]
+fn s1_15_real_agents_that_are_killed_in_their_terminals_go_on_with_their_own_sessions() {
+    let pair = Pair::new([
+        Rule::when("You build.").once().then(Reply::stall()),
+        Rule::when("You review.").once().then(Reply::stall()),
+    ]);
+    pair.trust_with("pty", true);
+    pair.run(&["run", "Add a login", "--detach"]).ok();
+    for (agent, prompt) in [("builder", "You build."), ("reviewer", "You review.")] {
+        pair.noted(prompt);
+        pair.kill(agent, prompt, 1);
+    }
+    let view = pair.run(&["resume", "--json"]).json();
+    assert_eq!(view["status"], "succeeded", "{view}");
+    assert_eq!(pair.world.read("reviewed.md"), "1. Build it.\n");
+    for prompt in ["You build.", "You review."] {
+        let exchanges = pair.model.exchanges();
+        let asks = exchanges.iter().filter(|one| matches!(one.outcome, Outcome::Rule(_)));
+        let asks = asks.filter_map(|one| one.ask.as_ref());
+        let mut sessions: Vec<_> =
+            asks.filter(|ask| ask.prompt.contains(prompt)).map(|ask| &ask.session).collect();
+        assert!(sessions.len() > 1, "{exchanges:?}");
+        sessions.dedup();
+        let args = pair.world.read("builder.args") + &pair.world.read("reviewer.args");
+        assert_eq!(sessions.len(), 1, "{prompt}: the same session before and after: {args}");
+    }
 }
 
 #[test]

@@ -1,0 +1,201 @@
+//! The session that a program in a terminal keeps by itself: a program that dies goes on with it.
+//!
+//! How one is begun and gone on with, and where programs note theirs, is data of their profile.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::Job;
+use crate::exec::session::{Native, Notebook};
+use crate::profile::{self, Sessions};
+use crate::stream::Totals;
+
+/// The word of a command that stands for its session.
+const PLACE: &str = "{resume}";
+
+/// How many notes of sessions are looked at, and how deep their folder may be.
+const NOTES: usize = 10_000;
+const DEPTH: usize = 5;
+
+/// The longest first line of a note.
+const LINE: u64 = 1024 * 1024;
+
+/// A program's own session.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    /// Arguments that begin a session under a name of ours.
+    begin: Vec<String>,
+    /// Arguments that go on with one.
+    resume: Vec<String>,
+    /// Where the program notes its sessions, if we cannot name them.
+    sessions: Option<Sessions>,
+    /// The folders that may be meant by that.
+    folders: Vec<PathBuf>,
+    /// Where it works.
+    place: PathBuf,
+    notebook: Notebook,
+    now: Mutex<Now>,
+}
+
+/// What is known of the program that runs.
+#[derive(Debug)]
+struct Now {
+    since: SystemTime,
+    /// The name under which it has begun its session.
+    begun: Option<String>,
+    /// Whether it goes on with a session of before.
+    resumed: bool,
+    /// Whether it had a turn.
+    worked: bool,
+}
+
+impl Thread {
+    /// For a job whose program can go on with its session.
+    pub(crate) fn of(job: &Job) -> Option<Self> {
+        let pty = job.profile.as_ref()?.pty.as_ref()?;
+        if pty.resume.is_empty() {
+            return None;
+        }
+        let folders = pty.sessions.iter().flat_map(|sessions| &sessions.folders);
+        Some(Thread {
+            begin: pty.begin.clone(),
+            resume: pty.resume.clone(),
+            sessions: pty.sessions.clone(),
+            folders: folders.filter_map(|folder| profile::place(folder)).collect(),
+            place: job.folder.clone(),
+            notebook: Notebook::of(job)?,
+            now: Mutex::new(Now {
+                since: SystemTime::now(),
+                begun: None,
+                resumed: false,
+                worked: false,
+            }),
+        })
+    }
+
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The command for a program that starts now.
+    pub(crate) fn command(&self, command: &[OsString]) -> Vec<OsString> {
+        let known = self.notebook.read().map(|native| native.id);
+        let begun = match known {
+            None if !self.begin.is_empty() => Some(Uuid::new_v4().to_string()),
+            _ => None,
+        };
+        let (words, id) = match (&known, &begun) {
+            (Some(id), _) => (self.resume.as_slice(), id.as_str()),
+            (None, Some(id)) => (self.begin.as_slice(), id.as_str()),
+            (None, None) => (&[][..], ""),
+        };
+        let words: Vec<OsString> =
+            words.iter().map(|word| word.replace("{session}", id).into()).collect();
+        let since = SystemTime::now();
+        *self.now() = Now { since, begun, resumed: known.is_some(), worked: false };
+        let fill = |word: &OsString| match word == PLACE {
+            true => words.clone(),
+            false => vec![word.clone()],
+        };
+        command.iter().flat_map(fill).collect()
+    }
+
+    /// The program gets a turn: from here on there is something to go on with.
+    pub(crate) fn turn_begins(&self) {
+        let begun = {
+            let mut now = self.now();
+            now.worked = true;
+            now.begun.take()
+        };
+        if let Some(id) = begun {
+            self.note(id);
+        }
+    }
+
+    /// The turn is over: by now the program has noted its session itself.
+    pub(crate) fn turn_ends(&self) {
+        if self.sessions.is_some() && self.notebook.read().is_none() {
+            self.found().into_iter().for_each(|id| self.note(id));
+        }
+    }
+
+    /// The program has died. One that died before it had a turn may not be able to go on with its
+    /// session, so the next one begins afresh.
+    pub(crate) fn died(&self) {
+        let (resumed, worked) = {
+            let now = self.now();
+            (now.resumed, now.worked)
+        };
+        if resumed && !worked {
+            self.notebook.forget();
+        } else if worked {
+            self.turn_ends();
+        }
+    }
+
+    fn note(&self, id: String) {
+        self.notebook.write(&Native { id, totals: Totals::default() });
+    }
+
+    /// The session that was begun here since the program started, if it is the only one.
+    fn found(&self) -> Option<String> {
+        let sessions = self.sessions.as_ref()?;
+        let since = self.now().since;
+        let mut left = NOTES;
+        let mut notes = Vec::new();
+        for folder in &self.folders {
+            // One that is not there has no notes.
+            drop(gather(folder, since, DEPTH, &mut left, &mut notes));
+        }
+        let read = |note: &PathBuf| -> Option<String> {
+            let first = first_line(note)?;
+            let text = |pointer: &str| first.pointer(pointer).and_then(Value::as_str);
+            let here = Path::new(text(&sessions.place)?);
+            let same = here == self.place
+                || here.canonicalize().ok()? == self.place.canonicalize().ok()?;
+            let id = text(&sessions.id).filter(|id| same && !id.starts_with('-'))?;
+            Some(id.to_owned())
+        };
+        let mut found: Vec<String> = notes.iter().filter_map(read).collect();
+        found.sort();
+        found.dedup();
+        <[String; 1]>::try_from(found).ok().map(|[id]| id)
+    }
+}
+
+/// The files below a folder that were written since then.
+fn gather(
+    folder: &Path,
+    since: SystemTime,
+    depth: usize,
+    left: &mut usize,
+    notes: &mut Vec<PathBuf>,
+) -> io::Result<()> {
+    for entry in fs::read_dir(folder)?.flatten() {
+        let Some(rest) = left.checked_sub(1) else { return Ok(()) };
+        *left = rest;
+        let Ok(kind) = entry.file_type() else { continue };
+        if kind.is_dir() && depth > 0 {
+            drop(gather(&entry.path(), since, depth - 1, left, notes));
+        } else if kind.is_file()
+            && entry.metadata().and_then(|data| data.modified()).is_ok_and(|at| at >= since)
+        {
+            notes.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+fn first_line(path: &Path) -> Option<Value> {
+    let mut line = Vec::new();
+    let file = BufReader::new(File::open(path).ok()?);
+    io::Read::take(file, LINE).read_until(b'\n', &mut line).ok()?;
+    serde_json::from_slice(&line).ok()
+}

@@ -1,0 +1,79 @@
+//! What agents tell by their own channel, from programs in terminals that stay after their turns.
+
+use serde_json::json;
+
+use crate::world::{World, program};
+
+/// Reads an order up to its last line, as it is typed into the terminal.
+const HEAR: &str = r#"hear() { while read -r line; do case "$line" in *"done twice.") return;; esac; done; exit; }
+echo hi
+"#;
+
+/// A planner without a terminal, a builder in one, and a reviewer that counts what it gets.
+fn world(planner: &str, builder: &str) -> World {
+    let world = World::workflow(
+        r#"
+[workflow]
+name = "three"
+entry = "planner"
+[agents.planner]
+runner = "exec"
+command = ["sh", "planner.sh"]
+[agents.builder]
+runner = "pty"
+command = ["sh", "builder.sh"]
+[agents.reviewer]
+runner = "exec"
+command = ["sh", "-c", "cat >/dev/null; echo x >> reviewed.txt"]
+[[routes]]
+from = "planner"
+to = "builder"
+[[routes]]
+from = "builder"
+to = "reviewer"
+[limits]
+cooldown = 0
+"#,
+    );
+    let program = format!("S='{}'\n", program());
+    world.write("planner.sh", &format!("{program}cat >/dev/null\n{planner}"));
+    world.write("builder.sh", &format!("{program}{HEAR}{builder}"));
+    world.run(&["trust", "--yes"]).ok();
+    world
+}
+
+#[test]
+fn b_07_a_turn_in_a_terminal_that_stays_is_over_when_it_was_told() {
+    let world = world(
+        "$S emit HANDOFF builder",
+        "hear; $S emit HANDOFF reviewer 2> said.txt; exec sleep 1000",
+    );
+    let view = world.run(&["run", "--foreground", "x", "--json"]).ok().json();
+    assert_eq!(view["status"], "succeeded", "{view}");
+    assert_eq!(
+        (world.read("said.txt"), world.read("reviewed.txt")),
+        ("taken\n".into(), "x\n".into())
+    );
+}
+
+#[test]
+fn b_07_a_signed_frame_that_is_shown_again_in_a_later_turn_moves_nothing() {
+    // Where its own channel cannot be reached, what it tells is signed and printed.
+    let world = world(
+        r#"$S emit HANDOFF '{"to":"builder","item":"one"}'
+           $S emit HANDOFF '{"to":"builder","item":"two"}'"#,
+        "export STAFETTE_SOCKET=/nowhere
+         hear; $S emit HANDOFF reviewer > sealed.txt; cat sealed.txt
+         hear; cat sealed.txt; sleep 0.5; $S emit RESULT 'nothing to review'
+         exec sleep 1000",
+    );
+    let view = world.run(&["run", "--foreground", "x", "--json"]).ok().json();
+    assert_eq!(view["status"], "succeeded", "{view}");
+    assert!(world.read("sealed.txt").contains(";m="), "it was signed");
+    assert_eq!(world.read("reviewed.txt"), "x\n", "once, not twice");
+    let log = world.run(&["log", "--json"]).ok().lines();
+    let ended = |event: &&serde_json::Value| event["event"] == "turn_finished";
+    let said = |event: &serde_json::Value| event.to_string().contains("nothing to review");
+    assert_eq!(log.iter().filter(ended).filter(|event| said(event)).count(), 1, "{log:#?}");
+    assert_eq!(view["tally"]["refused"], json!(0), "{view}");
+}
