@@ -222,6 +222,8 @@ struct Terms<'r> {
     validate: &'r [String],
     timeout: Duration,
     commit: bool,
+    /// Folders that go with the files in them, when it is a way back.
+    emptied: Option<Vec<String>>,
 }
 
 impl Changes {
@@ -410,9 +412,16 @@ impl Changes {
             settle(change, !terms.validate.is_empty());
             change.commit = commit.as_ref().map(|commit| commit.to.clone());
             change.notes.clone_from(&notes);
+            if terms.emptied.is_none() {
+                let of = |folder: &&String| {
+                    change.paths().any(|path| path.folders().any(|outer| outer == *folder))
+                };
+                change.folders = journal.folders.iter().filter(of).cloned().collect();
+            }
         }
+        let emptied = terms.emptied.clone().unwrap_or_default();
         let mut decided = journal.clone();
-        decided.landed = Some(Landing { changes, commit });
+        decided.landed = Some(Landing { changes, commit, emptied });
         crash::point();
         self.vault.write_journal(&decided).map_err(plain)?;
         crash::point();
@@ -422,7 +431,12 @@ impl Changes {
 
     /// Writes down what has been decided. To repeat it is safe.
     async fn finish(&self, landing: Landing) -> Result<Vec<Change>, ChangeError> {
-        let Landing { mut changes, commit } = landing;
+        let Landing { mut changes, commit, emptied } = landing;
+        for folder in emptied.iter().rev() {
+            // What is not empty has something of somebody in it, and stays.
+            let _ = self.project.remove_folder(folder);
+            crash::point();
+        }
         for change in &changes {
             self.vault.put(change)?;
             crash::point();

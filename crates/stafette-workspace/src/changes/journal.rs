@@ -54,6 +54,9 @@ pub(super) struct Step {
 pub(super) struct Landing {
     pub(super) changes: Vec<Change>,
     pub(super) commit: Option<Move>,
+    /// Folders that go if nothing is left in them, the outermost first.
+    #[serde(default)]
+    pub(super) emptied: Vec<String>,
 }
 
 fn new_name(number: usize) -> String {

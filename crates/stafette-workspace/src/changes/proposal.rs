@@ -86,6 +86,7 @@ impl Changes {
             undone_at: None,
             order: None,
             commit: None,
+            folders: Vec::new(),
             failure: None,
             notes: Vec::new(),
             comments: Vec::new(),

@@ -148,6 +148,7 @@ impl Changes {
             validate: &rules.validate,
             timeout: rules.timeout.into(),
             commit: rules.commit,
+            emptied: None,
         };
         let orders = self.vault.list()?.into_iter().filter_map(|change| change.order);
         let order = orders.max().unwrap_or(0) + 1;

@@ -35,11 +35,16 @@ impl Changes {
             plan.undo(&self.project, change)?;
         }
         let names: Vec<String> = undone.iter().map(|change| change.id.to_string()).collect();
+        let mut emptied: Vec<String> =
+            undone.iter().flat_map(|change| change.folders.iter().cloned()).collect();
+        // An outer folder is the shorter text.
+        emptied.sort_by_key(String::len);
         let terms = Terms {
             message: format!("Undo {}\n", names.join(", ")),
             validate: &[],
             timeout: Duration::ZERO,
             commit: rules.commit,
+            emptied: Some(emptied),
         };
         let settle = |change: &mut Change, _| {
             change.status = ChangeStatus::Undone;
