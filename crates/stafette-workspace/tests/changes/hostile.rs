@@ -3,7 +3,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use stafette_core::change::{Action, FileEdit};
@@ -90,7 +91,6 @@ async fn s4_06_what_changed_behind_its_back_is_not_written_over() {
 
 #[test]
 fn s4_07_who_swaps_folders_for_links_meanwhile_never_gets_it_out() {
-    const ROUNDS: usize = 2_000;
     let world = World::new();
     let outside = world.folder.path().join("outside");
     fs::create_dir(&outside).expect("made");
@@ -98,53 +98,61 @@ fn s4_07_who_swaps_folders_for_links_meanwhile_never_gets_it_out() {
     world.write("src/f.txt", "0");
     let (src, link) = (world.path("src"), world.path("src.link"));
     symlink(&outside, &link).expect("linked");
-    let is_over = AtomicBool::new(false);
+    let (is_over, swaps) = (AtomicBool::new(false), AtomicUsize::new(0));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
-    let (applied, swaps) = std::thread::scope(|scope| {
-        let racer = scope.spawn(|| {
+    let (applied, refused) = std::thread::scope(|scope| {
+        scope.spawn(|| {
             let swap = || renameat_with(CWD, &src, CWD, &link, RenameFlags::EXCHANGE);
-            let mut swaps = 0;
             while !is_over.load(Ordering::Relaxed) {
                 // There is always something at the path: the folder, or the way out.
                 swap().expect("swapped");
-                for _ in 0..swaps % 7 {
+                let number = swaps.fetch_add(1, Ordering::Relaxed);
+                for _ in 0..number % 7 {
                     std::thread::yield_now();
                 }
                 swap().expect("swapped back");
-                swaps += 1;
-                for _ in 0..swaps % 64 {
+                for _ in 0..number % 31 {
                     std::thread::yield_now();
                 }
             }
-            swaps
         });
-        let applied = runtime.block_on(race(&world, ROUNDS));
+        let counts = runtime.block_on(race(&world, &swaps));
         is_over.store(true, Ordering::Relaxed);
-        (applied, racer.join().expect("the racer"))
+        counts
     });
     runtime.block_on(world.changes().recover()).expect("recovered");
     assert_eq!(fs::read_to_string(outside.join("f.txt")).expect("there"), "theirs");
     assert_eq!(fs::read_dir(&outside).expect("read").count(), 1, "nothing was written outside");
-    assert!(swaps > 100, "the racer swapped {swaps} times");
-    let is_fair = applied > 0 && applied < ROUNDS;
-    assert!(is_fair, "the racer was in the way at times: {applied} of {ROUNDS} applied");
+    let swaps = swaps.into_inner();
+    let is_fair = swaps >= 300 && applied > 0 && refused > 0;
+    assert!(is_fair, "{swaps} swaps, {applied} applied, {refused} refused");
     world.assert_tidy();
 }
 
-/// Proposes and applies while somebody swaps the folder; how many sets got in.
-async fn race(world: &World, rounds: usize) -> usize {
+/// Proposes and applies while somebody swaps the folder, until both had their chances; how many sets
+/// got in, and how many did not.
+async fn race(world: &World, swaps: &AtomicUsize) -> (usize, usize) {
     let changes = world.changes();
-    let mut applied = 0;
-    for number in 0..rounds {
+    let (mut applied, mut refused) = (0, 0);
+    let since = Instant::now();
+    let is_enough =
+        |applied, refused| applied > 20 && refused > 200 && swaps.load(Ordering::Relaxed) >= 300;
+    while !is_enough(applied, refused) && since.elapsed() < Duration::from_secs(60) {
+        let number = applied + refused;
         let edits = vec![
             edit(Action::Modify, "src/f.txt", Some(&format!("{number}"))),
             edit(Action::Create, &format!("src/new-{number}"), Some("new")),
         ];
         // Where the folder is a link at the moment, it is refused right here.
-        let Ok(change) = world.propose(edits).await else { continue };
-        let report = changes.apply(change.id, &rules()).await;
-        applied += usize::from(report.is_ok_and(|report| !report.landed.is_empty()));
+        let landed = match world.propose(edits).await {
+            Ok(change) => changes.apply(change.id, &rules()).await,
+            Err(error) => Err(error),
+        };
+        match landed.is_ok_and(|report| !report.landed.is_empty()) {
+            true => applied += 1,
+            false => refused += 1,
+        }
     }
-    applied
+    (applied, refused)
 }
