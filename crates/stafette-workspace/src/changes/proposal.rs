@@ -20,6 +20,8 @@ pub struct Draft {
     pub from: Option<String>,
     /// What it was made against; what is there now when nothing is said.
     pub base: Option<Digest>,
+    /// The bytes of that, where they are known.
+    pub base_content: Option<Vec<u8>>,
     /// Its content afterwards.
     pub content: Option<Vec<u8>>,
     /// Whether it can be executed afterwards; as before when nothing is said.
@@ -33,6 +35,7 @@ impl From<FileEdit> for Draft {
             action: edit.action,
             from: edit.from,
             base: edit.base,
+            base_content: None,
             content: edit.content.map(String::into_bytes),
             executable: edit.executable,
         }
@@ -95,11 +98,6 @@ impl Changes {
         Ok(change)
     }
 
-    /// Keeps content that an edit was made against, so that it can be shown.
-    pub fn keep(&self, bytes: &[u8]) -> Result<Digest, ChangeError> {
-        self.vault.keep(bytes)
-    }
-
     fn edit(&self, draft: Draft) -> Result<Edit, ChangeError> {
         let wrong = |flaw| Err(ChangeError::Edit { file: draft.file.clone(), flaw });
         let file: FilePath = draft.file.parse()?;
@@ -140,7 +138,11 @@ impl Changes {
             Found::File(content, _) => Some(content),
             Found::Other(kind) => return Err(ChangeError::NotAFile { file: source.clone(), kind }),
         };
-        let before = match (draft.action, draft.base, found) {
+        let base = match &draft.base_content {
+            Some(base) => Some(self.vault.keep(base)?),
+            None => draft.base.clone(),
+        };
+        let before = match (draft.action, base, found) {
             (Action::Create, ..) => None,
             (_, None, None) => return wrong("there is no such file"),
             (_, None, Some(found)) => Some(found),

@@ -4,8 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use stafette_core::change::{Action, ChangeId, ChangeRules, ChangeStatus, FileEdit};
-use stafette_workspace::ChangeError;
+use stafette_core::change::{Action, Author, ChangeId, ChangeRules, ChangeStatus, FileEdit};
+use stafette_core::{AgentName, RunId};
+use stafette_workspace::{Base, ChangeError, Worktrees};
 
 use crate::world::{World, edit, rules, validated};
 
@@ -208,4 +209,47 @@ async fn s4_06_comments_are_kept_with_the_change() {
     assert!(changes.comment(change.id, "mia", elsewhere, "?").await.is_err());
     let comments = changes.get(change.id).expect("there").comments;
     assert_eq!((comments.len(), comments[0].line), (1, Some(2)));
+}
+
+#[tokio::test]
+async fn s4_06_the_work_in_a_worktree_becomes_a_change() {
+    let world = World::with_git();
+    world.write("a.txt", "one\ntwo, not committed\nthree\n");
+    let worktrees = Worktrees::new(&world.project, &world.path(".stafette")).await.expect("them");
+    let run = RunId(uuid::Uuid::from_u128(7));
+    let [ada, ben] = ["ada", "ben"].map(|name| name.parse::<AgentName>().expect("a name"));
+    let first = worktrees.open(run, &ada, &Base::AsItIs).await.expect("a worktree");
+    fs::write(first.folder.join("a.txt"), "one\n2\nthree\n").expect("written");
+    fs::write(first.folder.join("new.txt"), "from ada\n").expect("written");
+    // Another goes on with it, and commits a part.
+    let next = worktrees.open(run, &ben, &Base::Of(first.clone())).await.expect("a worktree");
+    fs::rename(next.folder.join("keep.txt"), next.folder.join("kept.txt")).expect("moved");
+    fs::write(next.folder.join("bin/x.sh"), "#!/bin/sh\n").expect("written");
+    let executable = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(next.folder.join("bin/x.sh"), executable).expect("set");
+
+    let drafts = worktrees.difference(&next).await.expect("a difference");
+    let author = Author { run: Some(run), agent: Some(ben.clone()), ..Author::default() };
+    let changes = world.changes();
+    let change = changes.draft(drafts, author, "as asked".to_owned(), &rules()).await;
+    let change = change.expect("proposed");
+    let mut said: Vec<String> =
+        change.edits.iter().map(|edit| format!("{:?} {}", edit.action, edit.file)).collect();
+    said.sort();
+    assert_eq!(
+        said,
+        ["Create bin/x.sh", "Create new.txt", "Modify a.txt", "Rename kept.txt"],
+        "only what the agents have done, not what the user had not committed"
+    );
+    assert!(change.gates.is_empty());
+    let report = changes.apply(change.id, &rules()).await.expect("applied");
+    assert_eq!(report.landed.len(), 1);
+    assert_eq!(world.read("a.txt"), "one\n2\nthree\n");
+    assert_eq!(world.read("kept.txt"), "stays\n");
+    let mode = fs::metadata(world.path("bin/x.sh")).expect("there").permissions().mode();
+    assert_eq!(mode & 0o111, 0o111);
+
+    std::os::unix::fs::symlink("a.txt", next.folder.join("link")).expect("linked");
+    let refused = worktrees.difference(&next).await;
+    assert!(refused.is_err_and(|error| error.to_string().contains("link")));
 }
