@@ -17,13 +17,14 @@ use schemars::generate::SchemaSettings;
 use crate::Edge;
 
 /// The groups of operations, in the order of the page.
-const TAGS: [(&str, &str); 10] = [
+const TAGS: [(&str, &str); 11] = [
     ("runs", "Begin runs, look at them, steer them."),
     ("handoffs", "Work on its way from one to another, in any dialect."),
     ("turns", "Take part as an agent that nobody here starts."),
     ("inbox", "What is for a person to decide."),
     ("agents", "Who does what at the moment."),
     ("events", "Everything that happened and happens."),
+    ("changes", "Edits of the project's files, as sets that get in whole or not at all."),
     ("locks", "Who has which files, and until when."),
     ("workflow", "Who there is, who may hand to whom, and how documents look."),
     ("access", "Who may come in."),
@@ -102,6 +103,7 @@ fn routes() -> ApiRouter<Edge> {
         .merge(crate::turns::routes())
         .merge(crate::inbox::routes())
         .merge(crate::agents::routes())
+        .merge(crate::changes::routes())
         .merge(crate::locks::routes())
         .merge(crate::terminals::routes())
         .merge(crate::stream::routes())
