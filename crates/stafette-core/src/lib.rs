@@ -12,6 +12,7 @@
 //! - Every open handoff has a deadline, so [`Run::deadline`] is never `None` while one is open.
 
 pub mod amount;
+pub mod change;
 pub mod event;
 pub mod handoff;
 pub mod id;

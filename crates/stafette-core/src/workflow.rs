@@ -1,5 +1,6 @@
 //! A workflow: who is there, who may hand to whom, and within which limits.
 
+pub mod changes;
 pub mod check;
 mod coordination;
 pub mod file;
@@ -61,6 +62,9 @@ pub struct Workflow {
     /// How locks are given.
     #[serde(default)]
     pub locks: locks::LockRules,
+    /// How changes get into the project.
+    #[serde(default, skip_serializing_if = "changes::ChangeRules::is_silent")]
+    pub changes: changes::ChangeRules,
     /// The texts of the profiles that are files, by name: put in when the workflow is read, so that
     /// what was trusted is what runs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -12,6 +12,7 @@
 //! - Queues are bounded; a run that cannot keep up slows its agents down.
 
 mod agents;
+mod changes;
 mod clock;
 mod confine;
 pub mod crash;
@@ -41,6 +42,8 @@ pub use locks::{DeadlockAlert, DeskError, LockDesk, restore_locks};
 pub use outside::Wanted;
 pub use record::{HandoffView, RunView};
 pub use stafette_store::{HandoffRow, Stored};
+pub use stafette_workspace::changes::{FileDiff, Report};
+pub use stafette_workspace::{ChangeError, Changes};
 pub use terminals::{
     BadSize, InputError, Piece, Recording, RecordingError, RecordingLines, ResizeError, Snapshot,
     Subscription, Terminal, TerminalError, TerminalState, TerminalView,

@@ -8,7 +8,7 @@ use stafette_workspace::{Base, Worktree, WorktreeError, Worktrees};
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::engine::Settings;
-use crate::{confine, garbage};
+use crate::{changes, confine, garbage};
 
 /// The places of one project.
 #[derive(Clone, Debug)]
@@ -52,11 +52,17 @@ impl Places {
         }
         let Ok(worktrees) = self.worktrees().await else { return };
         let last = last_at_work(run).and_then(|agent| worktrees.get(run.id, &agent));
-        if let Some(last) = last
-            && let Err(error) = worktrees.land(&last, &Worktrees::result_branch(run.id)).await
+        if let Some(last) = &last
+            && let Err(error) = worktrees.land(last, &Worktrees::result_branch(run.id)).await
         {
             tracing::error!(run = %run.id, %error, "the result has no branch; its worktree stays");
             return;
+        }
+        // The branch has the work in any case; that it is no change is only in the way.
+        if let Some(last) = &last
+            && let Err(error) = changes::propose(&self.settings.project, worktrees, run, last).await
+        {
+            tracing::warn!(run = %run.id, %error, "the result is no change, only a branch");
         }
         let all: Vec<Worktree> =
             run.workflow.agents.keys().filter_map(|agent| worktrees.get(run.id, agent)).collect();

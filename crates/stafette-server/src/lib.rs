@@ -14,6 +14,7 @@ mod a2a;
 mod access;
 mod agents;
 mod answer;
+mod changes;
 mod clock;
 mod emit;
 mod fork;

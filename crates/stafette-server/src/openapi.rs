@@ -25,6 +25,7 @@ const TAGS: &[(&str, &str)] = &[
     ("agents", "Who does what at the moment."),
     ("terminals", "What agents show in their terminals, and a hand in it."),
     ("events", "Everything that happened and happens."),
+    ("changes", "Edits of the project's files, as sets that get in whole or not at all."),
     ("locks", "Who has which files, and until when."),
     ("triggers", "What begins runs by itself, and who is told of them."),
     ("workflow", "Who there is, who may hand to whom, and how documents look."),
@@ -105,6 +106,7 @@ fn routes() -> ApiRouter<Edge> {
         .merge(crate::turns::routes())
         .merge(crate::inbox::routes())
         .merge(crate::agents::routes())
+        .merge(crate::changes::routes())
         .merge(crate::locks::routes())
         .merge(crate::terminals::routes())
         .merge(crate::stream::routes())

@@ -142,6 +142,12 @@ impl Git {
         self
     }
 
+    /// With paths taken letter by letter.
+    pub(crate) fn literally(mut self) -> Git {
+        self.set("GIT_LITERAL_PATHSPECS", "1");
+        self
+    }
+
     /// With this on its standard input.
     pub(crate) fn input(mut self, input: impl Into<Vec<u8>>) -> Git {
         self.input = input.into();

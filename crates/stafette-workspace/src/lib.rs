@@ -1,5 +1,5 @@
-//! The folders that agents work in: a worktree for each, and what the work in it looks like. Atomic
-//! changes of the user's own checkout have their place here.
+//! The folders that agents work in: a worktree for each, and what the work in it looks like. And
+//! changes of the user's own checkout, as sets that get in whole or not at all.
 //!
 //! Invariants:
 //! - Looking changes nothing: not the index, not the files, not the history.
@@ -8,10 +8,12 @@
 //! - Git is told where everything is; nothing that an agent can write leads it elsewhere or has it
 //!   start a program.
 
+pub mod changes;
 mod git;
 mod removal;
 pub mod worktree;
 
+pub use changes::{ChangeError, Changes};
 pub use git::GitError;
 pub use worktree::{Base, Worktree, WorktreeError, Worktrees};
 

@@ -11,6 +11,7 @@
 //! - Nothing outside of the worktrees' folder is removed.
 
 mod baton;
+mod difference;
 mod garbage;
 mod snapshot;
 
@@ -83,6 +84,15 @@ pub enum WorktreeError {
         /// Where.
         path: PathBuf,
     },
+    /// Something in it is no file of the project, so that it cannot be a change.
+    #[error("links, repositories and files outside of the project are no change: {}", list(paths))]
+    NotFiles {
+        /// What.
+        paths: Vec<PathBuf>,
+    },
+    /// A file in it is larger than a change may hold.
+    #[error("a file is larger than the 16 MiB that a change may hold")]
+    TooLarge,
     /// A branch that is to be written has commits that would be lost.
     #[error("the branch {branch} has other work on it: choose another name, or remove it")]
     Diverged {
@@ -303,9 +313,10 @@ impl Worktrees {
         self.note_down(run, agent, &Note { branch: branch.clone(), name: None })?;
         let name = self.add(&path, &branch, &head, &["--quiet"]).await?;
         let worktree = self.worktree(run, agent, branch, &name);
-        if let Some(tree) = tree {
-            self.settle(&worktree, &head, &tree).await?;
+        if let Some(tree) = &tree {
+            self.settle(&worktree, &head, tree).await?;
         }
+        self.keep_base(&worktree, base, &head, tree.as_deref()).await?;
         make_folder(&worktree.folder)?;
         self.write_note(&worktree, Some(name))?;
         Ok(worktree)
@@ -472,6 +483,7 @@ impl Worktrees {
             let words = ["worktree", "remove", "--force", "--force"].map(Path::new);
             self.shared.git(words.into_iter().chain([worktree.path.as_path()])).run().await?;
         }
+        self.forget_base(worktree).await?;
         let note = self.note_path(worktree.run, &worktree.agent);
         match std::fs::remove_file(&note) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {

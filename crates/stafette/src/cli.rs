@@ -61,6 +61,14 @@ pub(crate) enum Command {
     Pause(OneRun),
     /// Go another way from a moment of a run's past, as a new run.
     Fork(Fork),
+    /// List the changes that were proposed, or say yes to one.
+    Changes(Changes),
+    /// Show a change line by line; the newest that waits otherwise.
+    Diff(Diff),
+    /// Apply a change: validated whole, or taken back (exit code 5).
+    Apply(Apply),
+    /// Take a change out of the project again.
+    Undo(Undo),
     /// Lock files, so that nobody else changes them; with a command, for as long as it runs.
     Lock(Lock),
     /// Give locks back.
@@ -341,6 +349,67 @@ pub(crate) enum LockHook {
     Install,
     /// Remove it again.
     Uninstall,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Changes {
+    #[command(subcommand)]
+    pub(crate) command: Option<ChangesCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ChangesCommand {
+    /// Say yes to what a person has to: deletions, own logic, dependencies.
+    Approve {
+        /// The change, such as c3.
+        change: String,
+    },
+    /// Propose the set of edits in a JSON document.
+    Propose {
+        /// The document; `-` is the standard input.
+        file: PathBuf,
+    },
+    /// Say something about a change; it is kept with it.
+    Comment {
+        /// The change, such as c3.
+        change: String,
+        /// What.
+        text: String,
+        /// About which file.
+        #[arg(long)]
+        file: Option<String>,
+        /// About which line of it as it would be.
+        #[arg(long, requires = "file")]
+        line: Option<u32>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Diff {
+    /// The change, such as c3.
+    pub(crate) change: Option<String>,
+    /// Only how many lines of which files.
+    #[arg(long)]
+    pub(crate) stat: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Apply {
+    /// The change, such as c3.
+    #[arg(required_unless_present = "all")]
+    pub(crate) change: Option<String>,
+    /// All that wait for nobody; those that break the project are found and left out.
+    #[arg(long, conflicts_with = "change")]
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Undo {
+    /// The change, such as c3.
+    pub(crate) change: String,
+    /// Later changes on the same files, too.
+    #[arg(long)]
+    pub(crate) with_later: bool,
 }
 
 #[derive(Debug, Args)]

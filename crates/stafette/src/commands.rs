@@ -3,8 +3,10 @@
 mod answer;
 mod attach;
 mod bench;
+mod changes;
 mod check;
 mod demo;
+mod diff;
 mod doctor;
 mod emit;
 mod fork;
@@ -103,6 +105,10 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
         Command::Cancel(arguments) => status::cancel(&context, arguments).await,
         Command::Pause(arguments) => status::pause(&context, arguments).await,
         Command::Fork(arguments) => fork::run(&context, arguments).await,
+        Command::Changes(arguments) => changes::run(&context, arguments).await,
+        Command::Diff(arguments) => diff::run(&context, arguments).await,
+        Command::Apply(arguments) => changes::apply(&context, arguments).await,
+        Command::Undo(arguments) => changes::undo(&context, arguments).await,
         Command::Lock(arguments) => lock::run(&context, arguments).await,
         Command::Unlock(arguments) => lock::unlock(&context, arguments).await,
         Command::Locks => lock::list(&context).await,

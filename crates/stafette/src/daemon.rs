@@ -128,6 +128,14 @@ fn log_file(state: &Path) -> Result<File, Failure> {
     })
 }
 
+/// Finishes or takes back a change that the last daemon died in.
+async fn recover_changes(engine: &Engine) {
+    match engine.changes(async |changes| changes.recover().await).await {
+        Ok(recovered) => tracing::debug!(?recovered, "changes are whole"),
+        Err(error) => tracing::error!(%error, "a change is in the middle; it is tried again"),
+    }
+}
+
 /// This program, to be started once more.
 pub(crate) fn program() -> Result<PathBuf, Failure> {
     std::env::current_exe()
@@ -156,6 +164,7 @@ impl Daemon {
         let _lock = take(&state).await?;
         log::start();
         let engine = open(project, &state).await?;
+        recover_changes(&engine).await;
         let stop = Arc::new(Notify::new());
         let tokens = tokens(project)?;
         let edge = Edge::new(engine.clone(), self.workflows(project), stop.clone(), tokens);

@@ -16,6 +16,8 @@ pub(crate) enum Exit {
     NeedsPerson = 3,
     /// The budget is reached.
     Budget = 4,
+    /// It was tried and taken back.
+    RolledBack = 5,
     /// Somebody else has the lock, or it was lost.
     Lock = 6,
     /// No daemon answers.

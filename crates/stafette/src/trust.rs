@@ -77,6 +77,9 @@ pub(crate) fn commands(project: &Project, workflow: &Workflow) -> Vec<(String, S
             }
         }
     }
+    if !workflow.changes.validate.is_empty() {
+        commands.push(("changes".to_owned(), workflow.changes.validate.join(" ")));
+    }
     for name in workflow.profiles.keys() {
         let file = library.file(name).map(|file| file.display().to_string());
         commands.push((format!("profile {name}"), file.unwrap_or_default()));

@@ -51,6 +51,7 @@ impl Worktrees {
             Some(tree) => self.settle(to, &head, &tree).await?,
             None => self.settle(to, &head, &format!("{head}^{{tree}}")).await?,
         }
+        self.pass_base(from, to).await?;
         Ok(Passed { head, given, kept })
     }
 

@@ -13,7 +13,11 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
         context.output.data(&questions);
         return Ok(Exit::Ok);
     }
-    if questions.is_empty() {
+    let changes = super::changes::waiting(&client).await?;
+    for change in &changes {
+        context.output.line(change);
+    }
+    if questions.is_empty() && changes.is_empty() {
         context.output.say("Nothing needs you.");
     }
     for question in &questions {

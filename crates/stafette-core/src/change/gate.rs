@@ -1,0 +1,172 @@
+//! What a person has to say yes to, and what nobody can.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Action, ChangeRules, Edit, FilePath};
+
+/// Files that say what a program is made of, in the common ecosystems. Those with a `*` are any
+/// name with that beginning and end.
+const DEPENDENCIES: [&str; 54] = [
+    "Cargo.toml",
+    "Cargo.lock",
+    "package.json",
+    "package-lock.json",
+    "npm-shrinkwrap.json",
+    "yarn.lock",
+    ".yarnrc.yml",
+    ".npmrc",
+    "pnpm-lock.yaml",
+    "pnpm-workspace.yaml",
+    "bun.lock",
+    "bun.lockb",
+    "deno.json",
+    "deno.jsonc",
+    "deno.lock",
+    "pyproject.toml",
+    "poetry.lock",
+    "uv.lock",
+    "pdm.lock",
+    "Pipfile",
+    "Pipfile.lock",
+    "setup.py",
+    "setup.cfg",
+    "requirements*.txt",
+    "constraints*.txt",
+    "environment.yml",
+    "go.mod",
+    "go.sum",
+    "go.work",
+    "Gemfile",
+    "Gemfile.lock",
+    "*.gemspec",
+    "composer.json",
+    "composer.lock",
+    "pom.xml",
+    "build.gradle",
+    "build.gradle.kts",
+    "settings.gradle",
+    "settings.gradle.kts",
+    "gradle.lockfile",
+    "libs.versions.toml",
+    "build.sbt",
+    "*.csproj",
+    "*.fsproj",
+    "packages.lock.json",
+    "Directory.Packages.props",
+    "Package.swift",
+    "Package.resolved",
+    "Podfile",
+    "Podfile.lock",
+    "mix.exs",
+    "mix.lock",
+    "pubspec.yaml",
+    "flake.lock",
+];
+
+/// The workflow itself.
+const OWN: &str = "stafette.toml";
+
+/// Why a person has to say yes.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum GateKind {
+    /// A file goes.
+    Deletion,
+    /// It is what steers the team itself.
+    OwnLogic,
+    /// It says what the program is made of.
+    Dependencies,
+}
+
+/// Something that a person has to say yes to.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Gate {
+    /// Why.
+    pub kind: GateKind,
+    /// Which file.
+    pub file: FilePath,
+}
+
+/// What a person has to say yes to before these edits are applied.
+#[must_use]
+pub fn gates(edits: &[Edit], rules: &ChangeRules) -> Vec<Gate> {
+    let mut gates = Vec::new();
+    for edit in edits {
+        if edit.action == Action::Delete {
+            gates.push(Gate { kind: GateKind::Deletion, file: edit.file.clone() });
+        }
+        for file in edit.from.iter().chain([&edit.file]) {
+            let text = file.as_str();
+            let is_own = file.name().eq_ignore_ascii_case(OWN)
+                || rules.own.iter().any(|pattern| pattern.covers(text));
+            if is_own {
+                gates.push(Gate { kind: GateKind::OwnLogic, file: file.clone() });
+            }
+            if is_dependency(file) {
+                gates.push(Gate { kind: GateKind::Dependencies, file: file.clone() });
+            }
+        }
+    }
+    gates
+}
+
+/// The setting that keeps a file from every change, if there is one.
+#[must_use]
+pub fn protection<'r>(file: &FilePath, rules: &'r ChangeRules) -> Option<&'r str> {
+    let mut patterns = rules.protected.iter();
+    patterns.find(|pattern| pattern.covers(file.as_str())).map(|pattern| pattern.as_str())
+}
+
+/// Whether the file says what a program is made of.
+#[must_use]
+pub fn is_dependency(file: &FilePath) -> bool {
+    let name = file.name();
+    DEPENDENCIES.iter().any(|known| match known.split_once('*') {
+        Some((head, tail)) => {
+            name.len() >= known.len() - 1
+                && name.get(..head.len()).is_some_and(|it| it.eq_ignore_ascii_case(head))
+                && name
+                    .get(name.len() - tail.len()..)
+                    .is_some_and(|it| it.eq_ignore_ascii_case(tail))
+        }
+        None => name.eq_ignore_ascii_case(known),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edit(action: Action, file: &str, from: Option<&str>) -> Edit {
+        let path = |text: &str| text.parse().expect("a path");
+        Edit { file: path(file), action, from: from.map(path), before: None, after: None }
+    }
+
+    #[test]
+    fn s4_07_deletions_own_logic_and_dependencies_need_a_person() {
+        let rules = ChangeRules {
+            own: vec!["crates/engine/**".parse().expect("a pattern")],
+            ..ChangeRules::default()
+        };
+        let kinds = |edit: Edit| {
+            gates(&[edit], &rules).into_iter().map(|gate| gate.kind).collect::<Vec<_>>()
+        };
+        assert_eq!(kinds(edit(Action::Modify, "src/lib.rs", None)), []);
+        assert_eq!(kinds(edit(Action::Delete, "src/lib.rs", None)), [GateKind::Deletion]);
+        assert_eq!(kinds(edit(Action::Modify, "stafette.toml", None)), [GateKind::OwnLogic]);
+        assert_eq!(kinds(edit(Action::Create, "crates/engine/a.rs", None)), [GateKind::OwnLogic]);
+        assert_eq!(
+            kinds(edit(Action::Rename, "old.toml", Some("Stafette.toml"))),
+            [GateKind::OwnLogic],
+            "a rename is asked about on both ends"
+        );
+        for file in ["Cargo.toml", "web/package-lock.json", "a/requirements-dev.txt", "X.csproj"] {
+            assert_eq!(kinds(edit(Action::Modify, file, None)), [GateKind::Dependencies], "{file}");
+        }
+        assert_eq!(kinds(edit(Action::Modify, "cargo.TOML", None)), [GateKind::Dependencies]);
+        assert_eq!(kinds(edit(Action::Modify, "requirements.md", None)), []);
+    }
+}

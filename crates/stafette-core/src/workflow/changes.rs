@@ -1,0 +1,48 @@
+//! `[changes]`: how changes get into the project.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Millis;
+use crate::lock::Pattern;
+
+/// How changes get into the project.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ChangeRules {
+    /// The command that says whether the project still works, such as `["cargo", "test"]`; nothing
+    /// is asked when it is empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub validate: Vec<String>,
+    /// How long that may take.
+    pub timeout: Millis,
+    /// Whether what is applied is committed, with the touched files as they were in a commit
+    /// before it.
+    pub commit: bool,
+    /// What steers the team itself, so that a person has to say yes; `stafette.toml` always does.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub own: Vec<Pattern>,
+    /// What no change may touch.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub protected: Vec<Pattern>,
+}
+
+impl Default for ChangeRules {
+    fn default() -> Self {
+        ChangeRules {
+            validate: Vec::new(),
+            timeout: Millis::minutes(10),
+            commit: true,
+            own: Vec::new(),
+            protected: Vec::new(),
+        }
+    }
+}
+
+impl ChangeRules {
+    /// Whether nothing is said that differs from what holds anyway.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        *self == ChangeRules::default()
+    }
+}

@@ -1,0 +1,272 @@
+//! Changes of the project's files: proposed, allowed, applied, undone.
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::{get_with, post_with};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_core::change::{Change, ChangeId, ChangeRules, Proposal};
+use stafette_engine::{ChangeError, FileDiff, Report};
+
+use crate::openapi::named;
+use crate::request::{Body, Named};
+use crate::visitor::Visitor;
+use crate::{Edge, Problem};
+
+/// The longest comment, in bytes.
+const LONGEST_COMMENT: usize = 16 * 1024;
+
+/// What can be asked about changes.
+pub(crate) fn routes() -> ApiRouter<Edge> {
+    let about = |id, summary| named("changes", id, summary);
+    ApiRouter::new()
+        .api_route(
+            "/v1/changes",
+            get_with(list, about("listChanges", "List the changes, the oldest first"))
+                .post_with(propose, about("proposeChange", "Propose a set of edits")),
+        )
+        .api_route(
+            "/v1/changes/apply",
+            post_with(apply_all, about("applyChanges", "Apply all that wait for nobody")),
+        )
+        .api_route(
+            "/v1/changes/{change}",
+            get_with(get, about("getChange", "A change, line by line")),
+        )
+        .api_route(
+            "/v1/changes/{change}/approve",
+            post_with(approve, about("approveChange", "Say yes to what a person has to")),
+        )
+        .api_route(
+            "/v1/changes/{change}/apply",
+            post_with(apply, about("applyChange", "Apply a change, or take it back")),
+        )
+        .api_route(
+            "/v1/changes/{change}/undo",
+            post_with(undo, about("undoChange", "Take a change out of the project again")),
+        )
+        .api_route(
+            "/v1/changes/{change}/comment",
+            post_with(comment, about("commentChange", "Say something about a change")),
+        )
+}
+
+/// Which change is meant.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct TheChange {
+    /// Its name, such as `c3`.
+    change: String,
+}
+
+impl TheChange {
+    fn id(&self) -> Result<ChangeId, Problem> {
+        self.change.parse().map_err(|error: stafette_core::change::NotAChange| {
+            Problem::new(422, "not_a_change", error.to_string())
+        })
+    }
+}
+
+/// All changes of the project.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ChangeList {
+    /// The oldest first.
+    changes: Vec<Change>,
+}
+
+async fn list(State(edge): State<Edge>) -> Result<Json<ChangeList>, Problem> {
+    let changes = edge.engine.changes(async |changes| changes.list()).await?;
+    Ok(Json(ChangeList { changes }))
+}
+
+async fn propose(
+    State(edge): State<Edge>,
+    visitor: Visitor,
+    Body(mut proposal): Body<Proposal>,
+) -> Result<(StatusCode, Json<Change>), Problem> {
+    let rules = rules(&edge)?;
+    if proposal.author.agent.is_none() {
+        proposal.author.person = visitor.signed(proposal.author.person);
+    }
+    let propose =
+        async move |changes: stafette_engine::Changes| changes.propose(proposal, &rules).await;
+    Ok((StatusCode::CREATED, Json(edge.engine.changes(propose).await?)))
+}
+
+/// A change, line by line.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ChangeView {
+    /// The change.
+    change: Change,
+    /// What it does to each file.
+    diff: Vec<FileDiff>,
+}
+
+async fn get(
+    State(edge): State<Edge>,
+    Named(the): Named<TheChange>,
+) -> Result<Json<ChangeView>, Problem> {
+    let id = the.id()?;
+    let look = async move |changes: stafette_engine::Changes| {
+        let change = changes.get(id)?;
+        let diff = changes.diff(&change)?;
+        Ok(ChangeView { change, diff })
+    };
+    Ok(Json(edge.engine.changes(look).await?))
+}
+
+/// A person's yes.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Yes {
+    /// Who says it, for the record.
+    by: String,
+}
+
+async fn approve(
+    State(edge): State<Edge>,
+    visitor: Visitor,
+    Named(the): Named<TheChange>,
+    Body(Yes { by }): Body<Yes>,
+) -> Result<Json<Change>, Problem> {
+    for_people(&edge, &visitor)?;
+    let (id, by) = (the.id()?, visitor.signed(by));
+    let approve = async move |changes: stafette_engine::Changes| changes.approve(id, &by).await;
+    Ok(Json(edge.engine.changes(approve).await?))
+}
+
+/// Nothing more is to be said.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Go {}
+
+async fn apply(
+    State(edge): State<Edge>,
+    visitor: Visitor,
+    Named(the): Named<TheChange>,
+    Body(Go {}): Body<Go>,
+) -> Result<Json<Report>, Problem> {
+    for_people(&edge, &visitor)?;
+    let (id, rules) = (the.id()?, rules(&edge)?);
+    let apply = async move |changes: stafette_engine::Changes| changes.apply(id, &rules).await;
+    Ok(Json(edge.engine.changes(apply).await?))
+}
+
+async fn apply_all(
+    State(edge): State<Edge>,
+    visitor: Visitor,
+    Body(Go {}): Body<Go>,
+) -> Result<Json<Report>, Problem> {
+    for_people(&edge, &visitor)?;
+    let rules = rules(&edge)?;
+    let apply = async move |changes: stafette_engine::Changes| changes.land_all(&rules).await;
+    Ok(Json(edge.engine.changes(apply).await?))
+}
+
+/// How to undo.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Undo {
+    /// Whether later changes on the same files go, too.
+    with_later: bool,
+}
+
+async fn undo(
+    State(edge): State<Edge>,
+    visitor: Visitor,
+    Named(the): Named<TheChange>,
+    Body(Undo { with_later }): Body<Undo>,
+) -> Result<Json<Report>, Problem> {
+    for_people(&edge, &visitor)?;
+    let (id, rules) = (the.id()?, rules(&edge)?);
+    let undo =
+        async move |changes: stafette_engine::Changes| changes.undo(id, with_later, &rules).await;
+    Ok(Json(edge.engine.changes(undo).await?))
+}
+
+/// What somebody says.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Said {
+    /// What.
+    text: String,
+    /// Who, for the record.
+    #[serde(default)]
+    by: String,
+    /// About which file.
+    #[serde(default)]
+    file: Option<String>,
+    /// About which line of it as it would be.
+    #[serde(default)]
+    line: Option<u32>,
+}
+
+async fn comment(
+    State(edge): State<Edge>,
+    visitor: Visitor,
+    Named(the): Named<TheChange>,
+    Body(said): Body<Said>,
+) -> Result<Json<Change>, Problem> {
+    let id = the.id()?;
+    if said.text.trim().is_empty() || said.text.len() > LONGEST_COMMENT {
+        return Err(Problem::new(422, "bad_comment", "A comment has some text, up to 16 KiB"));
+    }
+    let by = visitor.signed(said.by);
+    let place = said.file.map(|file| (file, said.line));
+    let comment = async move |changes: stafette_engine::Changes| {
+        changes.comment(id, &by, place, &said.text).await
+    };
+    Ok(Json(edge.engine.changes(comment).await?))
+}
+
+/// The rules of the workflow, which must be trusted: it names a command.
+fn rules(edge: &Edge) -> Result<ChangeRules, Problem> {
+    Ok((edge.workflow)()?.changes)
+}
+
+/// Agents propose; what becomes of it is for people.
+fn for_people(edge: &Edge, visitor: &Visitor) -> Result<(), Problem> {
+    match visitor.pid().is_some_and(|pid| edge.engine.is_agent(pid)) {
+        true => Err(Problem::new(403, "not_allowed", "An agent may propose changes, no more")
+            .because("a person approves, applies and undoes them")),
+        false => Ok(()),
+    }
+}
+
+impl From<ChangeError> for Problem {
+    fn from(error: ChangeError) -> Self {
+        let (status, code) = match &error {
+            ChangeError::NoChange { .. } => (404, "no_change"),
+            ChangeError::Path(_)
+            | ChangeError::Edit { .. }
+            | ChangeError::Size { .. }
+            | ChangeError::Collision { .. } => (422, "bad_change"),
+            ChangeError::Protected { .. } => (403, "protected"),
+            ChangeError::NotAFile { .. } => (409, "not_a_file"),
+            ChangeError::Changed { .. } => (409, "changed_since"),
+            ChangeError::NeedsPerson { .. } => (409, "needs_person"),
+            ChangeError::Status { .. } => (409, "change_status"),
+            ChangeError::Later { .. } => (409, "later_changes"),
+            ChangeError::Busy => (409, "changes_busy"),
+            ChangeError::Unreadable { .. } => (500, "not_readable"),
+            ChangeError::Files { .. } | ChangeError::Git(_) => (507, "not_written"),
+            ChangeError::Stuck { .. } => (500, "not_taken_back"),
+        };
+        let fix = match &error {
+            ChangeError::NeedsPerson { id, .. } => {
+                format!(
+                    "\nfix: look at it with `stafette diff {id}`, then `stafette changes approve {id}`"
+                )
+            }
+            ChangeError::Later { id, .. } => {
+                format!("\nfix: undo them all with `stafette undo {id} --with-later`")
+            }
+            ChangeError::Changed { .. } => {
+                "\nfix: have it made again against the files as they are".to_owned()
+            }
+            _ => String::new(),
+        };
+        Problem::new(status, code, error.to_string()).because(fix)
+    }
+}

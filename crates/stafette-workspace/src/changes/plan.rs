@@ -1,0 +1,148 @@
+//! From changes to steps: what happens to each file when they are applied, or undone, in order.
+
+use std::collections::BTreeMap;
+
+use stafette_core::change::{Change, ChangeRules, Content, Edit, FilePath, collisions, protection};
+
+use super::enclosure::{Enclosure, Found};
+use super::journal::Step;
+use super::{ChangeError, reach};
+
+/// What the files are and will be, one change after the other.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    files: BTreeMap<FilePath, Course>,
+}
+
+/// What becomes of one file.
+#[derive(Debug)]
+struct Course {
+    found: Option<Content>,
+    now: Option<Content>,
+    /// Whether its permissions are those of any new file.
+    fresh: bool,
+}
+
+impl Plan {
+    /// What is at a path after what was planned so far.
+    fn at(&mut self, project: &Enclosure, file: &FilePath) -> Result<&mut Course, ChangeError> {
+        if !self.files.contains_key(file) {
+            let found = match project.look(file).map_err(|source| reach(file, source))? {
+                Found::Nothing => None,
+                Found::File(content, _) => Some(content),
+                Found::Other(kind) => {
+                    return Err(ChangeError::NotAFile { file: file.clone(), kind });
+                }
+            };
+            let now = found.clone();
+            self.files.insert(file.clone(), Course { found, now, fresh: false });
+        }
+        self.files.get_mut(file).ok_or_else(|| ChangeError::changed(file))
+    }
+
+    /// Plans a change. Gives it back with what its files were and are in truth. Nothing is planned
+    /// when it does not fit.
+    pub(super) fn apply(
+        &mut self,
+        project: &Enclosure,
+        change: &Change,
+        rules: &ChangeRules,
+    ) -> Result<Change, ChangeError> {
+        check(&change.edits, rules)?;
+        for edit in &change.edits {
+            for (file, before, _) in edit.moves() {
+                let course = self.at(project, &file)?;
+                let fits = match (&course.now, &before) {
+                    (None, None) => true,
+                    (Some(now), Some(before)) => now.sha256 == before.sha256,
+                    _ => false,
+                };
+                if !fits {
+                    return Err(ChangeError::changed(&file));
+                }
+            }
+        }
+        let mut change = change.clone();
+        for edit in &mut change.edits {
+            let source = edit.from.as_ref().unwrap_or(&edit.file).clone();
+            let now = self.at(project, &source)?.now.clone();
+            edit.before.clone_from(&now);
+            if let (Some(after), Some(now)) = (&mut edit.after, &now) {
+                after.mode = with_mode(now.mode, after.mode & 0o100 != 0);
+            }
+            for (file, _, after) in edit.moves() {
+                let course = self.at(project, &file)?;
+                course.fresh = now.is_none();
+                course.now = after;
+            }
+        }
+        Ok(change)
+    }
+
+    /// Plans the way back from a change. What has gone back already is left as it is.
+    pub(super) fn undo(&mut self, project: &Enclosure, change: &Change) -> Result<(), ChangeError> {
+        for edit in &change.edits {
+            for (file, before, after) in edit.moves() {
+                let course = self.at(project, &file)?;
+                let is = |now: &Option<Content>, then: &Option<Content>| match (now, then) {
+                    (None, None) => true,
+                    (Some(now), Some(then)) => now.is_like(then),
+                    _ => false,
+                };
+                if is(&course.now, &before) {
+                    continue;
+                }
+                if !is(&course.now, &after) {
+                    return Err(ChangeError::changed(&file));
+                }
+                course.now = before;
+                course.fresh = false;
+            }
+        }
+        Ok(())
+    }
+
+    /// The steps that lead there.
+    pub(super) fn steps(self) -> Vec<Step> {
+        let differs = |(_, course): &(FilePath, Course)| match (&course.found, &course.now) {
+            (None, None) => false,
+            (Some(found), Some(now)) => found != now,
+            _ => true,
+        };
+        let step = |(file, course): (FilePath, Course)| Step {
+            file,
+            before: course.found,
+            after: course.now,
+            fresh: course.fresh,
+            ready: None,
+        };
+        self.files.into_iter().filter(differs).map(step).collect()
+    }
+}
+
+/// The permissions of a file that others may execute who may read it, or nobody.
+fn with_mode(mode: u32, is_executable: bool) -> u32 {
+    let plain = mode & 0o666;
+    match is_executable {
+        true if mode & 0o100 != 0 => mode & 0o777,
+        true => plain | ((plain & 0o444) >> 2),
+        false => plain,
+    }
+}
+
+/// What is wrong with a set whatever the files are.
+pub(super) fn check(edits: &[Edit], rules: &ChangeRules) -> Result<(), ChangeError> {
+    let paths = || edits.iter().flat_map(|edit| edit.from.iter().chain([&edit.file]));
+    for file in paths() {
+        if let Some(pattern) = protection(file, rules) {
+            let pattern = pattern.to_owned();
+            return Err(ChangeError::Protected { file: file.clone(), pattern });
+        }
+    }
+    let pairs: Vec<_> =
+        edits.iter().filter_map(|edit| Some((edit.from.as_ref()?, &edit.file))).collect();
+    match collisions(paths(), &pairs) {
+        Some((first, second)) => Err(ChangeError::Collision { first, second }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,175 @@
+//! A set is proposed: checked, and kept with all its contents.
+
+use stafette_core::change::{
+    Action, Author, Change, ChangeRules, ChangeStatus, Content, Digest, Edit, FileEdit, FilePath,
+    LARGEST_FILE, MOST_FILES, Proposal, gates,
+};
+
+use super::enclosure::Found;
+use super::plan::check;
+use super::{ChangeError, Changes, now, reach};
+
+/// An edit as it is proposed, whatever its bytes are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Draft {
+    /// The file, relative to the project.
+    pub file: String,
+    /// What is done to it.
+    pub action: Action,
+    /// Where it comes from, for a rename.
+    pub from: Option<String>,
+    /// What it was made against; what is there now when nothing is said.
+    pub base: Option<Digest>,
+    /// The bytes of that, where they are known.
+    pub base_content: Option<Vec<u8>>,
+    /// Its content afterwards.
+    pub content: Option<Vec<u8>>,
+    /// Whether it can be executed afterwards; as before when nothing is said.
+    pub executable: Option<bool>,
+}
+
+impl From<FileEdit> for Draft {
+    fn from(edit: FileEdit) -> Self {
+        Draft {
+            file: edit.file,
+            action: edit.action,
+            from: edit.from,
+            base: edit.base,
+            base_content: None,
+            content: edit.content.map(String::into_bytes),
+            executable: edit.executable,
+        }
+    }
+}
+
+impl Changes {
+    /// Keeps a set as a document says it.
+    pub async fn propose(
+        &self,
+        proposal: Proposal,
+        rules: &ChangeRules,
+    ) -> Result<Change, ChangeError> {
+        let drafts = proposal.changes.into_iter().map(Draft::from).collect();
+        self.draft(drafts, proposal.author, proposal.reason, rules).await
+    }
+
+    /// Keeps a set. It is refused as a whole when one edit of it cannot be meant.
+    pub async fn draft(
+        &self,
+        drafts: Vec<Draft>,
+        author: Author,
+        reason: String,
+        rules: &ChangeRules,
+    ) -> Result<Change, ChangeError> {
+        if drafts.is_empty() {
+            return Err(ChangeError::Size { flaw: "a change has at least one edit" });
+        }
+        if drafts.len() > MOST_FILES {
+            return Err(ChangeError::Size { flaw: "a change has at most 2000 edits" });
+        }
+        if reason.len() > 8 * 1024 {
+            return Err(ChangeError::Size { flaw: "a reason has at most 8 KiB" });
+        }
+        let _hold = self.vault.hold().await?;
+        self.recover_held().await?;
+        let edits = drafts.into_iter().map(|draft| self.edit(draft));
+        let edits = edits.collect::<Result<Vec<Edit>, _>>()?;
+        check(&edits, rules)?;
+        let change = Change {
+            id: self.vault.next_id()?,
+            status: ChangeStatus::Pending,
+            author,
+            reason,
+            gates: gates(&edits, rules),
+            edits,
+            proposed_at: now(),
+            approved_by: None,
+            applied_at: None,
+            validated_at: None,
+            undone_at: None,
+            order: None,
+            commit: None,
+            folders: Vec::new(),
+            failure: None,
+            notes: Vec::new(),
+            comments: Vec::new(),
+        };
+        self.vault.put(&change)?;
+        Ok(change)
+    }
+
+    fn edit(&self, draft: Draft) -> Result<Edit, ChangeError> {
+        let wrong = |flaw| Err(ChangeError::Edit { file: draft.file.clone(), flaw });
+        let file: FilePath = draft.file.parse()?;
+        let from = draft.from.as_deref().map(str::parse::<FilePath>).transpose()?;
+        match (draft.action, &from, &draft.content) {
+            (Action::Rename, None, _) => return wrong("a rename says where the file comes `from`"),
+            (Action::Rename, Some(from), _) if *from == file => {
+                return wrong("a rename leads to another path");
+            }
+            (Action::Create | Action::Modify | Action::Delete, Some(_), _) => {
+                return wrong("only a rename has a `from`");
+            }
+            (Action::Create, _, None) => return wrong("a new file has a `content`"),
+            (Action::Modify, _, None) if draft.executable.is_none() => {
+                return wrong("it says neither `content` nor `executable`");
+            }
+            (Action::Delete, _, Some(_)) => return wrong("what is deleted has no `content`"),
+            (Action::Create, ..) if draft.base.is_some() => {
+                return wrong("a new file has no `base`");
+            }
+            _ => {}
+        }
+        if draft.content.as_ref().is_some_and(|content| content.len() > LARGEST_FILE) {
+            return wrong("a file has at most 16 MiB");
+        }
+        let source = from.as_ref().unwrap_or(&file);
+        let mut bytes = Vec::new();
+        let keep = |piece: &[u8]| match bytes.len() + piece.len() <= LARGEST_FILE {
+            true => {
+                bytes.extend_from_slice(piece);
+                Ok(())
+            }
+            false => Err(std::io::Error::other("it is larger than 16 MiB")),
+        };
+        let found = self.project.read(source, keep).map_err(|error| reach(source, error))?;
+        let found = match found {
+            Found::Nothing => None,
+            Found::File(content, _) => Some(content),
+            Found::Other(kind) => return Err(ChangeError::NotAFile { file: source.clone(), kind }),
+        };
+        let base = match &draft.base_content {
+            Some(base) => Some(self.vault.keep(base)?),
+            None => draft.base.clone(),
+        };
+        let before = match (draft.action, base, found) {
+            (Action::Create, ..) => None,
+            (_, None, None) => return wrong("there is no such file"),
+            (_, None, Some(found)) => Some(found),
+            (_, Some(base), Some(found)) if base == found.sha256 => Some(found),
+            // It was made against something else, which may come before it is applied.
+            (_, Some(base), found) => {
+                let size = self.vault.blob(&base).map_or(0, |bytes| bytes.len() as u64);
+                Some(Content { sha256: base, size, mode: found.map_or(0o644, |it| it.mode) })
+            }
+        };
+        let had = before.as_ref().map_or(0o644, |before| before.mode);
+        if before.as_ref().is_some_and(|before| before.size == bytes.len() as u64) {
+            self.vault.keep(&bytes)?;
+        }
+        let mode = match draft.executable.unwrap_or(had & 0o100 != 0) {
+            true => had & 0o666 | 0o111,
+            false => had & 0o666,
+        };
+        let after = match (draft.action, &draft.content) {
+            (Action::Delete, _) => None,
+            (_, Some(content)) => Some(Content {
+                sha256: self.vault.keep(content)?,
+                size: content.len() as u64,
+                mode,
+            }),
+            (_, None) => before.clone().map(|before| Content { mode, ..before }),
+        };
+        Ok(Edit { file, action: draft.action, from, before, after })
+    }
+}

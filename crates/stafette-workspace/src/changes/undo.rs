@@ -1,0 +1,82 @@
+//! The way back from a set that was applied, however long ago.
+
+use std::time::Duration;
+
+use stafette_core::change::{Change, ChangeId, ChangeRules, ChangeStatus, FilePath};
+
+use super::plan::Plan;
+use super::{ChangeError, Changes, End, Report, RolledBack, Terms, now};
+
+impl Changes {
+    /// Takes a set out of the project again. Later ones on the same files are told, and go with it
+    /// only if that is wanted. What somebody else has changed since is not written over.
+    pub async fn undo(
+        &self,
+        id: ChangeId,
+        with_later: bool,
+        rules: &ChangeRules,
+    ) -> Result<Report, ChangeError> {
+        let _hold = self.vault.hold().await?;
+        self.recover_held().await?;
+        let change = self.vault.get(id)?;
+        if !change.status.is_in() {
+            let status = change.status;
+            return Err(ChangeError::Status { id, status, wanted: "undone" });
+        }
+        let later = self.on_top_of(&change)?;
+        if !later.is_empty() && !with_later {
+            let later = later.iter().map(|(later, file)| (later.id, file.clone())).collect();
+            return Err(ChangeError::Later { id, later });
+        }
+        let mut undone: Vec<Change> = later.into_iter().map(|(later, _)| later).collect();
+        undone.push(change);
+        let mut plan = Plan::default();
+        for change in &undone {
+            plan.undo(&self.project, change)?;
+        }
+        let names: Vec<String> = undone.iter().map(|change| change.id.to_string()).collect();
+        let mut emptied: Vec<String> =
+            undone.iter().flat_map(|change| change.folders.iter().cloned()).collect();
+        // An outer folder is the shorter text.
+        emptied.sort_by_key(String::len);
+        let terms = Terms {
+            message: format!("Undo {}\n", names.join(", ")),
+            validate: &[],
+            timeout: Duration::ZERO,
+            commit: rules.commit,
+            emptied: Some(emptied),
+        };
+        let settle = |change: &mut Change, _| {
+            change.status = ChangeStatus::Undone;
+            change.undone_at = Some(now());
+        };
+        let steps = plan.steps();
+        let end = self.carry_out(steps, undone, &terms, settle).await?;
+        Ok(match end {
+            End::Landed(landed) => Report { landed, ..Report::default() },
+            End::TakenBack { why, output, notes } => {
+                let rolled_back = vec![RolledBack { id, why, output, notes }];
+                Report { rolled_back, ..Report::default() }
+            }
+        })
+    }
+
+    /// The sets that were applied later to a file of this one or of one that goes with it, the
+    /// newest first.
+    fn on_top_of(&self, change: &Change) -> Result<Vec<(Change, FilePath)>, ChangeError> {
+        let mut files: Vec<FilePath> = change.paths().cloned().collect();
+        let mut all: Vec<Change> = self.vault.list()?;
+        all.retain(|other| other.status.is_in() && other.order > change.order);
+        all.sort_by_key(|other| other.order);
+        let mut found = Vec::new();
+        for other in all {
+            let shared = other.paths().find(|path| files.contains(path)).cloned();
+            if let Some(shared) = shared {
+                files.extend(other.paths().cloned());
+                found.push((other, shared));
+            }
+        }
+        found.reverse();
+        Ok(found)
+    }
+}

@@ -1,0 +1,91 @@
+//! The project's own command says whether a change is good.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::Command;
+
+/// How much of what the command prints is kept: the end of it, in bytes.
+const KEPT: usize = 32 * 1024;
+
+/// How long what is printed is read after the command has ended.
+const REST: Duration = Duration::from_secs(1);
+
+/// What the command said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Verdict {
+    /// It is good.
+    Good,
+    /// It is not: why, and the end of what was printed.
+    Bad { why: String, output: String },
+}
+
+/// Runs the command in the project, in a process group of its own, which is gone afterwards.
+pub(super) async fn validate(project: &Path, command: &[String], timeout: Duration) -> Verdict {
+    let line = command.join(" ");
+    let Some((program, arguments)) = command.split_first() else { return Verdict::Good };
+    let mut child = Command::new(program);
+    child.args(arguments).current_dir(project).env("STAFETTE_VALIDATES", "1");
+    child.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    child.process_group(0).kill_on_drop(true);
+    let mut child = match child.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            let why = format!("`{line}` did not start: {error}");
+            return Verdict::Bad { why, output: String::new() };
+        }
+    };
+    let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    let group = Group(group);
+    let printed = Arc::new(Mutex::new(VecDeque::new()));
+    let readers = [
+        child.stdout.take().map(|pipe| tokio::spawn(read(pipe, printed.clone()))),
+        child.stderr.take().map(|pipe| tokio::spawn(read(pipe, printed.clone()))),
+    ];
+    let ended = tokio::time::timeout(timeout, child.wait()).await;
+    // Whatever it has started and left behind would go on writing.
+    drop(group);
+    for mut reader in readers.into_iter().flatten() {
+        if tokio::time::timeout(REST, &mut reader).await.is_err() {
+            reader.abort();
+        }
+    }
+    let why = match ended {
+        Ok(Ok(status)) if status.success() => return Verdict::Good,
+        Ok(Ok(status)) => format!("`{line}` says no ({status})"),
+        Ok(Err(error)) => format!("`{line}` cannot be waited for: {error}"),
+        Err(_) => {
+            let _ = tokio::time::timeout(REST, child.wait()).await;
+            format!("`{line}` was ended after {} seconds", timeout.as_secs_f64())
+        }
+    };
+    let printed = printed.lock().unwrap_or_else(PoisonError::into_inner);
+    let bytes: Vec<u8> = printed.iter().copied().collect();
+    Verdict::Bad { why, output: String::from_utf8_lossy(&bytes).trim().to_owned() }
+}
+
+/// A process group that ends with this.
+struct Group(Option<Pid>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+async fn read(mut pipe: impl AsyncRead + Unpin, printed: Arc<Mutex<VecDeque<u8>>>) {
+    let mut piece = vec![0; 8 * 1024];
+    while let Ok(n @ 1..) = pipe.read(&mut piece).await {
+        let mut printed = printed.lock().unwrap_or_else(PoisonError::into_inner);
+        printed.extend(&piece[..n]);
+        let surplus = printed.len().saturating_sub(KEPT);
+        printed.drain(..surplus);
+    }
+}

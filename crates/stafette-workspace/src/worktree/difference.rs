@@ -1,0 +1,184 @@
+//! What a worktree has become since its agent got it, as edits of a change.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use stafette_core::change::{Action, LARGEST_FILE};
+
+use super::{Base, Worktree, WorktreeError, Worktrees, plain};
+use crate::changes::Draft;
+use crate::git::GitError;
+
+/// Where it is kept what worktrees began with.
+const BASES: &str = "refs/stafette/bases";
+
+/// One line of what git says about two trees.
+#[derive(Debug)]
+struct Line {
+    action: Action,
+    file: PathBuf,
+    from: Option<PathBuf>,
+    old: String,
+    new: String,
+    modes: (String, String),
+}
+
+impl Worktrees {
+    fn base_name(worktree: &Worktree) -> String {
+        format!("{BASES}/{}/{}", worktree.run, plain(&worktree.agent))
+    }
+
+    /// Keeps what a new worktree began with: what the project was, for all who work on it in turn.
+    pub(super) async fn keep_base(
+        &self,
+        worktree: &Worktree,
+        base: &Base,
+        head: &str,
+        tree: Option<&str>,
+    ) -> Result<(), WorktreeError> {
+        let began = match (base, tree) {
+            (Base::Of(giver), _) => match self.base(giver).await? {
+                Some(began) => began,
+                None => return Ok(()),
+            },
+            (_, Some(tree)) => {
+                let words = ["commit-tree", tree, "-p", head, "-m", "What the work began with"];
+                self.shared.git(words).in_our_name().text().await?
+            }
+            (_, None) => head.to_owned(),
+        };
+        let name = Self::base_name(worktree);
+        Ok(self.shared.git(["update-ref", &name, &began]).run().await?)
+    }
+
+    /// The taker goes on with the giver's work, which began with what the giver's began with.
+    pub(super) async fn pass_base(
+        &self,
+        from: &Worktree,
+        to: &Worktree,
+    ) -> Result<(), WorktreeError> {
+        if let Some(base) = self.base(from).await? {
+            self.shared.git(["update-ref", &Self::base_name(to), &base]).run().await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn forget_base(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
+        Ok(self.shared.git(["update-ref", "-d", &Self::base_name(worktree)]).run().await?)
+    }
+
+    async fn base(&self, worktree: &Worktree) -> Result<Option<String>, GitError> {
+        let name = format!("{}^{{commit}}", Self::base_name(worktree));
+        self.shared.git(["rev-parse", "--quiet", "--verify", &name]).answer().await
+    }
+
+    /// What differs in a worktree from what it began with, committed or not. Its agent must be at
+    /// rest.
+    pub async fn difference(&self, worktree: &Worktree) -> Result<Vec<Draft>, WorktreeError> {
+        let _turn = self.turn.lock().await;
+        let base = match self.base(worktree).await? {
+            Some(base) => base,
+            // It is older than the note of what it began with.
+            None => {
+                let ours = self.head(&self.project).await?.unwrap_or_default();
+                let theirs = self.head(&worktree.place).await?.unwrap_or_default();
+                self.shared.git(["merge-base", &ours, &theirs]).text().await?
+            }
+        };
+        let tree = self.content(&worktree.place).await?.tree;
+        let words = ["diff-tree", "-r", "-z", "-M", "--raw", "--no-commit-id", &base, &tree];
+        let lines = read(&self.shared.git(words).bytes().await?);
+        let odd = lines.iter().filter(|line| !self.is_plain(line)).map(|line| line.file.clone());
+        let odd: Vec<PathBuf> = odd.collect();
+        if !odd.is_empty() {
+            return Err(WorktreeError::NotFiles { paths: odd });
+        }
+        let objects = lines.iter().flat_map(|line| [&line.old, &line.new]);
+        let contents = self.contents(objects.map(String::as_str)).await?;
+        let drafts = lines.into_iter().map(|line| {
+            let name = |path: &PathBuf| {
+                let inner = path.strip_prefix(&self.prefix).unwrap_or(path);
+                inner.to_string_lossy().into_owned()
+            };
+            Draft {
+                file: name(&line.file),
+                action: line.action,
+                from: line.from.as_ref().map(name),
+                base: None,
+                base_content: contents.get(&line.old).cloned(),
+                content: contents.get(&line.new).cloned(),
+                executable: (line.action != Action::Delete).then(|| line.modes.1 == "100755"),
+            }
+        });
+        Ok(drafts.collect())
+    }
+
+    /// Whether a line is about files in the project, whose names are text.
+    fn is_plain(&self, line: &Line) -> bool {
+        let is_file = |mode: &str| matches!(mode, "000000" | "100644" | "100755");
+        let is_within = |path: &PathBuf| path.starts_with(&self.prefix) && path.to_str().is_some();
+        is_file(&line.modes.0)
+            && is_file(&line.modes.1)
+            && is_within(&line.file)
+            && line.from.as_ref().is_none_or(is_within)
+    }
+
+    async fn contents(
+        &self,
+        objects: impl Iterator<Item = &str>,
+    ) -> Result<BTreeMap<String, Vec<u8>>, WorktreeError> {
+        let wanted: Vec<&str> =
+            objects.filter(|object| object.bytes().any(|byte| byte != b'0')).collect();
+        let list = wanted.join("\n") + "\n";
+        if wanted.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let sizes =
+            self.shared.git(["cat-file", "--batch-check=%(objectsize)"]).input(list.clone());
+        let is_large = |size: &str| size.parse::<usize>().is_ok_and(|size| size > LARGEST_FILE);
+        if sizes.text().await?.lines().any(is_large) {
+            return Err(WorktreeError::TooLarge);
+        }
+        let mut bytes = &self.shared.git(["cat-file", "--batch"]).input(list).bytes().await?[..];
+        let mut contents = BTreeMap::new();
+        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+            let mut words = head.split(' ');
+            let object = words.next().unwrap_or_default().to_owned();
+            let Some(size) = words.nth(1).and_then(|size| size.parse::<usize>().ok()) else {
+                bytes = &bytes[end + 1..];
+                continue;
+            };
+            let Some(content) = bytes.get(end + 1..end + 1 + size) else { break };
+            contents.insert(object, content.to_vec());
+            bytes = bytes.get(end + 2 + size..).unwrap_or_default();
+        }
+        Ok(contents)
+    }
+}
+
+/// Reads what `git diff-tree --raw -z` says.
+fn read(bytes: &[u8]) -> Vec<Line> {
+    use std::os::unix::ffi::OsStringExt;
+    let path = |bytes: &[u8]| PathBuf::from(std::ffi::OsString::from_vec(bytes.to_vec()));
+    let mut parts = bytes.split(|byte| *byte == 0);
+    let mut lines = Vec::new();
+    while let Some(head) = parts.next().filter(|head| !head.is_empty()) {
+        let head = String::from_utf8_lossy(head).into_owned();
+        let words: Vec<&str> = head.trim_start_matches(':').split(' ').collect();
+        let [old_mode, new_mode, old, new, letter] = words[..] else { break };
+        let Some(first) = parts.next().map(path) else { break };
+        let (action, from, file) = match letter.chars().next() {
+            Some('A') => (Action::Create, None, first),
+            Some('D') => (Action::Delete, None, first),
+            Some('R') => match parts.next().map(path) {
+                Some(file) => (Action::Rename, Some(first), file),
+                None => break,
+            },
+            _ => (Action::Modify, None, first),
+        };
+        let modes = (old_mode.to_owned(), new_mode.to_owned());
+        lines.push(Line { action, file, from, old: old.to_owned(), new: new.to_owned(), modes });
+    }
+    lines
+}

@@ -1,0 +1,128 @@
+//! The project's command says no, hangs, or fills the disk: everything is as it was.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use stafette_core::Millis;
+use stafette_core::change::{ChangeId, ChangeRules, ChangeStatus};
+use stafette_workspace::Changes;
+
+use crate::world::{World, validated};
+
+#[tokio::test]
+async fn s4_06_a_command_that_says_no_gets_everything_back() {
+    let world = World::new();
+    let (before, was) = (world.tree(), world.identities());
+    let change = world.propose_everything().await;
+    let rules = validated("cat a.txt; echo broken >&2; exit 3");
+    let report = world.changes().apply(change.id, &rules).await.expect("tried");
+    let back = &report.rolled_back[0];
+    assert!(back.why.contains("exit status: 3"), "{}", back.why);
+    assert!(back.output.contains("broken") && back.output.contains("one\n2"), "{}", back.output);
+    assert_eq!(world.tree(), before);
+    assert_eq!(world.identities(), was, "the very files, with their times");
+    let kept = world.changes().get(change.id).expect("there");
+    assert_eq!(kept.status, ChangeStatus::Failed);
+    assert!(kept.failure.expect("a reason").contains("broken"));
+    world.assert_tidy();
+}
+
+#[tokio::test]
+async fn s4_06_a_command_that_hangs_is_ended_with_all_its_children() {
+    let world = World::new();
+    let before = world.tree();
+    let change = world.propose_everything().await;
+    // Its pid goes to our own folder, which is not part of the tree.
+    let rules = ChangeRules {
+        timeout: Millis(300),
+        ..validated("sleep 1000 & echo $! > .stafette/pid; wait")
+    };
+    let report = world.changes().apply(change.id, &rules).await.expect("tried");
+    assert!(report.rolled_back[0].why.contains("ended after 0.3"), "{report:?}");
+    assert_eq!(world.tree(), before);
+    let pid = world.read(".stafette/pid");
+    let state = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    assert!(state.is_empty() || state.contains(") Z"), "it is gone: {state}");
+}
+
+#[tokio::test]
+async fn s4_06_a_command_that_prints_without_end_is_kept_short() {
+    let world = World::new();
+    let change = world.propose_everything().await;
+    let rules = validated("yes nonsense | head -c 20000000; echo last; exit 1");
+    let report = world.changes().apply(change.id, &rules).await.expect("tried");
+    let output = &report.rolled_back[0].output;
+    assert!(output.len() <= 32 * 1024 && output.ends_with("last"));
+}
+
+#[tokio::test]
+async fn s4_06_a_command_that_changes_the_files_itself_is_told() {
+    let world = World::new();
+    let (before, was) = (world.tree(), world.identities());
+    let change = world.propose_everything().await;
+    let rules = validated("echo formatted > a.txt; rm -r new; mkdir old.txt; echo x > old.txt/y");
+    let report = world.changes().apply(change.id, &rules).await.expect("tried");
+    let back = &report.rolled_back[0];
+    assert!(back.why.contains("is not what the change was made against"), "{}", back.why);
+    assert!(
+        back.notes.iter().any(|note| note.contains("a.txt")),
+        "what it wrote is kept: {back:?}"
+    );
+    let mut now = world.tree();
+    assert!(now.remove(Path::new("old.txt.kept")).is_some(), "a folder in the way steps aside");
+    assert!(now.remove(Path::new("old.txt.kept/y")).is_some());
+    assert_eq!(now, before);
+    assert!(was.iter().all(|(path, which)| world.identities().get(path) == Some(which)));
+}
+
+/// The other half of the test below, on a disk that is full soon.
+#[tokio::test]
+async fn s4_06_on_a_small_disk_the_command_fills_it() {
+    let place = std::env::var_os("STAFETTE_TEST_SMALL_DISK");
+    let place = place.map_or_else(std::env::temp_dir, std::path::PathBuf::from);
+    let world = World::at(&place);
+    let (before, was) = (world.tree(), world.identities());
+    let change = world.propose_everything().await;
+    // Where the disk is large, a limit on files stands in for a small one.
+    let rules = validated("ulimit -f 8192; exec cat /dev/zero > .stafette/fill");
+    let report = world.changes().apply(change.id, &rules).await.expect("tried");
+    assert_eq!(report.rolled_back.len(), 1, "{report:?}");
+    assert_eq!(world.tree(), before);
+    assert_eq!(world.identities(), was);
+    world.assert_tidy();
+    if std::env::var_os("STAFETTE_TEST_SMALL_DISK").is_some() {
+        assert!(report.rolled_back[0].output.contains("No space left"), "{report:?}");
+        let home = world.project.join(".stafette");
+        let changes = Changes::open(&world.project, &home).expect("opened");
+        let full = changes.apply(change.id, &crate::world::rules()).await;
+        assert!(full.is_err() || full.is_ok_and(|report| report.landed.is_empty()));
+        assert_eq!(world.tree(), before, "on a full disk nothing is begun");
+        fs::remove_file(home.join("fill")).expect("removed");
+        let report = changes.apply(ChangeId(1), &crate::world::rules()).await.expect("applied");
+        assert_eq!(report.landed.len(), 1, "with room again it is applied");
+    }
+}
+
+#[test]
+fn s4_06_a_command_that_fills_the_disk_gets_everything_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = std::env::current_exe().expect("this program");
+    let script = r#"mount -t tmpfs -o size=3m none "$1" && exec "$2" --exact "$3" --nocapture"#;
+    let test = "validation::s4_06_on_a_small_disk_the_command_fills_it";
+    // A mount of our own, which is gone with the process.
+    let output = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"])
+        .args([folder.path(), &program])
+        .arg(test)
+        .env("STAFETTE_TEST_SMALL_DISK", folder.path())
+        .output();
+    let Ok(output) = output else { return };
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    // Where no mount is allowed, the limit on files in the other half is all that is shown.
+    if said.contains("unshare:") || said.contains("mount:") {
+        return;
+    }
+    assert!(output.status.success(), "{}{said}", String::from_utf8_lossy(&output.stdout));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+}

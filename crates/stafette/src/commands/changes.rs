@@ -1,0 +1,206 @@
+//! `changes`, `apply`, `undo`: what agents want to change, and what becomes of it.
+
+use std::io::Read;
+
+use serde_json::{Value, json};
+
+use super::{Context, daemon, segment};
+use crate::cli::{self, ChangesCommand};
+use crate::client::Client;
+use crate::exit::{Exit, Failure};
+use crate::output::{Tone, count, plain, short};
+use crate::project::person;
+
+/// The most that a document may have, in bytes.
+const LARGEST: u64 = 64 * 1024 * 1024;
+
+pub(crate) async fn run(context: &Context, arguments: cli::Changes) -> Result<Exit, Failure> {
+    let client = daemon(context).await?;
+    match arguments.command {
+        None => list(context, &client).await,
+        Some(ChangesCommand::Approve { change }) => {
+            let answer: Value =
+                client.post(&path(&change, "/approve"), &json!({ "by": person() })).await?;
+            let said = format!("{} may be applied: stafette apply {0}", text(&answer, "id"));
+            tell(context, &answer, &said)
+        }
+        Some(ChangesCommand::Propose { file }) => {
+            let mut document: Value = serde_json::from_str(&read(&file)?).map_err(|error| {
+                Failure::usage(format!("{} is not JSON", file.display())).because(&error)
+            })?;
+            if let Some(document) = document.as_object_mut() {
+                document.entry("author").or_insert_with(|| json!({ "person": person() }));
+            }
+            let answer: Value = client.post("/v1/changes", &document).await?;
+            let said = format!("{} waits: stafette diff {0}", text(&answer, "id"));
+            tell(context, &answer, &said)
+        }
+        Some(ChangesCommand::Comment { change, text, file, line }) => {
+            let body = json!({ "text": text, "by": person(), "file": file, "line": line });
+            let answer: Value = client.post(&path(&change, "/comment"), &body).await?;
+            tell(context, &answer, "kept with the change")
+        }
+    }
+}
+
+fn tell(context: &Context, answer: &Value, said: &str) -> Result<Exit, Failure> {
+    match context.output.json {
+        true => context.output.data(answer),
+        false => context.output.say(said),
+    }
+    Ok(Exit::Ok)
+}
+
+fn read(file: &std::path::Path) -> Result<String, Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::usage(format!("{} cannot be read", file.display())).because(&error)
+    };
+    let mut text = String::new();
+    match file.as_os_str() == "-" {
+        true => std::io::stdin().lock().take(LARGEST).read_to_string(&mut text),
+        false => {
+            let file = std::fs::File::open(file).map_err(failed)?;
+            file.take(LARGEST).read_to_string(&mut text)
+        }
+    }
+    .map_err(failed)?;
+    Ok(text)
+}
+
+async fn list(context: &Context, client: &Client) -> Result<Exit, Failure> {
+    let list: Value = client.get("/v1/changes").await?;
+    if context.output.json {
+        context.output.data(&list);
+        return Ok(Exit::Ok);
+    }
+    let changes: Vec<&Value> = list["changes"].as_array().into_iter().flatten().collect();
+    if changes.is_empty() {
+        context.output.say("Nothing was proposed.");
+        return Ok(Exit::Ok);
+    }
+    let row = |change: &&Value| {
+        let edits = change["edits"].as_array().map_or(0, Vec::len);
+        let status = match is_waiting(change) {
+            true => "needs you".to_owned(),
+            false => text(change, "status"),
+        };
+        let reason = text(change, "reason");
+        let reason = short(reason.lines().next().unwrap_or_default(), 60);
+        vec![text(change, "id"), status, count(edits, "file"), author(change), reason]
+    };
+    let head = ["change", "status", "files", "by", "reason"];
+    context.output.table(&head, changes.iter().map(row).collect());
+    Ok(Exit::Ok)
+}
+
+/// A line for each change that waits for a person's yes.
+pub(crate) async fn waiting(client: &Client) -> Result<Vec<String>, Failure> {
+    let list: Value = client.get("/v1/changes").await?;
+    let changes = list["changes"].as_array().into_iter().flatten();
+    let line = |change: &Value| {
+        let gates = change["gates"].as_array().into_iter().flatten();
+        let gates = gates.map(|gate| format!("{} {}", text(gate, "kind"), text(gate, "file")));
+        let gates = short(&plain(&gates.collect::<Vec<_>>().join(", ")), 100);
+        let id = text(change, "id");
+        format!(
+            "{id:>4} a change of {} needs your yes: {gates}\n     \
+             look: stafette diff {id}\n     answer:  stafette changes approve {id}",
+            plain(&author(change)),
+        )
+    };
+    Ok(changes.filter(|change| is_waiting(change)).map(line).collect())
+}
+
+fn is_waiting(change: &Value) -> bool {
+    change["status"] == "pending" && change["gates"].as_array().is_some_and(|it| !it.is_empty())
+}
+
+pub(crate) async fn apply(context: &Context, arguments: cli::Apply) -> Result<Exit, Failure> {
+    let client = daemon(context).await?;
+    let path = match &arguments.change {
+        Some(change) => path(change, "/apply"),
+        None => "/v1/changes/apply".to_owned(),
+    };
+    let report: Value = client.post(&path, &json!({})).await?;
+    let needs_person = each(&report, "left").any(|left| left["needs_person"] == true);
+    if each(&report, "landed").chain(each(&report, "rolled_back")).next().is_none()
+        && !context.output.json
+    {
+        context.output.say("Nothing was applied.");
+    }
+    Ok(match told(context, &report, "applied") {
+        Exit::Ok if needs_person => Exit::NeedsPerson,
+        exit => exit,
+    })
+}
+
+pub(crate) async fn undo(context: &Context, arguments: cli::Undo) -> Result<Exit, Failure> {
+    let client = daemon(context).await?;
+    let body = json!({ "with_later": arguments.with_later });
+    let report: Value = client.post(&path(&arguments.change, "/undo"), &body).await?;
+    Ok(told(context, &report, "undone"))
+}
+
+/// Says what became of changes.
+fn told(context: &Context, report: &Value, word: &str) -> Exit {
+    let output = context.output;
+    if output.json {
+        output.data(report);
+    } else {
+        for change in each(report, "landed") {
+            let validated = if change["status"] == "validated" { " and validated" } else { "" };
+            let commit = text(change, "commit");
+            let commit = match commit.get(..8) {
+                Some(commit) => format!(", commit {commit}"),
+                None => String::new(),
+            };
+            let id = text(change, "id");
+            output.line(&output.paint(Tone::Good, &format!("{id} {word}{validated}{commit}")));
+            notes(context, change);
+        }
+        for back in each(report, "rolled_back") {
+            let said = format!("{} was taken back: {}", text(back, "id"), text(back, "why"));
+            output.line(&output.paint(Tone::Bad, &plain(&said)));
+            for line in text(back, "output").lines() {
+                output.line(&format!("  | {}", plain(line)));
+            }
+            notes(context, back);
+        }
+        for left in each(report, "left") {
+            output.line(&plain(&format!("{} was left: {}", text(left, "id"), text(left, "why"))));
+        }
+    }
+    match each(report, "rolled_back").next() {
+        Some(_) => Exit::RolledBack,
+        None => Exit::Ok,
+    }
+}
+
+fn notes(context: &Context, value: &Value) {
+    for note in each(value, "notes").filter_map(Value::as_str) {
+        context.output.line(&context.output.paint(Tone::Quiet, &plain(&format!("  {note}"))));
+    }
+}
+
+fn each<'v>(value: &'v Value, key: &str) -> impl Iterator<Item = &'v Value> {
+    value[key].as_array().into_iter().flatten()
+}
+
+/// Who made a change, in a word.
+pub(super) fn author(change: &Value) -> String {
+    let author = &change["author"];
+    let run = text(author, "run");
+    match (author["agent"].as_str(), run.get(run.len().saturating_sub(8)..)) {
+        (Some(agent), Some(run)) if !run.is_empty() => format!("{agent} in {run}"),
+        (Some(agent), _) => agent.to_owned(),
+        (None, _) => author["person"].as_str().unwrap_or("someone").to_owned(),
+    }
+}
+
+pub(super) fn path(change: &str, rest: &str) -> String {
+    format!("/v1/changes/{}{rest}", segment(change))
+}
+
+pub(super) fn text(value: &Value, key: &str) -> String {
+    value[key].as_str().unwrap_or_default().to_owned()
+}
