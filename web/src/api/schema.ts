@@ -369,6 +369,126 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the changes, the oldest first */
+        get: operations["listChanges"];
+        put?: never;
+        /** Propose a set of edits */
+        post: operations["proposeChange"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/changes/apply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Apply all that wait for nobody */
+        post: operations["applyChanges"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/changes/{change}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A change, line by line */
+        get: operations["getChange"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/changes/{change}/approve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say yes to what a person has to */
+        post: operations["approveChange"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/changes/{change}/apply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Apply a change, or take it back */
+        post: operations["applyChange"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/changes/{change}/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Take a change out of the project again */
+        post: operations["undoChange"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/changes/{change}/comment": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say something about a change */
+        post: operations["commentChange"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/locks": {
         parameters: {
             query?: never;
@@ -2172,6 +2292,305 @@ export interface components {
              */
             attempt: number;
         };
+        /** @description All changes of the project. */
+        ChangeList: {
+            /** @description The oldest first. */
+            changes: components["schemas"]["Change"][];
+        };
+        /** @description A change as it is kept. */
+        Change: {
+            /** @description Its name. */
+            id: components["schemas"]["ChangeId"];
+            /** @description How far it is. */
+            status: components["schemas"]["ChangeStatus"];
+            /** @description Who made it. */
+            author: components["schemas"]["Author"];
+            /** @description What for. */
+            reason: string;
+            /** @description The edits. */
+            edits: components["schemas"]["Edit"][];
+            /**
+             * @description What a person has to say yes to.
+             * @default []
+             */
+            gates: components["schemas"]["Gate"][];
+            /** @description When it was proposed. */
+            proposed_at: string;
+            /** @description Who said yes. */
+            approved_by?: string | null;
+            /** @description When it was applied. */
+            applied_at?: string | null;
+            /** @description When the project's command said yes. */
+            validated_at?: string | null;
+            /** @description When it was undone. */
+            undone_at?: string | null;
+            /**
+             * Format: uint64
+             * @description Grows with each set that is applied, so that it is known which came later.
+             */
+            order?: number | null;
+            /** @description The commit that it became. */
+            commit?: string | null;
+            /** @description The folders that were made for it, the outermost first. */
+            folders?: string[];
+            /** @description Why it failed. */
+            failure?: string | null;
+            /** @description What is worth knowing about how it went. */
+            notes?: string[];
+            /** @description What was said about it. */
+            comments?: components["schemas"]["Comment"][];
+        };
+        /** @description A change, numbered within its project: `c7`. */
+        ChangeId: string;
+        /** @description How far a change is. */
+        ChangeStatus: "pending" | "approved" | "applied" | "validated" | "failed" | "undone";
+        /** @description Who made a change. */
+        Author: {
+            /** @description In which run. */
+            run?: components["schemas"]["RunId"] | null;
+            /** @description Which agent. */
+            agent?: components["schemas"]["AgentName"] | null;
+            /** @description For which handoff. */
+            handoff?: components["schemas"]["HandoffId"] | null;
+            /** @description Which person, when it was no agent. */
+            person?: string;
+        };
+        /** @description One edit as it is kept. */
+        Edit: {
+            /** @description The file. */
+            file: components["schemas"]["FilePath"];
+            /** @description What is done to it. */
+            action: components["schemas"]["Action"];
+            /** @description Where it comes from, for `rename`. */
+            from?: components["schemas"]["FilePath"] | null;
+            /** @description What it was made against; nothing when there was no file. */
+            before?: components["schemas"]["Content"] | null;
+            /** @description What it leaves; nothing when the file goes. */
+            after?: components["schemas"]["Content"] | null;
+        };
+        /** @description A file's path within the project, in the only way to write it. */
+        FilePath: string;
+        /** @description What an edit does to its file. */
+        Action: "create" | "modify" | "delete" | "rename";
+        /** @description A file with its content: what an edit finds, or what it leaves. */
+        Content: {
+            /** @description The digest of its bytes. */
+            sha256: components["schemas"]["Digest"];
+            /**
+             * Format: uint64
+             * @description How many there are.
+             */
+            size: number;
+            /**
+             * Format: uint32
+             * @description The permission bits.
+             */
+            mode: number;
+        };
+        /** @description The SHA-256 of a file's content, in 64 small hexadecimal digits. */
+        Digest: string;
+        /** @description Something that a person has to say yes to. */
+        Gate: {
+            /** @description Why. */
+            kind: components["schemas"]["GateKind"];
+            /** @description Which file. */
+            file: components["schemas"]["FilePath"];
+        };
+        /** @description Why a person has to say yes. */
+        GateKind: "deletion" | "own_logic" | "dependencies";
+        /** @description What somebody says about a change. */
+        Comment: {
+            /** @description Who. */
+            by: string;
+            /** @description When. */
+            at: string;
+            /** @description About which file, if about one. */
+            file?: string | null;
+            /**
+             * Format: uint32
+             * @description About which line of it as it would be.
+             */
+            line?: number | null;
+            /** @description What. */
+            text: string;
+        };
+        /** @description A set of edits as it is proposed. */
+        Proposal: {
+            /** @description The edits. */
+            changes: components["schemas"]["FileEdit"][];
+            /**
+             * @description Who made them.
+             * @default {}
+             */
+            author: components["schemas"]["Author"];
+            /**
+             * @description What for.
+             * @default
+             */
+            reason: string;
+        };
+        /** @description One edit as it is proposed. The names are those of `codeChanges`. */
+        FileEdit: {
+            /** @description The file, relative to the project. */
+            file: string;
+            /** @description What is done to it. */
+            action: components["schemas"]["Action"];
+            /** @description Where it comes from, for `rename`. */
+            from?: string | null;
+            /** @description The content that it was made against; what is there now when nothing is said. */
+            base?: components["schemas"]["Digest"] | null;
+            /** @description Its whole content afterwards, for `create` and `modify`, and for `rename` if it differs. */
+            content?: string | null;
+            /** @description Whether it can be executed afterwards; as before when nothing is said. */
+            executable?: boolean | null;
+        };
+        /** @description Nothing more is to be said. */
+        Go: Record<string, never>;
+        /** @description What became of the sets that were to be applied. */
+        Report2: {
+            /** @description The project has these now. */
+            landed: components["schemas"]["Change"][];
+            /** @description These were tried and taken back. */
+            rolled_back: components["schemas"]["RolledBack"][];
+            /** @description These were not tried, since they do not fit or wait for a person. */
+            left: components["schemas"]["Left"][];
+            /**
+             * Format: uint
+             * @description How often the project's command was asked.
+             */
+            validations: number;
+        };
+        /** @description A set that was tried and taken back. */
+        RolledBack: {
+            /** @description Which. */
+            id: components["schemas"]["ChangeId"];
+            /** @description Why. */
+            why: string;
+            /** @description The end of what the command printed. */
+            output: string;
+            /** @description What is worth knowing about the way back. */
+            notes: string[];
+        };
+        /** @description A set that was not tried. */
+        Left: {
+            /** @description Which. */
+            id: components["schemas"]["ChangeId"];
+            /** @description Why. */
+            why: string;
+            /** @description Whether a person's yes is what is missing. */
+            needs_person: boolean;
+        };
+        /** @description Which change is meant. */
+        TheChange: {
+            /** @description Its name, such as `c3`. */
+            change: string;
+        };
+        /** @description A change, line by line. */
+        ChangeView: {
+            /** @description The change. */
+            change: components["schemas"]["Change"];
+            /** @description What it does to each file. */
+            diff: components["schemas"]["FileDiff"][];
+        };
+        /** @description What happens to one file. */
+        FileDiff: {
+            /** @description The file. */
+            file: components["schemas"]["FilePath"];
+            /** @description What is done to it. */
+            action: components["schemas"]["Action"];
+            /** @description Where it comes from. */
+            from?: components["schemas"]["FilePath"] | null;
+            /**
+             * Format: uint
+             * @description Lines that come.
+             */
+            added: number;
+            /**
+             * Format: uint
+             * @description Lines that go.
+             */
+            removed: number;
+            /** @description The permissions, when they differ: before and after. */
+            mode?: [
+                number,
+                number
+            ] | null;
+            /** @description Why there are no lines: it is no text, too large, or not known. */
+            unshown?: string | null;
+            /** @description The places that differ. */
+            hunks: components["schemas"]["Hunk"][];
+        };
+        /** @description A place that differs, with some lines around it. */
+        Hunk: {
+            /**
+             * Format: uint
+             * @description Its first line before, counted from 1.
+             */
+            old_start: number;
+            /**
+             * Format: uint
+             * @description How many lines it has before.
+             */
+            old_lines: number;
+            /**
+             * Format: uint
+             * @description Its first line after, counted from 1.
+             */
+            new_start: number;
+            /**
+             * Format: uint
+             * @description How many lines it has after.
+             */
+            new_lines: number;
+            /** @description The lines. */
+            lines: components["schemas"]["Line"][];
+        };
+        /** @description A line. */
+        Line: {
+            /** @description `' '`, `'+'` or `'-'`. */
+            sign: string;
+            /** @description The text without its end. */
+            text: string;
+            /** @description Whether the file ends without the end of this line. */
+            unended: boolean;
+        };
+        /** @description A person's yes. */
+        Yes: {
+            /**
+             * @description Who says it, for the record.
+             * @default
+             */
+            by: string;
+        };
+        /** @description How to undo. */
+        Undo: {
+            /**
+             * @description Whether later changes on the same files go, too.
+             * @default false
+             */
+            with_later: boolean;
+        };
+        /** @description What somebody says. */
+        Said: {
+            /** @description What. */
+            text: string;
+            /**
+             * @description Who, for the record.
+             * @default
+             */
+            by: string;
+            /**
+             * @description About which file.
+             * @default null
+             */
+            file: string | null;
+            /**
+             * Format: uint32
+             * @description About which line of it as it would be.
+             * @default null
+             */
+            line: number | null;
+        };
         /** @description All locks of the project. */
         LockList: {
             /**
@@ -2566,6 +2985,8 @@ export interface components {
              *     }
              */
             locks: components["schemas"]["LockRules"];
+            /** @description How changes get into the project. */
+            changes?: components["schemas"]["ChangeRules"];
             /**
              * @description The texts of the profiles that are files, by name: put in when the workflow is read, so that
              *     what was trusted is what runs.
@@ -2901,6 +3322,29 @@ export interface components {
              * @default 300000
              */
             wait: components["schemas"]["Millis"];
+        };
+        /** @description How changes get into the project. */
+        ChangeRules: {
+            /**
+             * @description The command that says whether the project still works, such as `["cargo", "test"]`; nothing
+             *     is asked when it is empty.
+             */
+            validate?: string[];
+            /**
+             * @description How long that may take.
+             * @default 600000
+             */
+            timeout: components["schemas"]["Millis"];
+            /**
+             * @description Whether what is applied is committed, with the touched files as they were in a commit
+             *     before it.
+             * @default true
+             */
+            commit: boolean;
+            /** @description What steers the team itself, so that a person has to say yes; `stafette.toml` always does. */
+            own?: components["schemas"]["Pattern"][];
+            /** @description What no change may touch. */
+            protected?: components["schemas"]["Pattern"][];
         };
         /**
          * @description A command that gets JSON on standard input when something happens. It ends with 0 to go on and
@@ -4328,6 +4772,274 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Agents"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listChanges: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All changes of the project. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeList"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    proposeChange: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A set of edits as it is proposed. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Proposal"];
+            };
+        };
+        responses: {
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    applyChanges: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Nothing more is to be said. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Go"];
+            };
+        };
+        responses: {
+            /** @description What became of the sets that were to be applied. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Report2"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getChange: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its name, such as `c3`. */
+                change: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A change, line by line. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeView"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    approveChange: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its name, such as `c3`. */
+                change: string;
+            };
+            cookie?: never;
+        };
+        /** @description A person's yes. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Yes"];
+            };
+        };
+        responses: {
+            /** @description A change as it is kept. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Change"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    applyChange: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its name, such as `c3`. */
+                change: string;
+            };
+            cookie?: never;
+        };
+        /** @description Nothing more is to be said. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Go"];
+            };
+        };
+        responses: {
+            /** @description What became of the sets that were to be applied. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Report2"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    undoChange: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its name, such as `c3`. */
+                change: string;
+            };
+            cookie?: never;
+        };
+        /** @description How to undo. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Undo"];
+            };
+        };
+        responses: {
+            /** @description What became of the sets that were to be applied. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Report2"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    commentChange: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its name, such as `c3`. */
+                change: string;
+            };
+            cookie?: never;
+        };
+        /** @description What somebody says. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Said"];
+            };
+        };
+        responses: {
+            /** @description A change as it is kept. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Change"];
                 };
             };
             /** @description What went wrong; `code` tells which. */
