@@ -552,7 +552,7 @@ impl Terminal {
 
     /// Its agent has told by a channel of its own what came of its turn, which is over as soon as it
     /// is quiet.
-    pub fn told(&self) {
+    pub(crate) fn told(&self) {
         self.board.facts().told = true;
         self.board.publish();
     }

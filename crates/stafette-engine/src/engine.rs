@@ -535,16 +535,13 @@ impl Engine {
             Event::HandoffRefused(refused) => Some(refused.refusal),
             _ => None,
         });
-        match refused {
-            Some(refusal) => Err(EngineError::Refused { refusal }),
-            None => {
-                // A program that stays after its turn says no other way that it is over.
-                if ends && let Some(terminal) = self.house.terminals.get(run, &agent) {
-                    terminal.told();
-                }
-                Ok(run)
-            }
+        if let Some(refusal) = refused {
+            return Err(EngineError::Refused { refusal });
         }
+        if ends {
+            self.house.terminals.told(run, &agent);
+        }
+        Ok(run)
     }
 
     /// Whether work would be taken now: the store can be written, and the engine is open.

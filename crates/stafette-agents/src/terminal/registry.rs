@@ -108,6 +108,14 @@ impl Terminals {
         self.all().get(&(run, agent.clone())).cloned()
     }
 
+    /// An agent has told by a channel of its own what came of its turn. A program that stays says in
+    /// no other way that its turn is over.
+    pub fn told(&self, run: RunId, agent: &AgentName) {
+        if let Some(terminal) = self.get(run, agent) {
+            terminal.told();
+        }
+    }
+
     /// All of them, at a glance.
     #[must_use]
     pub fn list(&self) -> Vec<TerminalInfo> {

@@ -347,7 +347,7 @@ async fn b_07_what_is_told_by_another_channel_ends_the_turn_when_it_is_quiet() {
         start_in(shell(&world, "echo hi; hear; echo working; sleep 1000"), &terminals);
     hears(&mut session, "working").await;
     let key = world.job(Runner::Pty, "").order.key;
-    terminals.get(key.run, &"builder".parse().unwrap()).unwrap().told();
+    terminals.told(key.run, &"builder".parse().unwrap());
     loop {
         match next(&mut session.signals).await {
             Some(Signal::Finished(result)) => break assert!(!result.bare, "{result:?}"),
