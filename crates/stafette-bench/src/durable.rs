@@ -29,7 +29,7 @@ pub(crate) async fn on_disk(
     let reference = PlainFile::create(&folder.join(format!("{name}.txt")))?;
     let before = store.stats();
     let mut pace = pace(store.clone(), runs, handoffs, Some(reference)).await?;
-    let Stats { commits, batches, largest_group } = store.stats();
+    let Stats { commits, batches, largest_group, .. } = store.stats();
     // A run's first and last batches are not handoffs; they share commits as the others do.
     let commits = (commits - before.commits) as f64 / (batches - before.batches).max(1) as f64;
     pace.commits_per_handoff = Some(commits);

@@ -18,6 +18,7 @@ mod report;
 mod sample;
 mod scanning;
 mod terminals;
+mod watching;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use stafette_store::{MemoryStore, Options, SqliteStore};
 
 pub use report::{
     Crowd, Decisions, History, Opening, Pace, Phases, Point, Report, Scanning, TerminalCosts,
+    Watching,
 };
 pub use terminals::terminals;
 
@@ -43,10 +45,12 @@ pub type Trouble = Box<dyn std::error::Error + Send + Sync>;
 pub async fn handoffs(folder: &Path, handoffs: u32, runs: u32) -> Result<Report, Trouble> {
     let (handoffs, runs) = (handoffs.max(1), runs.max(1));
     let memory = || Arc::new(MemoryStore::new());
+    let one_run = durable::on_disk(folder, "one", 1, handoffs).await?;
     Ok(Report {
         handoffs,
         runs,
-        one_run: durable::on_disk(folder, "one", 1, handoffs).await?,
+        watching: watching::measure(handoffs, one_run.median_us).await?,
+        one_run,
         many_runs: durable::on_disk(folder, "many", runs, handoffs).await?,
         one_run_in_memory: durable::pace(memory(), 1, handoffs, None).await?,
         many_runs_in_memory: durable::pace(memory(), runs, handoffs, None).await?,

@@ -28,6 +28,8 @@ pub struct Report {
     pub histories: Vec<History>,
     /// Finding frames.
     pub scanner: Vec<Scanning>,
+    /// Counting handoffs and telling of them.
+    pub watching: Watching,
     /// Terminals, when they were asked for.
     pub terminals: Option<TerminalCosts>,
 }
@@ -151,6 +153,19 @@ pub struct Scanning {
     pub to_memmem: f64,
 }
 
+/// What it costs to see a handoff, beside what one takes on disk in one run.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Watching {
+    /// To count it for metrics and alerts.
+    pub metrics_us: f64,
+    /// The same, to the whole handoff.
+    pub metrics_share: f64,
+    /// To tell it as spans.
+    pub tracing_us: f64,
+    /// The same, to the whole handoff.
+    pub tracing_share: f64,
+}
+
 /// What terminals cost.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TerminalCosts {
@@ -259,6 +274,14 @@ impl fmt::Display for Report {
                 count(row.frames as f64),
                 ratio(row.to_memmem)
             )?;
+        }
+        let Watching { metrics_us, metrics_share, tracing_us, tracing_share } = self.watching;
+        writeln!(f, "\n{:<22}{:>12}{:>11}", "TO SEE A HANDOFF", "costs", "of it")?;
+        for (name, us, share) in
+            [("metrics", metrics_us, metrics_share), ("tracing", tracing_us, tracing_share)]
+        {
+            let share = format!("{:.1} %", share * 100.0);
+            writeln!(f, "{name:<22}{:>12}{share:>11}", span(us))?;
         }
         if let Some(terminals) = &self.terminals {
             write_terminals(f, terminals)?;

@@ -40,7 +40,15 @@ async fn a_small_measurement_counts_what_it_reports() {
 async fn people_get_a_table_with_every_part_of_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let table = handoffs(folder.path(), 1, 0).await.expect("a report").to_string();
-    for part in ["on disk, 1 run", "in memory, 1 run", "decided only", "plain file", "memmem"] {
+    for part in [
+        "on disk, 1 run",
+        "in memory, 1 run",
+        "decided only",
+        "plain file",
+        "memmem",
+        "metrics",
+        "tracing",
+    ] {
         assert!(table.contains(part), "{part} is missing:\n{table}");
     }
     assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");

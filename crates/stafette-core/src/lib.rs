@@ -22,6 +22,7 @@ pub mod order;
 pub mod redact;
 pub mod run;
 pub mod time;
+pub mod trace;
 pub mod wire;
 pub mod workflow;
 

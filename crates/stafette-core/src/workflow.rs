@@ -1,6 +1,7 @@
 //! A workflow: who is there, who may hand to whom, and within which limits.
 
 pub mod changes;
+pub mod alerts;
 pub mod check;
 mod coordination;
 pub mod file;
@@ -10,6 +11,7 @@ pub mod locks;
 pub mod notify;
 pub mod server;
 pub mod triggers;
+pub mod telemetry;
 
 use std::collections::BTreeMap;
 
@@ -78,6 +80,12 @@ pub struct Workflow {
     /// Whom to tell that something happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<notify::Notify>,
+    /// When people should look.
+    #[serde(default, skip_serializing_if = "alerts::AlertRules::is_silent")]
+    pub alerts: alerts::AlertRules,
+    /// Where traces go.
+    #[serde(default, skip_serializing_if = "telemetry::Telemetry::is_silent")]
+    pub telemetry: telemetry::Telemetry,
 }
 
 /// The workflow itself.

@@ -59,7 +59,7 @@ impl Sessions {
         house: &House,
         queue: &mpsc::WeakSender<Message>,
     ) {
-        let House { settings, tokens, places, terminals, locks: _, warden } = house;
+        let House { settings, places, terminals, warden, .. } = house;
         for key in plan.stop {
             if let Some(words) = self.out.remove(&key) {
                 // Gone already when it gave its result: then there is nothing to stop.
@@ -92,10 +92,7 @@ impl Sessions {
                 scratch: settings.scratch.clone(),
                 frame_word: run.workflow.workflow.frame_word.clone(),
                 program: settings.program.clone(),
-                given: vec![
-                    ("STAFETTE_SOCKET".into(), settings.socket.to_string_lossy().into_owned()),
-                    ("STAFETTE_TOKEN".into(), token(tokens, run, &order)),
-                ],
+                given: given(house, run, &order),
                 permissions: Permissions::default(),
                 confined: None,
                 ready_timeout: Some(ready_timeout),
@@ -172,6 +169,19 @@ fn profile(run: &Run, name: &str) -> Option<Profile> {
         Some(text) => Profile::parse(text).ok(),
         None => Library::of(None).get(name).cloned(),
     }
+}
+
+/// What an agent finds in its environment besides what its workflow lets through.
+fn given(house: &House, run: &Run, order: &TurnOrder) -> Vec<(String, String)> {
+    let mut given = vec![
+        ("STAFETTE_SOCKET".into(), house.settings.socket.to_string_lossy().into_owned()),
+        ("STAFETTE_TOKEN".into(), token(&house.tokens, run, order)),
+    ];
+    // Only when the turn's own span is sent: a parent that nobody knows is worse than none.
+    if run.workflow.telemetry.otlp.is_some() {
+        given.push(("TRACEPARENT".into(), stafette_core::trace::traceparent(order.key)));
+    }
+    given
 }
 
 /// The token of the session that the turn is carried out in: a terminal keeps the one that it was

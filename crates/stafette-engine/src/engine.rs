@@ -505,7 +505,12 @@ impl Engine {
             legs.push(Leg { id, state: row.state, handoff, events });
         }
         legs.reverse();
-        Ok(Explanation { run, request: view.request, legs })
+        let outcome = match (&view.why, &view.waiting_on) {
+            (Some(why), _) => format!("{}: {why}", view.status),
+            (None, Some(on)) => format!("{} for {on}", view.status),
+            (None, None) => view.status,
+        };
+        Ok(Explanation { run, request: view.request, outcome, legs })
     }
 
     /// An agent tells something by its own channel: its session's token, from a process of its

@@ -5,6 +5,7 @@ use serde::Serialize;
 use stafette_core::{HandoffId, RunId};
 
 use crate::record::HandoffView;
+use crate::{Engine, EngineError};
 
 /// The way of the work to one handoff, the user's request first.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
@@ -13,6 +14,8 @@ pub struct Explanation {
     pub run: RunId,
     /// What the user asked for.
     pub request: String,
+    /// What has become of it so far, and why.
+    pub outcome: String,
     /// Each handoff on the way, and the one that was asked about last.
     pub legs: Vec<Leg>,
 }
@@ -28,6 +31,32 @@ pub struct Leg {
     pub handoff: HandoffView,
     /// What became of it, event by event.
     pub events: Vec<serde_json::Value>,
+}
+
+impl Engine {
+    /// Why a run is as it is: the way from the request to the handoff that was closed last, or was
+    /// made last when none is closed.
+    ///
+    /// # Errors
+    /// When there is no such run.
+    pub async fn why_run(&self, run: RunId) -> Result<Explanation, EngineError> {
+        let rows = self.handoffs(run).await?;
+        let closed = rows.iter().filter(|row| row.closed_at.is_some() && row.state != "cancelled");
+        let last = closed.max_by_key(|row| (row.closed_at, row.id)).or(rows.last());
+        match last {
+            Some(row) => self.why(run, row.id).await,
+            None => Err(EngineError::NoRun { run: run.to_string() }),
+        }
+    }
+
+    /// What the outcome of a run changes, when its agents had worktrees.
+    pub async fn result_diff(&self, run: RunId) -> Option<String> {
+        let state = self.state(run).await.ok()?;
+        match state.workflow.workflow.worktrees {
+            true => self.house().places.diff(run).await,
+            false => None,
+        }
+    }
 }
 
 impl HandoffView {

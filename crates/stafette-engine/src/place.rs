@@ -93,6 +93,11 @@ impl Places {
         }
     }
 
+    /// What the outcome of a run changes; nothing when it left none, or none can be read.
+    pub(crate) async fn diff(&self, run: RunId) -> Option<String> {
+        self.worktrees().await.ok()?.result_diff(run).await.ok()?
+    }
+
     async fn worktrees(&self) -> Result<&Worktrees, WorktreeError> {
         let home = garbage::home(&self.settings.project);
         self.worktrees.get_or_try_init(|| Worktrees::new(&self.settings.project, &home)).await

@@ -35,6 +35,7 @@ mod schemas;
 mod secret;
 mod serve;
 mod stream;
+mod telemetry;
 pub mod terminals;
 mod tokens;
 mod triggers;
@@ -65,6 +66,7 @@ pub use guard::Door;
 pub use openapi::document as openapi;
 pub use problem::Problem;
 pub use serve::{Tls, TlsError};
+pub use telemetry::Observed;
 pub use tokens::{NewToken, TokenError, TokenView, Tokens};
 pub use visitor::{Scope, Via, Visitor};
 
@@ -87,6 +89,7 @@ pub struct Edge {
     a2a: stafette_a2a::A2a,
     mcp: stafette_mcp::Mcp,
     around: Option<(Arc<Triggers>, Arc<Notifier>)>,
+    observed: Option<Observed>,
 }
 
 impl std::fmt::Debug for Edge {
@@ -127,8 +130,8 @@ impl Edge {
         let a2a = a2a::open(&engine, &workflow);
         let mcp = mcp::service(engine.clone(), workflow.clone());
         let (launches, door) = (Arc::default(), Arc::default());
-        let around = None;
-        Edge { engine, workflow, stop, tokens, launches, door, a2a, mcp, around }
+        let (around, observed) = (None, None);
+        Edge { engine, workflow, stop, tokens, launches, door, a2a, mcp, around, observed }
     }
 
     /// The same with triggers and news.
@@ -145,6 +148,12 @@ impl Edge {
             let door = door.lock().unwrap_or_else(PoisonError::into_inner);
             door.as_ref().map(Door::url)
         })
+    }
+
+    /// The same edge, which also tells what `observed` counts.
+    #[must_use]
+    pub fn observed_by(self, observed: Observed) -> Self {
+        Edge { observed: Some(observed), ..self }
     }
 
     /// Serves everything to those who can open the socket, until it is dropped.

@@ -26,6 +26,7 @@ const TAGS: &[(&str, &str)] = &[
     ("terminals", "What agents show in their terminals, and a hand in it."),
     ("events", "Everything that happened and happens."),
     ("changes", "Edits of the project's files, as sets that get in whole or not at all."),
+    ("telemetry", "Metrics, alerts, reports and search."),
     ("locks", "Who has which files, and until when."),
     ("triggers", "What begins runs by itself, and who is told of them."),
     ("workflow", "Who there is, who may hand to whom, and how documents look."),
@@ -112,6 +113,7 @@ fn routes() -> ApiRouter<Edge> {
         .merge(crate::stream::routes())
         .merge(crate::triggers::routes())
         .merge(crate::notify::routes())
+        .merge(crate::telemetry::routes())
         .merge(crate::schemas::routes())
         .merge(crate::emit::routes())
         .merge(crate::access::routes())

@@ -36,6 +36,10 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
             get_with(settled, about("waitForRun", "Wait until a run is over or needs a person")),
         )
         .api_route(
+            "/v1/runs/{run}/why",
+            get_with(why_run, about("explainRun", "Explain how a run came to be as it is")),
+        )
+        .api_route(
             "/v1/runs/{run}/why/{handoff}",
             get_with(why, about("explainHandoff", "Explain how a handoff came about")),
         )
@@ -226,6 +230,14 @@ pub(crate) struct Wait {
 pub(crate) fn patience(seconds: Option<u32>) -> Result<Duration, Problem> {
     let seconds = within("within", seconds.unwrap_or(LONGEST_WAIT), 0..=LONGEST_WAIT)?;
     Ok(Duration::from_secs(seconds.into()))
+}
+
+async fn why_run(
+    State(edge): State<Edge>,
+    Named(TheRun { run }): Named<TheRun>,
+) -> Result<Json<Explanation>, Problem> {
+    let run = find(&edge, &run).await?;
+    Ok(Json(edge.engine.why_run(run).await?))
 }
 
 async fn why(

@@ -35,5 +35,5 @@ pub use record::{
     BATCH_BYTES, Batch, Entry, HandoffRow, Loaded, PAGE_BYTES, RunRow, Snapshot, Stored,
 };
 pub use report::{Compacted, Health, Removed};
-pub use sqlite::{Options, SqliteStore, Stats};
+pub use sqlite::{COMMIT_BOUNDS, FindError, Finder, Options, SqliteStore, Stats, Text};
 pub use store::{FIND_LIMIT, Reply, Retention, RunFilter, Store};

@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod cost;
 mod fault;
+mod find;
 mod locks;
 mod open;
 mod pool;
@@ -25,6 +26,7 @@ use serde::Serialize;
 use stafette_core::{HandoffId, RunId};
 use tokio::sync::{mpsc, oneshot};
 
+pub use self::find::{FindError, Finder, Text};
 use self::pool::Pool;
 use self::writer::{Append, Job};
 use crate::{
@@ -69,13 +71,36 @@ pub struct Stats {
     pub batches: u64,
     /// The most batches that shared one commit.
     pub largest_group: u64,
+    /// How long the commits took together, in microseconds.
+    pub micros: u64,
+    /// How many of them took at most as long as each of [`COMMIT_BOUNDS`], and more than the one
+    /// before it.
+    pub took: [u64; COMMIT_BOUNDS.len()],
 }
+
+/// Bounds to sort commits by how long they took, in microseconds. The last one holds all.
+pub const COMMIT_BOUNDS: [u64; 10] =
+    [100, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 100_000, 1_000_000, u64::MAX];
 
 #[derive(Debug, Default)]
 struct Counters {
     commits: AtomicU64,
     batches: AtomicU64,
     largest_group: AtomicU64,
+    micros: AtomicU64,
+    took: [AtomicU64; COMMIT_BOUNDS.len()],
+}
+
+impl Counters {
+    /// Counts a commit.
+    fn took(&self, time: Duration) {
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        self.micros.fetch_add(micros, Ordering::Relaxed);
+        let place = COMMIT_BOUNDS.partition_point(|bound| *bound < micros);
+        if let Some(count) = self.took.get(place) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Keeps runs in a SQLite file.
@@ -122,6 +147,8 @@ impl SqliteStore {
             commits: self.counters.commits.load(Ordering::Relaxed),
             batches: self.counters.batches.load(Ordering::Relaxed),
             largest_group: self.counters.largest_group.load(Ordering::Relaxed),
+            micros: self.counters.micros.load(Ordering::Relaxed),
+            took: self.counters.took.each_ref().map(|count| count.load(Ordering::Relaxed)),
         }
     }
 

@@ -12,6 +12,7 @@
 
 mod baton;
 mod difference;
+mod diff;
 mod garbage;
 mod snapshot;
 

@@ -53,8 +53,14 @@ pub(crate) enum Command {
     Restart(Restart),
     /// Watch what an agent's terminal showed, or print it.
     Replay(Replay),
-    /// Explain how a handoff came about.
+    /// Explain how a handoff came about, or a run.
     Why(Why),
+    /// List the alerts, or print them as rules for Prometheus.
+    Alerts(Alerts),
+    /// Write a run as one page that can be mailed.
+    Report(Report),
+    /// Find words in events, handoffs and transcripts.
+    Find(Find),
     /// Call a run off.
     Cancel(Cancel),
     /// Let a run give out nothing new.
@@ -207,6 +213,15 @@ pub(crate) struct Log {
     /// Only what comes after this event.
     #[arg(long, default_value_t = 0, value_name = "SEQ")]
     pub(crate) after: u64,
+    /// Only what happened since then: 10m ago, or a moment such as 2026-02-03T04:05:06Z.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Only what this agent has to do with.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Print the six events of the coordination protocol, as in .stafette/logs/events.jsonl.
+    #[arg(long)]
+    pub(crate) seed_names: bool,
 }
 
 #[derive(Debug, Args)]
@@ -280,8 +295,44 @@ fn speed(text: &str) -> Result<f64, String> {
 
 #[derive(Debug, Args)]
 pub(crate) struct Why {
-    /// The handoff, such as h7 or RUN:h7.
-    pub(crate) handoff: String,
+    /// The handoff, such as h7 or RUN:h7, or a run; the newest run otherwise.
+    pub(crate) what: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// The run: its id or some of its digits; the newest one otherwise.
+    pub(crate) run: Option<String>,
+    /// Where to; standard output otherwise.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Show it in the browser.
+    #[arg(long)]
+    pub(crate) open: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Find {
+    /// Words that all must be there; the last may be unfinished.
+    #[arg(required = true, num_args = 1..)]
+    pub(crate) words: Vec<String>,
+    /// At most so many.
+    #[arg(long, default_value_t = 20, value_name = "NUMBER")]
+    pub(crate) limit: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Alerts {
+    /// Print the project's rules in this form instead.
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<RuleFormat>,
+}
+
+/// Who reads the rules.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum RuleFormat {
+    /// a file of alerting rules
+    Prometheus,
 }
 
 #[derive(Debug, Args)]

@@ -48,6 +48,16 @@ impl Client {
         parse(self.request(Method::DELETE, path, None).await?).await
     }
 
+    /// An answer that is not JSON.
+    pub(crate) async fn text(&self, path: &str) -> Result<String, Failure> {
+        let response = self.request(Method::GET, path, None).await?;
+        if !response.status().is_success() {
+            return Err(parse::<Value>(response).await.err().unwrap_or_else(gone));
+        }
+        let body = response.into_body().collect().await.map_err(|error| gone().because(&error))?;
+        Ok(String::from_utf8_lossy(&body.to_bytes()).into_owned())
+    }
+
     /// Whether somebody answers.
     pub(crate) async fn is_up(&self) -> bool {
         self.get::<Value>("/healthz").await.is_ok()

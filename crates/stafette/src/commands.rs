@@ -1,5 +1,6 @@
 //! One file a command.
 
+mod alerts;
 mod answer;
 mod attach;
 mod bench;
@@ -9,6 +10,7 @@ mod demo;
 mod diff;
 mod doctor;
 mod emit;
+mod find;
 mod fork;
 mod frames;
 mod handoffs;
@@ -20,6 +22,7 @@ mod mcp;
 mod notify;
 mod open;
 mod replay;
+mod report;
 mod restart;
 mod run;
 mod schema;
@@ -102,6 +105,9 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
         Command::Restart(arguments) => restart::run(&context, arguments).await,
         Command::Replay(arguments) => replay::run(&context, arguments).await,
         Command::Why(arguments) => why::run(&context, arguments).await,
+        Command::Alerts(arguments) => alerts::run(&context, &arguments).await,
+        Command::Report(arguments) => report::run(&context, arguments).await,
+        Command::Find(arguments) => find::run(&context, &arguments).await,
         Command::Cancel(arguments) => status::cancel(&context, arguments).await,
         Command::Pause(arguments) => status::pause(&context, arguments).await,
         Command::Fork(arguments) => fork::run(&context, arguments).await,

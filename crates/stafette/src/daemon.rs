@@ -2,6 +2,7 @@
 
 mod around;
 mod door;
+mod telemetry;
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::process::CommandExt;
@@ -163,11 +164,14 @@ impl Daemon {
         let state = project.state()?;
         let _lock = take(&state).await?;
         log::start();
-        let engine = open(project, &state).await?;
+        let (engine, store) = open(project, &state).await?;
         recover_changes(&engine).await;
         let stop = Arc::new(Notify::new());
         let tokens = tokens(project)?;
-        let edge = Edge::new(engine.clone(), self.workflows(project), stop.clone(), tokens);
+        let observed = telemetry::observe(&engine, store, &state).await?;
+        let observer = observed.observer.clone();
+        let edge = Edge::new(engine.clone(), self.workflows(project), stop.clone(), tokens)
+            .observed_by(observed);
         self.coordinate(project, &engine, &state);
         let read = self.workflows(project);
         let read = Arc::new(move || read().map_err(|problem| problem.title));
@@ -201,6 +205,7 @@ impl Daemon {
         server.abort();
         let _ = fs::remove_file(&socket);
         engine.stop().await;
+        observer.keep();
         engine.store().close().await;
         Ok(())
     }
@@ -263,8 +268,8 @@ fn problem(failure: &Failure) -> Problem {
     Problem::new(409, "usage_workflow", failure.what.clone()).because(detail)
 }
 
-async fn open(project: &Project, state: &Path) -> Result<Engine, Failure> {
-    let store = open_store(&project.store())?;
+async fn open(project: &Project, state: &Path) -> Result<(Engine, Arc<SqliteStore>), Failure> {
+    let store = Arc::new(open_store(&project.store())?);
     let settings = Settings {
         project: project.root.clone(),
         scratch: state.join("turns"),
@@ -274,9 +279,11 @@ async fn open(project: &Project, state: &Path) -> Result<Engine, Failure> {
         node: format!("pid {}", std::process::id()),
     };
     let hooks = Arc::new(Hooks::new(project.root.clone()));
-    Engine::open_with(Arc::new(store), settings, Some(hooks)).await.map_err(|error: EngineError| {
+    let opened = Engine::open_with(store.clone(), settings, Some(hooks)).await;
+    let engine = opened.map_err(|error: EngineError| {
         Failure::failed("The runs cannot be taken over").because(&error)
-    })
+    })?;
+    Ok((engine, store))
 }
 
 /// Opens the store, with what to do when that fails.

@@ -80,6 +80,11 @@ pub(crate) fn commands(project: &Project, workflow: &Workflow) -> Vec<(String, S
     if !workflow.changes.validate.is_empty() {
         commands.push(("changes".to_owned(), workflow.changes.validate.join(" ")));
     }
+    if let Some(receiver) = &workflow.telemetry.otlp {
+        let variables = workflow.telemetry.headers.values().map(|name| format!(" ${name}"));
+        let told = format!("are sent to {receiver}{}", variables.collect::<String>());
+        commands.push(("traces".to_owned(), told));
+    }
     for name in workflow.profiles.keys() {
         let file = library.file(name).map(|file| file.display().to_string());
         commands.push((format!("profile {name}"), file.unwrap_or_default()));

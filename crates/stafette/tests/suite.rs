@@ -48,6 +48,8 @@ mod sandbox;
 mod schemathesis;
 #[path = "suite/tellings.rs"]
 mod tellings;
+#[path = "suite/telemetry.rs"]
+mod telemetry;
 #[path = "suite/terminal.rs"]
 mod terminal;
 #[path = "suite/top.rs"]

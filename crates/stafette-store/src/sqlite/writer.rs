@@ -1,6 +1,7 @@
 //! The one thread that writes.
 
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use tokio::sync::{mpsc, oneshot};
@@ -68,12 +69,14 @@ fn gather(first: Append, jobs: &mut mpsc::Receiver<Job>) -> (Vec<Append>, Option
 }
 
 fn commit(conn: &mut Connection, group: Vec<Append>, counters: &Counters) {
+    let begun = Instant::now();
     // An answer that nobody waits for is dropped: the batch is written all the same.
     match write_all(conn, &group) {
         Ok(answers) => {
             let written = answers.iter().filter(|answer| answer.is_ok()).count() as u64;
             if written > 0 {
                 counters.commits.fetch_add(1, Ordering::Relaxed);
+                counters.took(begun.elapsed());
                 counters.batches.fetch_add(written, Ordering::Relaxed);
                 counters.largest_group.fetch_max(written, Ordering::Relaxed);
             }

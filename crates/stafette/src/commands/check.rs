@@ -82,8 +82,16 @@ fn document(context: &Context, path: &Path, text: &str, gate_asked: bool) -> Res
 
 /// What this program really gives to every workflow.
 fn provided() -> gate::Provided<'static> {
-    gate::Provided { schemas: &SCHEMAS, span_attributes: &[], metrics: &[] }
+    gate::Provided { schemas: &SCHEMAS, span_attributes: &ATTRIBUTES, metrics: &METRICS }
 }
+
+static ATTRIBUTES: std::sync::LazyLock<Vec<&'static str>> =
+    std::sync::LazyLock::new(stafette_telemetry::trace::attributes);
+
+static METRICS: std::sync::LazyLock<Vec<&'static str>> = std::sync::LazyLock::new(|| {
+    // Once, for as long as the program runs.
+    stafette_telemetry::metrics::names().into_iter().map(|name| &*name.leak()).collect()
+});
 
 static SCHEMAS: std::sync::LazyLock<Vec<&'static str>> =
     std::sync::LazyLock::new(|| schema::list().iter().map(|name| name.as_str()).collect());

@@ -1,20 +1,28 @@
 //! `log`: what happened, event by event.
 
+mod filter;
+
 use serde_json::Value;
 
 use super::{Context, daemon, run_path};
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::output::plain;
+use filter::Filter;
 
 pub(crate) async fn run(context: &Context, arguments: cli::Log) -> Result<Exit, Failure> {
     let client = daemon(context).await?;
-    let query = format!("/events?after={}&follow={}", arguments.after, arguments.follow);
+    let mut filter = Filter::new(&arguments)?;
+    // All of them are read: only the earlier ones tell whose handoff a later one is about.
+    let from = if filter.needs_all() { 0 } else { arguments.after };
+    let query = format!("/events?after={from}&follow={}", arguments.follow);
     let mut lines = client.lines(&run_path(arguments.run.as_deref(), &query)).await?;
     while let Some(event) = lines.next().await? {
-        match context.output.json {
-            true => context.output.data(&event),
-            false => context.output.line(&line(&event)),
+        for shown in filter.shown(&event) {
+            match context.output.json || arguments.seed_names {
+                true => context.output.data(&shown),
+                false => context.output.line(&line(&shown)),
+            }
         }
         if arguments.follow && event["event"] == "run_finished" {
             break;

@@ -24,7 +24,7 @@ pub(crate) async fn run(context: &Context, arguments: &cli::Open) -> Result<Exit
 }
 
 /// Hands the link to the desktop.
-fn browse(url: &str) -> bool {
+pub(super) fn browse(url: &str) -> bool {
     let programs =
         if cfg!(target_os = "macos") { ["open", "open"] } else { ["xdg-open", "wslview"] };
     programs.iter().any(|program| {

@@ -12,6 +12,7 @@ use crate::project::person;
 pub(crate) async fn run(context: &Context, arguments: cli::OneRun) -> Result<Exit, Failure> {
     let client = daemon(context).await?;
     let output = context.output;
+    super::alerts::warn(output, &client).await;
     if let Some(run) = &arguments.run {
         let view: Value = client.get(&run_path(Some(run), "")).await?;
         match output.json {

@@ -46,6 +46,7 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
         let questions: Value = client.get("/v1/inbox").await?;
         if let Some(fields) = agents.as_object_mut() {
             fields.insert("questions".into(), questions);
+            fields.insert("alerts".into(), super::alerts::firing(&client).await.into());
         }
         context.output.data(&agents);
         return Ok(Exit::Ok);
@@ -153,7 +154,8 @@ async fn load(client: &Client) -> Result<(u64, Snapshot), Failure> {
     }
     let Agents { position, agents } = client.get("/v1/agents").await?;
     let questions: Vec<Asked> = client.get("/v1/inbox").await?;
-    Ok((position, Snapshot { agents, questions }))
+    let alerts = super::alerts::firing(client).await;
+    Ok((position, Snapshot { agents, questions, alerts }))
 }
 
 /// Reads the last events of a run.

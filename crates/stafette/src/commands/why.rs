@@ -1,6 +1,7 @@
 //! `why`: who handed what to whom, on which evidence, under which rule.
 
 use serde_json::Value;
+use stafette_core::HandoffId;
 
 use super::{Context, daemon, run_path, segment};
 use crate::cli;
@@ -9,12 +10,17 @@ use crate::output::{Tone, plain, short};
 
 pub(crate) async fn run(context: &Context, arguments: cli::Why) -> Result<Exit, Failure> {
     let client = daemon(context).await?;
-    let (run, handoff) = match arguments.handoff.rsplit_once(':') {
-        Some((run, handoff)) => (Some(run), handoff),
-        None => (None, arguments.handoff.as_str()),
+    let what = arguments.what.as_deref();
+    let path = match what.and_then(|what| what.rsplit_once(':')) {
+        Some((run, handoff)) => run_path(Some(run), &format!("/why/{}", segment(handoff))),
+        None => match what {
+            Some(text) if text.parse::<HandoffId>().is_ok() => {
+                run_path(None, &format!("/why/{}", segment(text)))
+            }
+            run => run_path(run, "/why"),
+        },
     };
-    let explained: Value =
-        client.get(&run_path(run, &format!("/why/{}", segment(handoff)))).await?;
+    let explained: Value = client.get(&path).await?;
     if context.output.json {
         context.output.data(&explained);
         return Ok(Exit::Ok);
@@ -46,6 +52,9 @@ pub(crate) async fn run(context: &Context, arguments: cli::Why) -> Result<Exit, 
         detail("asked", short(&text(leg, "/handoff/offer/question/details"), 100));
         detail("answer", short(&text(leg, "/handoff/state/closed/response/summary"), 100));
         detail("rule", rules(leg));
+    }
+    if path.ends_with("/why") {
+        output.line(&format!("○ {}", short(&text(&explained, "/outcome"), 100)));
     }
     Ok(Exit::Ok)
 }

@@ -108,6 +108,12 @@ impl<'a> Web<'a> {
         self.plain(&format!("POST {path}"), &[&self.bearer()], &body.to_string())
     }
 
+    /// Kills the daemon, which gets no chance to put anything in order.
+    pub(crate) fn kill(mut self) {
+        self.daemon.kill().expect("killed");
+        self.daemon.wait().expect("gone");
+    }
+
     pub(crate) fn bearer(&self) -> String {
         format!("Authorization: Bearer {}", self.token)
     }

@@ -102,5 +102,5 @@ pub(super) fn team(options: &[&str]) -> Snapshot {
             ..agent("planner", Group::Done, "the budget is reached")
         },
     ];
-    Snapshot { agents, questions: vec![question(options)] }
+    Snapshot { agents, questions: vec![question(options)], alerts: Vec::new() }
 }

@@ -18,6 +18,8 @@ const EVENTS: u64 = 40;
 pub(super) struct Snapshot {
     pub(super) agents: Vec<AgentView>,
     pub(super) questions: Vec<Asked>,
+    /// What fires, a sentence for each.
+    pub(super) alerts: Vec<String>,
 }
 
 /// An open question, as the inbox gives it.

@@ -81,6 +81,10 @@ fn header(state: &State, theme: Theme, room: usize) -> Line<'static> {
         (tone, format!("{yours} {need}")),
         (Tone::Head, format!("{} spent", spent.money)),
     ];
+    let alerts = state.known.as_ref().map_or(&[][..], |known| &known.alerts);
+    let names = alerts.iter().map(|alert| alert.split(':').next().unwrap_or_default());
+    let firing = format!("! {}", names.collect::<Vec<_>>().join(", "));
+    let pieces = pieces.into_iter().chain((!alerts.is_empty()).then_some((Tone::Bad, firing)));
     let mut spans = Vec::new();
     for (tone, text) in pieces {
         if !spans.is_empty() {

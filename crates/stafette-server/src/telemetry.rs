@@ -1,0 +1,208 @@
+//! Metrics, alerts and reports: what the events tell about themselves.
+
+use std::sync::Arc;
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::get_with;
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderValue;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::IntoResponse;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_core::{HandoffId, RunId};
+use stafette_telemetry::Observer;
+use stafette_telemetry::alerts::{Alert, Change};
+use stafette_telemetry::export::Sent;
+use stafette_telemetry::metrics::{Live, StoreTimes};
+use stafette_telemetry::report;
+use stafette_telemetry::search::Search;
+
+use crate::answer::{Form, Raw};
+use crate::openapi::named;
+use crate::request::{Asked, Named};
+use crate::runs::{TheRun, find as find_run};
+use crate::{Edge, Problem};
+
+/// What the edge needs to tell of metrics and alerts.
+#[derive(Clone)]
+pub struct Observed {
+    /// Who counts.
+    pub observer: Observer,
+    /// How many spans were sent.
+    pub sent: Arc<Sent>,
+    /// What the store's writer did.
+    pub store: Arc<dyn Fn() -> StoreTimes + Send + Sync>,
+    /// Where words are found, when there is an index.
+    pub search: Option<Search>,
+}
+
+impl std::fmt::Debug for Observed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Observed").finish_non_exhaustive()
+    }
+}
+
+pub(crate) fn routes() -> ApiRouter<Edge> {
+    let about = |id, summary| named("telemetry", id, summary);
+    ApiRouter::new()
+        .api_route("/metrics", get_with(metrics, about("metrics", "The page for Prometheus")))
+        .api_route(
+            "/v1/alerts",
+            get_with(alerts, about("listAlerts", "The alerts, and what began and stopped lately")),
+        )
+        .api_route(
+            "/v1/find",
+            get_with(find, about("find", "Find words in events, handoffs and transcripts")),
+        )
+        .api_route(
+            "/v1/runs/{run}/report",
+            get_with(tell, about("reportRun", "A run on one page that needs nothing else")),
+        )
+}
+
+impl Edge {
+    /// Who counts, up to what is stored now.
+    async fn observed(&self) -> Result<&Observed, Problem> {
+        let nobody = || Problem::new(404, "not_observed", "Nothing is counted here");
+        let observed = self.observed.as_ref().ok_or_else(nobody)?;
+        let head = self.engine.store().head().await;
+        let head = head.map_err(stafette_engine::EngineError::from)?;
+        observed.observer.reached(head).await;
+        Ok(observed)
+    }
+}
+
+/// The text format of Prometheus.
+#[derive(Debug)]
+pub(crate) struct Exposition;
+
+impl Form for Exposition {
+    const MEANS: (u16, &'static str) = (200, "Metrics in the text format of Prometheus.");
+    const TYPES: &'static [&'static str] = &["text/plain"];
+}
+
+async fn metrics(State(edge): State<Edge>) -> Result<Raw<Exposition>, Problem> {
+    let observed = edge.observed().await?;
+    let locks = edge.engine.locks();
+    let (spans_sent, spans_dropped) = observed.sent.counts();
+    let page = observed.observer.page(Live {
+        locks_held: locks.held.len(),
+        locks_waiting: locks.waiting.len(),
+        store: Some((observed.store)()),
+        spans_sent,
+        spans_dropped,
+        position: 0,
+    });
+    Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page).into_response().into())
+}
+
+/// All alerts.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct AlertList {
+    /// The four of them.
+    alerts: Vec<Alert>,
+    /// What began to fire and stopped lately, the oldest first.
+    changes: Vec<Change>,
+}
+
+async fn alerts(State(edge): State<Edge>) -> Result<Json<AlertList>, Problem> {
+    let observer = &edge.observed().await?.observer;
+    Ok(Json(AlertList { alerts: observer.alerts(), changes: observer.changes() }))
+}
+
+/// What to look for.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Wanted {
+    /// Words that all must be there; the last may be unfinished.
+    q: String,
+    /// At most so many.
+    #[serde(default = "twenty")]
+    #[schemars(range(min = 1, max = 200))]
+    limit: usize,
+}
+
+fn twenty() -> usize {
+    20
+}
+
+/// Something that was found.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Hit {
+    /// The run.
+    run: RunId,
+    /// The handoff that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    handoff: Option<HandoffId>,
+    /// The event that it is from, or that ended the turn it was shown in.
+    seq: u64,
+    /// When.
+    at: String,
+    /// What it is: the event's name, or `transcript`.
+    kind: String,
+    /// Who said it.
+    who: String,
+    /// The words around; what was looked for stands in brackets.
+    text: String,
+}
+
+async fn find(
+    State(edge): State<Edge>,
+    Asked(wanted): Asked<Wanted>,
+) -> Result<Json<Vec<Hit>>, Problem> {
+    let observed = edge.observed().await?;
+    let none = || Problem::new(404, "no_index", "There is no index to search");
+    let search = observed.search.as_ref().ok_or_else(none)?;
+    let head = edge.engine.store().head().await.map_err(stafette_engine::EngineError::from)?;
+    search.reached(head).await;
+    let broken = |error: stafette_store::FindError| {
+        Problem::new(500, "no_index", "The index cannot be searched").because(error.to_string())
+    };
+    let found = search.find(wanted.q, wanted.limit.clamp(1, 200)).await.map_err(broken)?;
+    let mut hits = Vec::new();
+    for text in found {
+        let there = edge.engine.store().run(text.run).await;
+        if there.map_err(stafette_engine::EngineError::from)?.is_none() {
+            // It was tidied away.
+            search.forget(text.run);
+            continue;
+        }
+        hits.push(Hit {
+            run: text.run,
+            handoff: text.handoff,
+            seq: text.seq,
+            at: text.at.rfc3339(),
+            kind: text.kind,
+            who: text.who,
+            text: text.body,
+        });
+    }
+    Ok(Json(hits))
+}
+
+/// A page.
+#[derive(Debug)]
+pub(crate) struct Html;
+
+impl Form for Html {
+    const MEANS: (u16, &'static str) = (200, "A page without scripts, to be kept or mailed.");
+    const TYPES: &'static [&'static str] = &["text/html"];
+}
+
+async fn tell(
+    State(edge): State<Edge>,
+    Named(TheRun { run }): Named<TheRun>,
+) -> Result<Raw<Html>, Problem> {
+    let run = find_run(&edge, &run).await?;
+    let events = edge.engine.events(run, 0).await?;
+    let diff = edge.engine.result_diff(run).await;
+    let page = report::page(run, &events, diff.as_deref());
+    let mut answer = ([(CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response();
+    // A file to keep: here it would be a page of ours, which has no style of its own.
+    let name = format!("attachment; filename=\"run-{}.html\"", run.short());
+    if let Ok(name) = HeaderValue::from_str(&name) {
+        answer.headers_mut().insert(CONTENT_DISPOSITION, name);
+    }
+    Ok(answer.into())
+}

@@ -1,0 +1,269 @@
+//! Alerts: the protocol's four conditions, over a window of time that ends now. Time is handed in.
+
+mod rules;
+mod window;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_core::handoff::Way;
+use stafette_core::workflow::alerts::{AlertRules, Threshold};
+use stafette_core::{Millis, Outcome, Party, Time};
+
+use crate::book::Fact;
+use crate::histogram::Histogram;
+use window::Window;
+
+pub use rules::prometheus;
+
+/// So many of the latest changes are kept.
+const CHANGES: usize = 100;
+
+/// One of the four conditions.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Condition {
+    /// Many handoffs failed.
+    Failed,
+    /// Many handoffs were escalated.
+    Escalated,
+    /// A circular handoff was prevented.
+    CircularBlocked,
+    /// Handoffs are slow.
+    DurationMsP95,
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Good to know.
+    Info,
+    /// Something should be done.
+    Warning,
+}
+
+impl Condition {
+    /// All of them.
+    pub const ALL: [Condition; 4] = [
+        Condition::Failed,
+        Condition::Escalated,
+        Condition::CircularBlocked,
+        Condition::DurationMsP95,
+    ];
+
+    /// What the alert is called.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Condition::Failed => "HandoffFailed",
+            Condition::Escalated => "HandoffEscalated",
+            Condition::CircularBlocked => "HandoffCircularBlocked",
+            Condition::DurationMsP95 => "HandoffSlow",
+        }
+    }
+
+    /// What is measured, in the protocol's words.
+    #[must_use]
+    pub fn measure(self) -> &'static str {
+        match self {
+            Condition::Failed => "handoff.failed",
+            Condition::Escalated => "handoff.escalated",
+            Condition::CircularBlocked => "handoff.circular_blocked",
+            Condition::DurationMsP95 => "handoff.duration_ms p95",
+        }
+    }
+
+    /// How bad it is.
+    #[must_use]
+    pub fn severity(self) -> Severity {
+        match self {
+            Condition::Escalated => Severity::Info,
+            _ => Severity::Warning,
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn action(self) -> &'static str {
+        match self {
+            Condition::Failed => "Investigate agent health",
+            Condition::Escalated => "Review escalation patterns",
+            Condition::CircularBlocked => "Review handoff logic",
+            Condition::DurationMsP95 => "Optimize handoff handlers",
+        }
+    }
+
+    /// Its threshold.
+    #[must_use]
+    pub fn threshold(self, rules: &AlertRules) -> Threshold {
+        match self {
+            Condition::Failed => rules.failed,
+            Condition::Escalated => rules.escalated,
+            Condition::CircularBlocked => rules.circular_blocked,
+            Condition::DurationMsP95 => rules.duration_ms_p95,
+        }
+    }
+}
+
+/// An alert as people and programs see it.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct Alert {
+    /// Its name.
+    pub name: &'static str,
+    /// What is measured.
+    pub measure: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// Whether it fires.
+    pub firing: bool,
+    /// Since when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// How much was measured.
+    pub value: u64,
+    /// What may not be passed.
+    pub above: u64,
+    /// How far back it looks.
+    pub within: Millis,
+    /// What to do about it.
+    pub action: &'static str,
+}
+
+/// An alert began to fire, or stopped.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Change {
+    /// When.
+    pub at: Time,
+    /// Which one.
+    pub condition: Condition,
+    /// Whether it fires now.
+    pub firing: bool,
+    /// How much was measured.
+    pub value: u64,
+    /// What may not be passed.
+    pub above: u64,
+}
+
+impl Change {
+    /// The same in a sentence.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let (name, measure) = (self.condition.name(), self.condition.measure());
+        match self.firing {
+            true => format!("{name}: {measure} is {}, more than {}", self.value, self.above),
+            false => format!("{name} is over: {measure} is {}", self.value),
+        }
+    }
+}
+
+/// What fires, what is measured, and under which rules.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Alerts {
+    rules: AlertRules,
+    counts: BTreeMap<Condition, Window<u64>>,
+    durations: Window<Histogram>,
+    firing: BTreeMap<Condition, Time>,
+    values: BTreeMap<Condition, u64>,
+    changes: VecDeque<Change>,
+}
+
+impl Alerts {
+    /// Takes in what happened. Rules come with the run that began last.
+    pub fn hear(&mut self, at: Time, fact: &Fact) {
+        match fact {
+            Fact::RunBegan { alerts, .. } => self.rules = (**alerts).clone(),
+            Fact::Made(about) if about.counts() && about.to == Party::Human => {
+                self.count(Condition::Escalated, at);
+            }
+            Fact::Refused { circular, .. } => {
+                self.count(Condition::Failed, at);
+                if *circular {
+                    self.count(Condition::CircularBlocked, at);
+                }
+            }
+            Fact::Closed(about, closed) if about.counts() && closed.way != Way::Cancelled => {
+                if closed.way == Way::Expired || closed.outcome == Outcome::Failed {
+                    self.count(Condition::Failed, at);
+                }
+                if about.to != Party::Human && closed.outcome != Outcome::Escalated {
+                    let within = self.rules.duration_ms_p95.within;
+                    let took = at.since(about.admitted).0;
+                    self.durations.at(at, within, |durations| durations.add(took));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn count(&mut self, condition: Condition, at: Time) {
+        let within = condition.threshold(&self.rules).within;
+        self.counts.entry(condition).or_default().at(at, within, |count| *count += 1);
+    }
+
+    /// Looks at what there is now, and tells what began to fire and what stopped.
+    pub fn evaluate(&mut self, now: Time) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for condition in Condition::ALL {
+            let Threshold { above, within } = condition.threshold(&self.rules);
+            let value = self.measure(condition, now, within);
+            self.values.insert(condition, value);
+            let (firing, fired) = (value > above, self.firing.contains_key(&condition));
+            if firing == fired {
+                continue;
+            }
+            match firing {
+                true => drop(self.firing.insert(condition, now)),
+                false => drop(self.firing.remove(&condition)),
+            }
+            changes.push(Change { at: now, condition, firing, value, above });
+        }
+        self.changes.extend(changes.iter().cloned());
+        let surplus = self.changes.len().saturating_sub(CHANGES);
+        self.changes.drain(..surplus);
+        changes
+    }
+
+    fn measure(&mut self, condition: Condition, now: Time, within: Millis) -> u64 {
+        if condition == Condition::DurationMsP95 {
+            let mut all = Histogram::default();
+            self.durations.within(now, within).for_each(|some| all.merge(some));
+            return all.quantile(0.95).map_or(0, |ms| ms.ceil() as u64);
+        }
+        let window = self.counts.entry(condition).or_default();
+        window.within(now, within).sum()
+    }
+
+    /// All four, as they are.
+    #[must_use]
+    pub fn all(&self) -> Vec<Alert> {
+        let alert = |condition: Condition| {
+            let Threshold { above, within } = condition.threshold(&self.rules);
+            let since = self.firing.get(&condition);
+            Alert {
+                name: condition.name(),
+                measure: condition.measure(),
+                severity: condition.severity(),
+                firing: since.is_some(),
+                since: since.map(|since| since.rfc3339()),
+                value: self.values.get(&condition).copied().unwrap_or_default(),
+                above,
+                within,
+                action: condition.action(),
+            }
+        };
+        Condition::ALL.map(alert).into()
+    }
+
+    /// What began and stopped lately, the oldest first.
+    pub fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.changes.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,517 @@
+//! What is open, so that an event can be told with what it is about: the one fold that metrics,
+//! alerts, traces and the event log share.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use stafette_core::handoff::Way;
+use stafette_core::run::session::SessionState;
+use stafette_core::workflow::Budget;
+use stafette_core::workflow::Strategy;
+use stafette_core::workflow::alerts::AlertRules;
+use stafette_core::workflow::telemetry::Telemetry;
+use stafette_core::{
+    Event, Failure, Handoff, HandoffId, Offer, Outcome, Party, Response, RunId, State, Time,
+    TurnKey, Usage, Workflow,
+};
+
+/// All runs that are not over, with what is open in each.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Book {
+    runs: BTreeMap<RunId, OpenRun>,
+}
+
+/// A run that is not over.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct OpenRun {
+    /// The workflow's name.
+    pub workflow: Arc<str>,
+    /// What was asked for.
+    pub request: String,
+    /// When it began.
+    pub began: Time,
+    /// Where its trace goes.
+    pub telemetry: Telemetry,
+    /// What it may spend.
+    pub limit: Budget,
+    /// What it has spent.
+    pub spent: Usage,
+    /// Its open handoffs.
+    pub handoffs: BTreeMap<HandoffId, OpenHandoff>,
+    /// Its agents' processes.
+    pub sessions: BTreeMap<String, SessionState>,
+}
+
+/// A handoff that is not over.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct OpenHandoff {
+    /// What it is.
+    pub about: Arc<About>,
+    /// Where it stands, in a word.
+    pub state: Phase,
+    /// Whether anyone has taken it yet.
+    pub accepted: bool,
+    /// The turn that is out.
+    pub turn: Option<(TurnKey, Time)>,
+}
+
+/// Where an open handoff stands.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Its next turn is to be given out.
+    Pending,
+    /// Its agent's quota is used up.
+    Parked,
+    /// Its turn is given out.
+    Ordered,
+    /// Its agent has taken it.
+    Accepted,
+    /// Its agent works on it.
+    Running,
+    /// It waits for others.
+    Blocked,
+    /// A person has been asked.
+    Asked,
+}
+
+impl Phase {
+    /// All of them.
+    pub const ALL: [Phase; 7] = [
+        Phase::Pending,
+        Phase::Parked,
+        Phase::Ordered,
+        Phase::Accepted,
+        Phase::Running,
+        Phase::Blocked,
+        Phase::Asked,
+    ];
+
+    /// The word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Phase::Pending => "pending",
+            Phase::Parked => "parked",
+            Phase::Ordered => "ordered",
+            Phase::Accepted => "accepted",
+            Phase::Running => "running",
+            Phase::Blocked => "blocked",
+            Phase::Asked => "asked",
+        }
+    }
+
+    fn of(state: &State) -> Self {
+        match state {
+            State::Parked { .. } => Phase::Parked,
+            State::Ordered(_) => Phase::Ordered,
+            State::Accepted(_) => Phase::Accepted,
+            State::Running(_) => Phase::Running,
+            State::Blocked { .. } => Phase::Blocked,
+            State::Asked { .. } => Phase::Asked,
+            State::Pending { .. } | State::Closed(_) => Phase::Pending,
+        }
+    }
+}
+
+/// What a handoff is, as far as it does not change.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct About {
+    /// Its run.
+    pub run: RunId,
+    /// Its name.
+    pub id: HandoffId,
+    /// The workflow's name.
+    pub workflow: Arc<str>,
+    /// Who gave.
+    pub from: Party,
+    /// Who takes.
+    pub to: Party,
+    /// Why.
+    pub reason: String,
+    /// In a sentence.
+    pub summary: String,
+    /// The trace that the contract knows it by.
+    pub trace_id: String,
+    /// The handoff that it was made in.
+    pub cause: Option<HandoffId>,
+    /// What the giver wants back.
+    pub missing: Vec<String>,
+    /// The specification that it is about.
+    pub spec: Option<String>,
+    /// Whether a round of a loop begins again with it.
+    pub again: bool,
+    /// When it was admitted.
+    pub admitted: Time,
+}
+
+impl About {
+    /// Whether it is a handoff between agents, or by one of them: the user's request is not.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        self.from != Party::Human
+    }
+}
+
+/// How a handoff ended.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Closed {
+    /// Which way.
+    pub way: Way,
+    /// How it came out.
+    pub outcome: Outcome,
+    /// How many inputs were provided.
+    pub provided: usize,
+    /// How many were wanted and not provided.
+    pub missing: usize,
+    /// Why not.
+    pub failure: Option<String>,
+}
+
+impl Closed {
+    fn of(about: &About, way: Way, response: &Response) -> Self {
+        let wanted = about.missing.iter().filter(|key| !response.outputs.contains_key(*key));
+        let wanted = wanted.filter(|key| !response.unresolved.contains(key));
+        Closed {
+            way,
+            outcome: response.outcome,
+            provided: response.outputs.len(),
+            missing: response.unresolved.len() + wanted.count(),
+            failure: response.failure.clone(),
+        }
+    }
+
+    /// The contract's word for it.
+    #[must_use]
+    pub fn status(&self) -> &'static str {
+        match (self.way, self.outcome) {
+            (Way::Expired | Way::Cancelled, _) | (_, Outcome::Failed) => "failed",
+            (_, Outcome::Resolved) => "resolved",
+            (_, Outcome::Partial) => "partial",
+            (_, Outcome::Escalated) => "escalated",
+        }
+    }
+}
+
+/// Something that happened, with what it is about.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Fact {
+    /// A run began, with this workflow.
+    RunBegan {
+        /// The workflow's name.
+        workflow: Arc<str>,
+        /// When people should look.
+        alerts: Box<AlertRules>,
+    },
+    /// A run ended.
+    RunEnded {
+        /// What it was.
+        run: Box<OpenRun>,
+        /// How, in a word.
+        status: &'static str,
+        /// Why.
+        why: String,
+    },
+    /// A handoff was admitted.
+    Made(Arc<About>),
+    /// A handoff was refused.
+    Refused {
+        /// What it would have been.
+        about: Arc<About>,
+        /// Whether it would have gone in a circle.
+        circular: bool,
+        /// Under which rule, in a word.
+        rule: String,
+        /// Under which rule, in a sentence.
+        why: String,
+    },
+    /// A handoff was taken for the first time.
+    Accepted(Arc<About>),
+    /// A handoff is over.
+    Closed(Arc<About>, Closed),
+    /// A turn was given out.
+    TurnBegan(Arc<About>, TurnKey),
+    /// A turn is over.
+    TurnEnded {
+        /// Of which handoff.
+        about: Arc<About>,
+        /// Which.
+        turn: TurnKey,
+        /// When it was given out.
+        began: Time,
+        /// What it used.
+        usage: Usage,
+        /// How it broke, when it did.
+        failure: Option<Failure>,
+        /// Whether it was called off.
+        cancelled: bool,
+    },
+    /// An agent showed that it lives.
+    LeaseRenewed,
+    /// Another attempt will be made.
+    Retried(Arc<About>),
+    /// A result came too late.
+    Late,
+    /// A way out of trouble was chosen.
+    Recovered(&'static str),
+    /// A run would spend more than it may.
+    BudgetReached(String),
+    /// An agent wants people to see something.
+    Alerted {
+        /// Its code.
+        code: String,
+        /// In a sentence.
+        message: String,
+    },
+}
+
+/// The events that tell nothing here; their text need not be read.
+#[must_use]
+pub fn is_silent(name: &str) -> bool {
+    matches!(
+        name,
+        "run_adopted"
+            | "run_paused"
+            | "run_unpaused"
+            | "turn_told"
+            | "permit_given"
+            | "inputs_assessed"
+    )
+}
+
+impl Book {
+    /// The runs that are not over.
+    pub fn runs(&self) -> impl Iterator<Item = (&RunId, &OpenRun)> {
+        self.runs.iter()
+    }
+
+    /// One of them.
+    #[must_use]
+    pub fn run(&self, run: RunId) -> Option<&OpenRun> {
+        self.runs.get(&run)
+    }
+
+    /// Takes an event in and tells what happened.
+    pub fn apply(&mut self, run: RunId, at: Time, event: &Event) -> Vec<Fact> {
+        match event {
+            Event::RunCreated(created) => {
+                let open = OpenRun::new(&created.workflow, &created.request, at, &created.budget);
+                vec![self.begin(run, open, &created.workflow.alerts)]
+            }
+            Event::RunForked(forked) => {
+                let state = &forked.state;
+                let mut open =
+                    OpenRun::new(&state.workflow, &state.request, at, &state.purse.limit);
+                open.spent = state.purse.spent;
+                for handoff in state.open() {
+                    open.take_over(run, handoff);
+                }
+                vec![self.begin(run, open, &state.workflow.alerts)]
+            }
+            Event::RunFinished(finished) => {
+                let Some(open) = self.runs.remove(&run) else { return Vec::new() };
+                let ending = &finished.ending;
+                let (status, why) = (ending.status.word(), ending.why.clone());
+                vec![Fact::RunEnded { run: Box::new(open), status, why }]
+            }
+            _ => match self.runs.get_mut(&run) {
+                Some(open) => open.apply(run, at, event),
+                None => Vec::new(),
+            },
+        }
+    }
+
+    fn begin(&mut self, run: RunId, open: OpenRun, alerts: &AlertRules) -> Fact {
+        let workflow = open.workflow.clone();
+        self.runs.insert(run, open);
+        Fact::RunBegan { workflow, alerts: Box::new(alerts.clone()) }
+    }
+}
+
+impl OpenRun {
+    fn new(workflow: &Workflow, request: &str, began: Time, limit: &Budget) -> Self {
+        OpenRun {
+            workflow: workflow.workflow.name.as_str().into(),
+            request: request.to_owned(),
+            began,
+            telemetry: workflow.telemetry.clone(),
+            limit: limit.clone(),
+            spent: Usage::default(),
+            handoffs: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+        }
+    }
+
+    /// A handoff that another run had open when this one went its own way.
+    fn take_over(&mut self, run: RunId, handoff: &Handoff) {
+        let mut about =
+            self.about(run, handoff.id, &handoff.offer, handoff.cause, handoff.admitted_at);
+        about.again = false;
+        let key = TurnKey { run, ..handoff.key(run) };
+        let turn = handoff.state.turn().map(|turn| (key, turn.ordered_at));
+        let state = Phase::of(&handoff.state);
+        let open = OpenHandoff { about: Arc::new(about), state, accepted: true, turn };
+        self.handoffs.insert(handoff.id, open);
+    }
+
+    fn about(
+        &self,
+        run: RunId,
+        id: HandoffId,
+        offer: &Offer,
+        cause: Option<HandoffId>,
+        admitted: Time,
+    ) -> About {
+        let foreign = offer.foreign.as_ref().filter(|foreign| !foreign.id.is_empty());
+        let spec = offer.outputs.get("spec").and_then(serde_json::Value::as_str);
+        let inherited = || cause.and_then(|id| self.handoffs.get(&id)?.about.spec.clone());
+        About {
+            run,
+            id,
+            workflow: self.workflow.clone(),
+            from: offer.from.clone(),
+            to: offer.to.clone(),
+            reason: offer.reason.as_str().to_owned(),
+            summary: offer.summary.clone(),
+            trace_id: foreign
+                .map_or_else(|| id.uuid(run).to_string(), |foreign| foreign.id.clone()),
+            cause,
+            missing: offer.missing.iter().map(|missing| missing.key.clone()).collect(),
+            spec: spec.map(str::to_owned).or_else(inherited),
+            again: false,
+            admitted,
+        }
+    }
+
+    fn apply(&mut self, run: RunId, at: Time, event: &Event) -> Vec<Fact> {
+        match event {
+            Event::HandoffAdmitted(admitted) => {
+                let (id, offer) = (admitted.id, &admitted.offer);
+                let mut about = self.about(run, id, offer, admitted.cause, at);
+                let lap = admitted.trail.lap();
+                about.again = lap.is_some_and(|lap| lap.round > 1 && lap.head == offer.to);
+                let (about, state) = (Arc::new(about), Phase::of(&admitted.state));
+                let open = OpenHandoff { about: about.clone(), state, accepted: false, turn: None };
+                self.handoffs.insert(id, open);
+                vec![Fact::Made(about)]
+            }
+            Event::HandoffRefused(refused) => {
+                let about = self.about(run, refused.id, &refused.offer, refused.cause, at);
+                let rule = serde_json::to_value(&refused.refusal).ok();
+                let rule = rule.and_then(|rule| Some(rule["rule"].as_str()?.to_owned()));
+                vec![Fact::Refused {
+                    about: Arc::new(about),
+                    circular: refused.refusal.is_circular(),
+                    rule: rule.unwrap_or_default(),
+                    why: refused.refusal.to_string(),
+                }]
+            }
+            Event::SessionChanged(changed) => {
+                match changed.state {
+                    SessionState::Ended => self.sessions.remove(changed.agent.as_str()),
+                    state => self.sessions.insert(changed.agent.to_string(), state),
+                };
+                Vec::new()
+            }
+            Event::BudgetReached(reached) => vec![Fact::BudgetReached(reached.part.clone())],
+            Event::BudgetRaised(raised) => {
+                self.limit = raised.limit.clone();
+                Vec::new()
+            }
+            Event::AlertRaised(alert) => {
+                let (code, message) = (alert.code.clone(), alert.message.clone());
+                vec![Fact::Alerted { code, message }]
+            }
+            Event::LateResultKept(_) => vec![Fact::Late],
+            Event::RecoveryChosen(chosen) => vec![Fact::Recovered(word(chosen.action))],
+            Event::TurnFinished(finished) => {
+                self.spent = self.spent + finished.result.usage;
+                self.ended(finished.turn, finished.result.usage, None)
+            }
+            Event::TurnFailed(failed) => {
+                self.spent = self.spent + failed.usage;
+                self.ended(failed.turn, failed.usage, Some(failed.failure.clone()))
+            }
+            _ => match event.handoff().and_then(|id| self.handoffs.get_mut(&id)) {
+                Some(open) => {
+                    let facts = open.apply(at, event);
+                    if let Event::HandoffClosed(closed) = event {
+                        self.handoffs.remove(&closed.handoff);
+                    }
+                    facts
+                }
+                None => Vec::new(),
+            },
+        }
+    }
+
+    fn ended(&mut self, turn: TurnKey, usage: Usage, failure: Option<Failure>) -> Vec<Fact> {
+        let Some(open) = self.handoffs.get_mut(&turn.handoff) else { return Vec::new() };
+        open.state = Phase::Pending;
+        let Some((_, began)) = open.turn.take() else { return Vec::new() };
+        let about = open.about.clone();
+        vec![Fact::TurnEnded { about, turn, began, usage, failure, cancelled: false }]
+    }
+}
+
+impl OpenHandoff {
+    fn apply(&mut self, at: Time, event: &Event) -> Vec<Fact> {
+        let about = self.about.clone();
+        match event {
+            Event::HandoffBlocked(_) => self.state = Phase::Blocked,
+            Event::HandoffResumed(_) => self.state = Phase::Pending,
+            Event::HandoffParked(_) => self.state = Phase::Parked,
+            Event::RetryScheduled(_) => {
+                self.state = Phase::Pending;
+                return vec![Fact::Retried(about)];
+            }
+            Event::TurnOrdered(ordered) => {
+                self.state = Phase::Ordered;
+                self.turn = Some((ordered.turn, at));
+                return vec![Fact::TurnBegan(about, ordered.turn)];
+            }
+            Event::ReceiptGiven(_) | Event::TurnTaken(_) => {
+                self.state = self.state.max(Phase::Accepted);
+                if !std::mem::replace(&mut self.accepted, true) {
+                    return vec![Fact::Accepted(about)];
+                }
+            }
+            Event::LeaseRenewed(_) => {
+                self.state = Phase::Running;
+                return vec![Fact::LeaseRenewed];
+            }
+            Event::HandoffClosed(closed) => {
+                let mut facts = Vec::new();
+                if let Some((turn, began)) = self.turn.take() {
+                    let usage = Usage::default();
+                    let about = about.clone();
+                    let ended = Fact::TurnEnded {
+                        about,
+                        turn,
+                        began,
+                        usage,
+                        failure: None,
+                        cancelled: true,
+                    };
+                    facts.push(ended);
+                }
+                let closed = Closed::of(&about, closed.way, &closed.response);
+                facts.push(Fact::Closed(about, closed));
+                return facts;
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+}
+
+fn word(strategy: Strategy) -> &'static str {
+    match strategy {
+        Strategy::RetryDifferentTarget => "retry_different_target",
+        Strategy::ProceedPartial => "proceed_partial",
+        Strategy::Escalate => "escalate",
+        Strategy::SkipAndContinue => "skip_and_continue",
+        Strategy::FallbackDefault => "fallback_default",
+    }
+}

@@ -1,0 +1,28 @@
+//! See everything: metrics, alerts, traces and the event log.
+//!
+//! Everything here is a projection of the events. [`book::Book`] folds them into facts with what
+//! they are about; metrics, alerts, spans and lines of the log follow from facts alone.
+//!
+//! Invariants:
+//! - The same events give the same numbers, spans and lines, whoever folds them and however often
+//!   the daemon starts: each projection is kept with the position that it includes.
+//! - No clock: time is in the events, or handed in. Only the tasks that follow the feed read one.
+//! - Nothing grows without a limit: what is open is bounded by the runs, names by
+//!   [`metrics::NAMES`], windows by their slices, files by their rotation.
+//! - Nothing leaves the machine unless the workflow of the run says where to.
+
+pub mod alerts;
+pub mod book;
+pub mod export;
+pub mod histogram;
+pub mod journal;
+pub mod metrics;
+mod observer;
+pub mod report;
+pub mod search;
+mod snapshot;
+#[cfg(test)]
+mod story;
+pub mod trace;
+
+pub use observer::{Observer, Shown};

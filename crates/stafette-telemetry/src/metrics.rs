@@ -1,0 +1,186 @@
+//! Metrics: a fold over what happened, so that the same events always give the same numbers.
+
+mod page;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use stafette_core::handoff::Way;
+use stafette_core::{Outcome, Party, Time};
+
+use crate::book::{About, Closed, Fact};
+use crate::histogram::Histogram;
+
+pub use page::{Live, StoreTimes, page};
+
+/// So many names are counted by themselves; whatever comes after them is `other`.
+pub const NAMES: usize = 64;
+
+/// Everything that is counted. The names of the first part are the protocol's.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Metrics {
+    /// `handoff.total`: handoffs that were attempted, refused ones included.
+    pub total: u64,
+    /// `handoff.success`: handoffs that were resolved.
+    pub success: u64,
+    /// `handoff.failed`: handoffs that failed, expired or were refused.
+    pub failed: u64,
+    /// `handoff.escalated`: handoffs to a person.
+    pub escalated: u64,
+    /// `handoff.duration_ms`: how long handoffs to agents took.
+    pub duration_ms: Histogram,
+    /// `handoff.circular_blocked`: circular handoffs that were prevented.
+    pub circular_blocked: u64,
+
+    /// Handoffs that were resolved in part.
+    pub partial: u64,
+    /// Handoffs that were called off.
+    pub cancelled: u64,
+    /// How long people took to answer.
+    pub answer_ms: Histogram,
+    /// Refusals by rule.
+    pub refused: BTreeMap<String, u64>,
+    /// By agent.
+    pub agents: BTreeMap<String, AgentCounts>,
+    /// By workflow.
+    pub workflows: BTreeMap<String, WorkflowCounts>,
+    /// Runs that ended, by status.
+    pub runs: BTreeMap<String, u64>,
+    /// Attempts after the first.
+    pub retries: u64,
+    /// Signs of life that prolonged a lease.
+    pub leases_renewed: u64,
+    /// Results that came too late.
+    pub late: u64,
+    /// Ways out of trouble, by name.
+    pub recoveries: BTreeMap<String, u64>,
+    /// Budgets that were reached, by part.
+    pub budgets_reached: BTreeMap<String, u64>,
+    /// Alerts that agents raised.
+    pub agent_alerts: u64,
+}
+
+/// What an agent did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct AgentCounts {
+    /// Turns that ended.
+    pub turns: u64,
+    /// Of these, those that broke.
+    pub broken: u64,
+    /// How long they took together.
+    pub time_ms: u64,
+    /// Tokens that they used.
+    pub tokens: u64,
+    /// Money that they used, in millionths of a dollar.
+    pub micro_usd: u64,
+}
+
+/// What happened under a workflow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct WorkflowCounts {
+    /// Runs that began.
+    pub runs: u64,
+    /// Handoffs that were attempted.
+    pub handoffs: u64,
+    /// Rounds of a loop after its first.
+    pub fix_iterations: u64,
+    /// Handoffs to a person.
+    pub escalations: u64,
+}
+
+impl Metrics {
+    /// Counts what happened.
+    pub fn apply(&mut self, at: Time, fact: &Fact) {
+        match fact {
+            Fact::RunBegan { workflow, .. } => named(&mut self.workflows, workflow).runs += 1,
+            Fact::RunEnded { status, .. } => {
+                *self.runs.entry((*status).to_owned()).or_default() += 1;
+            }
+            Fact::Made(about) if about.counts() => self.made(about),
+            Fact::Refused { about, circular, rule, .. } => {
+                self.made(about);
+                self.failed += 1;
+                self.circular_blocked += u64::from(*circular);
+                *self.refused.entry(rule.clone()).or_default() += 1;
+            }
+            Fact::Closed(about, closed) if about.counts() => self.closed(at, about, closed),
+            Fact::TurnEnded { about, began, usage, failure, .. } => {
+                let agent = named(&mut self.agents, about.to.as_str());
+                agent.turns += 1;
+                agent.broken += u64::from(failure.is_some());
+                agent.time_ms += at.since(*began).0;
+                agent.tokens += usage.tokens;
+                agent.micro_usd += usage.money.0;
+            }
+            Fact::LeaseRenewed => self.leases_renewed += 1,
+            Fact::Retried(_) => self.retries += 1,
+            Fact::Late => self.late += 1,
+            Fact::Recovered(action) => {
+                *self.recoveries.entry((*action).to_owned()).or_default() += 1;
+            }
+            Fact::BudgetReached(part) => {
+                *self.budgets_reached.entry(part.clone()).or_default() += 1;
+            }
+            Fact::Alerted { .. } => self.agent_alerts += 1,
+            Fact::Made(_) | Fact::Closed(..) | Fact::Accepted(_) | Fact::TurnBegan(..) => {}
+        }
+    }
+
+    fn made(&mut self, about: &About) {
+        self.total += 1;
+        let workflow = named(&mut self.workflows, &about.workflow);
+        workflow.handoffs += 1;
+        workflow.fix_iterations += u64::from(about.again);
+        if about.to == Party::Human {
+            self.escalated += 1;
+            workflow.escalations += 1;
+        }
+    }
+
+    fn closed(&mut self, at: Time, about: &About, closed: &Closed) {
+        let count = match (closed.way, closed.outcome) {
+            (Way::Cancelled, _) => &mut self.cancelled,
+            (Way::Expired, _) | (_, Outcome::Failed) => &mut self.failed,
+            (_, Outcome::Partial) => &mut self.partial,
+            // Handed to a person, which is counted where that handoff is made.
+            (_, Outcome::Escalated) => return,
+            (_, Outcome::Resolved) => &mut self.success,
+        };
+        *count += 1;
+        let took = at.since(about.admitted).0;
+        match (closed.way, &about.to) {
+            (Way::Cancelled, _) => {}
+            (_, Party::Human) => self.answer_ms.add(took),
+            _ => self.duration_ms.add(took),
+        }
+    }
+}
+
+/// The counts of a name, or of `other` when there are too many names.
+fn named<'a, T: Default>(all: &'a mut BTreeMap<String, T>, name: &str) -> &'a mut T {
+    let known = all.contains_key(name) || all.len() < NAMES;
+    let name = if known { name } else { "other" };
+    all.entry(name.to_owned()).or_default()
+}
+
+/// The names of what is counted, in the protocol's way of writing them: `handoff.total`.
+#[must_use]
+pub fn names() -> Vec<String> {
+    let page = page(
+        &Metrics::default(),
+        &crate::book::Book::default(),
+        &crate::alerts::Alerts::default(),
+        &Live::default(),
+    );
+    let types = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    types
+        .map(|name| match name.strip_suffix("_total") {
+            Some(short) if short.contains('_') => short.replacen('_', ".", 1),
+            _ => name.replacen('_', ".", 1),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

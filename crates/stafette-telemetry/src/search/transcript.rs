@@ -1,0 +1,132 @@
+//! The words of a terminal: what its recording shows, without what steers a screen.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+
+use serde_json::Value;
+use stafette_core::HandoffId;
+use stafette_engine::Stored;
+use stafette_store::{FindError, Finder, Text};
+
+/// The most that is read at once, in bytes.
+const MOST: u64 = 8 << 20;
+/// A text is cut into pieces of this many bytes, so that what is found is near.
+const PIECE: usize = 16 * 1024;
+
+/// Adds what a recording shows since it was last looked at.
+pub(super) fn take_in(
+    finder: &Finder,
+    stored: &Stored,
+    handoff: HandoffId,
+    agent: &str,
+    path: &Path,
+) -> Result<(), FindError> {
+    let Ok(mut file) = File::open(path) else { return Ok(()) };
+    let name = format!("{}/{agent}", stored.run);
+    let length = file.metadata().map_or(0, |file| file.len());
+    // A recording that became shorter is another one.
+    let known = Some(finder.read_of(&name)?).filter(|known| *known <= length).unwrap_or(0);
+    let mut bytes = Vec::new();
+    let read =
+        file.seek(SeekFrom::Start(known)).and_then(|_| file.take(MOST).read_to_end(&mut bytes));
+    if read.is_err() {
+        return Ok(());
+    }
+    // Up to the last whole line; the rest is for the next time.
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let said = plain(&printed(&bytes[..whole]));
+    let mut pieces = pieces(&said).peekable();
+    while let Some(piece) = pieces.next() {
+        let done = if pieces.peek().is_none() { known + whole as u64 } else { known };
+        let text = Text {
+            run: stored.run,
+            seq: stored.entry.seq,
+            handoff: Some(handoff),
+            at: stored.entry.at,
+            kind: "transcript".into(),
+            who: agent.to_owned(),
+            body: piece.to_owned(),
+        };
+        finder.add_of(&name, done, &text)?;
+    }
+    Ok(())
+}
+
+/// What the events of an asciicast print.
+fn printed(lines: &[u8]) -> String {
+    let mut all = String::new();
+    for line in lines.split(|byte| *byte == b'\n') {
+        let Ok(Value::Array(event)) = serde_json::from_slice(line) else { continue };
+        if let [_, kind, Value::String(text)] = &event[..]
+            && kind == "o"
+        {
+            all.push_str(text);
+        }
+    }
+    all
+}
+
+/// Text without escape sequences. What moves the cursor parts words; what colours them does not.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\u{1b}' => match chars.next() {
+                Some('[') => {
+                    let end = chars.by_ref().find(|c| ('\u{40}'..='\u{7e}').contains(c));
+                    if end != Some('m') {
+                        out.push(' ');
+                    }
+                }
+                Some(']' | 'P' | '_' | '^' | 'X') => {
+                    while let Some(c) = chars.next() {
+                        if c == '\u{7}' || (c == '\u{1b}' && chars.next_if_eq(&'\\').is_some()) {
+                            break;
+                        }
+                    }
+                }
+                _ => {}
+            },
+            '\r' | '\n' => {
+                if !out.ends_with('\n') {
+                    out.push('\n');
+                }
+            }
+            '\t' => out.push(' '),
+            c if c.is_control() => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text.trim();
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let mut end = rest.len().min(PIECE);
+        while !rest.is_char_boundary(end) {
+            end -= 1;
+        }
+        let piece;
+        (piece, rest) = rest.split_at(end);
+        Some(piece)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b_17_the_words_of_a_terminal_are_found_without_its_colours() {
+        let lines = b"{\"version\":2}\n[0.1,\"o\",\"\\u001b[1mHel\\u001b[0mlo\\u001b[3;4Hwor\"]\n\
+            [0.2,\"i\",\"secret\"]\n[0.3,\"o\",\"ld\\u001b]0;title\\u0007!\\r\\n\"]\n";
+        assert_eq!(plain(&printed(lines)), "Hello world!\n");
+        assert_eq!(pieces(&"é".repeat(PIECE)).map(str::len).sum::<usize>(), 2 * PIECE);
+    }
+}

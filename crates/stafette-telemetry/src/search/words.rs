@@ -1,0 +1,136 @@
+//! The words of an event: what somebody said, not how it is kept.
+
+use serde_json::Value;
+use stafette_core::{Event, Offer};
+use stafette_engine::Stored;
+use stafette_store::Text;
+
+/// The most of one event that can be found, in bytes.
+const MOST: usize = 256 * 1024;
+
+/// The text of an event, when somebody said something in it.
+pub(super) fn of(stored: &Stored, event: &Event) -> Option<Text> {
+    let mut words = Words::default();
+    let who = match event {
+        Event::RunCreated(created) => {
+            words.say(&created.request);
+            created.inputs.iter().for_each(|(key, value)| words.field(key, value));
+            created.by.clone()
+        }
+        Event::RunFinished(finished) => {
+            words.say(&finished.ending.why);
+            String::new()
+        }
+        Event::HandoffAdmitted(admitted) => words.offer(&admitted.offer),
+        Event::HandoffRefused(refused) => {
+            words.say(&refused.refusal.to_string());
+            words.offer(&refused.offer)
+        }
+        Event::TurnFinished(finished) => words.value(&finished.result.response),
+        Event::LateResultKept(late) => words.value(&late.result.response),
+        Event::TurnTold(told) => words.value(told),
+        Event::HandoffClosed(closed) => {
+            words.say(closed.response.failure.as_deref().unwrap_or_default());
+            closed.response.by.to_string()
+        }
+        Event::TurnFailed(failed) => {
+            words.say(&failed.failure.message);
+            String::new()
+        }
+        Event::QuestionAnswered(answered) => {
+            words.say(&answered.answer.text);
+            answered.answer.values.iter().for_each(|(key, value)| words.field(key, value));
+            answered.answer.by.clone()
+        }
+        Event::RecoveryChosen(chosen) => {
+            words.say(&chosen.reason);
+            String::new()
+        }
+        Event::AlertRaised(alert) => {
+            words.say(&alert.code);
+            words.say(&alert.message);
+            String::new()
+        }
+        Event::SessionChanged(changed) => {
+            words.say(&changed.note);
+            changed.agent.to_string()
+        }
+        Event::HandoffParked(parked) => {
+            words.say(&parked.why);
+            String::new()
+        }
+        _ => return None,
+    };
+    let entry = &stored.entry;
+    (!words.text.is_empty()).then(|| Text {
+        run: stored.run,
+        seq: entry.seq,
+        handoff: entry.handoff,
+        at: entry.at,
+        kind: entry.name.clone(),
+        who,
+        body: words.text,
+    })
+}
+
+#[derive(Default)]
+struct Words {
+    text: String,
+}
+
+impl Words {
+    fn say(&mut self, text: &str) {
+        let text = text.trim();
+        if text.is_empty() || self.text.len() >= MOST {
+            return;
+        }
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        let room = MOST - self.text.len().min(MOST);
+        let mut end = text.len().min(room);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        self.text.push_str(&text[..end]);
+    }
+
+    fn field(&mut self, key: &str, value: &Value) {
+        match value {
+            Value::String(text) => self.say(&format!("{key}: {text}")),
+            Value::Array(items) => items.iter().for_each(|item| self.field(key, item)),
+            Value::Object(fields) => fields.iter().for_each(|(key, value)| self.field(key, value)),
+            Value::Null => {}
+            other => self.say(&format!("{key}: {other}")),
+        }
+    }
+
+    /// What an offer says, and who says it.
+    fn offer(&mut self, offer: &Offer) -> String {
+        self.say(&offer.summary);
+        self.say(&offer.detail);
+        self.say(offer.instructions.as_deref().unwrap_or_default());
+        offer.outputs.iter().for_each(|(key, value)| self.field(key, value));
+        offer.missing.iter().for_each(|missing| self.say(&missing.description));
+        if let Some(question) = &offer.question {
+            self.say(&question.details);
+            self.say(&question.context);
+        }
+        offer.from.to_string()
+    }
+
+    /// All that something says, and who says it when it tells.
+    fn value(&mut self, said: &impl serde::Serialize) -> String {
+        let Ok(value) = serde_json::to_value(said) else { return String::new() };
+        let by = value["by"].as_str().unwrap_or_default().to_owned();
+        let dull = ["by", "outcome", "took", "usage", "turn", "foreign"];
+        for (key, value) in value.as_object().into_iter().flatten() {
+            match value {
+                _ if dull.contains(&key.as_str()) => {}
+                Value::String(text) => self.say(text),
+                other => self.field(key, other),
+            }
+        }
+        by
+    }
+}

@@ -1,0 +1,206 @@
+//! Traces: one for each run, with a span for the run, each handoff and each turn. They are made
+//! from the events after the fact, so a span is told once, when it has ended.
+
+pub mod otlp;
+
+use stafette_core::trace::{SpanId, TraceId};
+use stafette_core::{Party, RunId, Time, TurnKey};
+
+use crate::book::{About, Closed, Fact, OpenRun};
+
+/// A span that has ended.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Span {
+    /// Its trace.
+    pub trace: TraceId,
+    /// Its name within the trace.
+    pub id: SpanId,
+    /// The span that it lies in.
+    pub parent: Option<SpanId>,
+    /// What it is called.
+    pub name: String,
+    /// What it was to its surroundings.
+    pub kind: Kind,
+    /// When it began.
+    pub began: Time,
+    /// When it ended.
+    pub ended: Time,
+    /// What there is to know.
+    pub attributes: Vec<(&'static str, Value)>,
+    /// Why it failed, when it did.
+    pub error: Option<String>,
+}
+
+/// What a span is to its surroundings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// It happens within.
+    Internal,
+    /// It asks somebody else and waits.
+    Client,
+}
+
+/// What an attribute can be.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Value {
+    /// Words.
+    Text(String),
+    /// A whole number.
+    Number(i64),
+    /// Any number.
+    Float(f64),
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Value::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Value::Text(text)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(number: u64) -> Self {
+        Value::Number(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+}
+
+/// The names of the attributes that a handoff's span has.
+#[must_use]
+pub fn attributes() -> Vec<&'static str> {
+    let any = About {
+        run: RunId(uuid::Uuid::nil()),
+        id: stafette_core::HandoffId(1),
+        workflow: "".into(),
+        from: Party::Human,
+        to: Party::Human,
+        reason: String::new(),
+        summary: String::new(),
+        trace_id: String::new(),
+        cause: None,
+        missing: Vec::new(),
+        spec: None,
+        again: false,
+        admitted: Time(0),
+    };
+    bare_handoff(&any, Time(0), "", 0, 0).attributes.into_iter().map(|(name, _)| name).collect()
+}
+
+/// The spans that ended with a fact.
+#[must_use]
+pub fn spans(run: RunId, at: Time, fact: &Fact) -> Vec<Span> {
+    match fact {
+        Fact::RunEnded { run: open, status, why } => vec![whole(run, at, open, status, why)],
+        Fact::Closed(about, closed) => vec![handoff(about, at, closed)],
+        Fact::Refused { about, rule, why, .. } => {
+            let mut span = bare_handoff(about, at, "failed", 0, about.missing.len());
+            span.attributes.push(("stafette.handoff.rule", rule.as_str().into()));
+            span.error = Some(why.clone());
+            vec![span]
+        }
+        Fact::TurnEnded { about, turn, began, usage, failure, cancelled } => {
+            let mut span = turn_span(about, *turn, *began, at);
+            span.attributes.push(("stafette.usage.tokens", usage.tokens.into()));
+            span.attributes.push(("stafette.usage.usd", Value::Float(usage.money.dollars())));
+            if let Some(failure) = failure {
+                let kind = serde_json::to_value(failure.kind).ok();
+                let kind = kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or("failed");
+                span.attributes.push(("error.type", kind.into()));
+                span.error = Some(failure.message.clone());
+            }
+            if *cancelled {
+                span.attributes.push(("error.type", "cancelled".into()));
+                span.error = Some("it was called off".to_owned());
+            }
+            vec![span]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn whole(run: RunId, at: Time, open: &OpenRun, status: &str, why: &str) -> Span {
+    Span {
+        trace: TraceId::of(run),
+        id: SpanId::run(run),
+        parent: None,
+        name: format!("run {}", open.workflow),
+        kind: Kind::Internal,
+        began: open.began,
+        ended: at,
+        attributes: vec![
+            ("stafette.run", run.to_string().into()),
+            ("stafette.workflow", Value::from(&*open.workflow)),
+            ("stafette.run.status", status.into()),
+            ("gen_ai.conversation.id", run.to_string().into()),
+            ("stafette.usage.tokens", open.spent.tokens.into()),
+            ("stafette.usage.usd", Value::Float(open.spent.money.dollars())),
+        ],
+        error: (status == "failed").then(|| why.to_owned()),
+    }
+}
+
+fn handoff(about: &About, at: Time, closed: &Closed) -> Span {
+    let status = closed.status();
+    let mut span = bare_handoff(about, at, status, closed.provided, closed.missing);
+    if status == "failed" {
+        span.error = Some(closed.failure.clone().unwrap_or_else(|| "it failed".to_owned()));
+    }
+    span
+}
+
+fn bare_handoff(about: &About, at: Time, status: &str, provided: usize, missing: usize) -> Span {
+    let run = about.run;
+    let parent = about.cause.map_or(SpanId::run(run), |cause| SpanId::handoff(run, cause));
+    Span {
+        trace: TraceId::of(run),
+        id: SpanId::handoff(run, about.id),
+        parent: Some(parent),
+        name: "handoff".to_owned(),
+        kind: Kind::Internal,
+        began: about.admitted,
+        ended: at,
+        attributes: vec![
+            ("handoff.trace_id", about.trace_id.as_str().into()),
+            ("handoff.source_agent", about.from.as_str().into()),
+            ("handoff.target_agent", about.to.as_str().into()),
+            ("handoff.reason", about.reason.as_str().into()),
+            ("handoff.status", status.into()),
+            ("handoff.execution_time_ms", at.since(about.admitted).0.into()),
+            ("handoff.inputs_provided", (provided as u64).into()),
+            ("handoff.inputs_missing", (missing as u64).into()),
+            ("stafette.run", run.to_string().into()),
+            ("stafette.handoff", about.id.to_string().into()),
+        ],
+        error: None,
+    }
+}
+
+fn turn_span(about: &About, turn: TurnKey, began: Time, ended: Time) -> Span {
+    let run = about.run;
+    let agent = about.to.as_str();
+    Span {
+        trace: TraceId::of(run),
+        id: SpanId::turn(turn),
+        parent: Some(SpanId::handoff(run, about.id)),
+        name: format!("invoke_agent {agent}"),
+        kind: Kind::Client,
+        began,
+        ended,
+        attributes: vec![
+            ("gen_ai.operation.name", "invoke_agent".into()),
+            ("gen_ai.agent.name", agent.into()),
+            ("gen_ai.conversation.id", run.to_string().into()),
+            ("stafette.run", run.to_string().into()),
+            ("stafette.handoff", about.id.to_string().into()),
+            ("stafette.turn", format!("{}.{}", turn.attempt, turn.turn).into()),
+        ],
+        error: None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

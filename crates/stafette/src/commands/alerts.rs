@@ -1,0 +1,62 @@
+//! `alerts`: what fires, and the same conditions as rules for Prometheus.
+
+use serde_json::Value;
+use stafette_telemetry::alerts::prometheus;
+
+use super::{Context, daemon};
+use crate::cli;
+use crate::client::Client;
+use crate::exit::{Exit, Failure};
+use crate::output::{Output, Tone, plain};
+
+pub(crate) async fn run(context: &Context, arguments: &cli::Alerts) -> Result<Exit, Failure> {
+    let output = context.output;
+    if arguments.format == Some(cli::RuleFormat::Prometheus) {
+        let rules = prometheus(&context.project()?.load()?.workflow.alerts);
+        output.line(rules.trim_end());
+        return Ok(Exit::Ok);
+    }
+    let list: Value = daemon(context).await?.get("/v1/alerts").await?;
+    if output.json {
+        output.data(&list);
+        return Ok(Exit::Ok);
+    }
+    let text = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
+    let rows = list["alerts"].as_array().into_iter().flatten().map(|alert| {
+        let firing = alert["firing"] == true;
+        vec![
+            text(alert, "name"),
+            if firing { format!("fires since {}", text(alert, "since")) } else { "quiet".into() },
+            format!("{} is {}", text(alert, "measure"), alert["value"]),
+            format!("more than {} within {}", alert["above"], text(alert, "within")),
+            text(alert, "severity"),
+            text(alert, "action"),
+        ]
+    });
+    output.table(&["alert", "state", "now", "fires at", "severity", "to do"], rows.collect());
+    Ok(Exit::Ok)
+}
+
+/// What fires now, a sentence for each; nothing when the daemon cannot say.
+pub(crate) async fn firing(client: &Client) -> Vec<String> {
+    let Ok(list) = client.get::<Value>("/v1/alerts").await else { return Vec::new() };
+    let alerts = list["alerts"].as_array().into_iter().flatten();
+    alerts
+        .filter(|alert| alert["firing"] == true)
+        .map(|alert| {
+            let text = |key: &str| plain(alert[key].as_str().unwrap_or_default());
+            let (name, measure, action) = (text("name"), text("measure"), text("action"));
+            format!(
+                "{name}: {measure} is {}, more than {}: {action}",
+                alert["value"], alert["above"]
+            )
+        })
+        .collect()
+}
+
+/// Says what fires, before something else is shown.
+pub(crate) async fn warn(output: Output, client: &Client) {
+    for sentence in firing(client).await {
+        output.say(&format!("{} {sentence}", output.paint(Tone::Bad, "alert:")));
+    }
+}

@@ -1,0 +1,370 @@
+//! What can be seen from outside: a real collector, a real Prometheus, and files.
+
+#[path = "telemetry/prometheus.rs"]
+mod prometheus;
+#[path = "telemetry/rotel.rs"]
+mod rotel;
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::web::Web;
+use crate::world::{World, copy, repository};
+use prometheus::Prometheus;
+use rotel::Rotel;
+
+/// How long anything here may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Asks again until there is an answer.
+fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let since = Instant::now();
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(since.elapsed() < PATIENCE, "{what} takes too long");
+        std::thread::yield_now();
+    }
+}
+
+/// The project of the demonstration, with some settings of its own.
+fn demo(settings: &str) -> World {
+    let world = World::new();
+    copy(&repository().join("crates/stafette/demo"), &world.project());
+    let text = format!("{}\n{settings}", world.read("stafette.toml"));
+    world.write("stafette.toml", &text);
+    world.write(".gitignore", "/.stafette/\n");
+    world.write(".stafette/ledger/.keep", "");
+    for words in [
+        &["init", "--quiet", "--initial-branch=main"][..],
+        &["config", "user.name", "demo"],
+        &["config", "user.email", "demo@stafette.local"],
+        &["add", "--all"],
+        &["commit", "--quiet", "--message", "a little program"],
+    ] {
+        assert!(world.command("git").args(words).status().expect("git").success());
+    }
+    world.run(&["trust", "--yes"]).ok();
+    world
+}
+
+fn run(world: &World) -> String {
+    let view = world.run(&["run", "Add user auth", "--json"]).ok().json();
+    view["run"].as_str().expect("a run").to_owned()
+}
+
+#[test]
+fn s2_10_a_collector_gets_exactly_the_spans_of_the_demonstration() {
+    let rotel = Rotel::start();
+    for (protocol, port) in
+        [("http/protobuf", rotel.http), ("http/json", rotel.http), ("grpc", rotel.grpc)]
+    {
+        let settings =
+            format!("[telemetry]\notlp = \"http://127.0.0.1:{port}\"\nprotocol = \"{protocol}\"\n");
+        let world = demo(&settings);
+        let run = run(&world);
+        let trace = run.replace('-', "");
+        let spans = until(protocol, || {
+            let spans = rotel.spans(&trace);
+            (spans.len() >= 11).then_some(spans)
+        });
+        let named = |name: &str| spans.iter().filter(|span| span.name == name).collect::<Vec<_>>();
+        assert_eq!(spans.len(), 11, "{protocol}: {spans:#?}");
+        assert_eq!((named("run demo").len(), named("handoff").len()), (1, 5), "{protocol}");
+        let whole = named("run demo")[0];
+        assert_eq!(
+            (whole.parent.as_str(), whole["stafette.run.status"].as_str()),
+            ("", "succeeded")
+        );
+        let path = ["human", "planner", "builder", "reviewer", "fixer", "reviewer"];
+        let reasons =
+            ["task_handoff", "task_handoff", "review_request", "fix_request", "rereview_request"];
+        for (number, reason) in reasons.iter().enumerate() {
+            let id = format!("h{}", number + 1);
+            let span = named("handoff").into_iter().find(|span| span["stafette.handoff"] == id);
+            let span = span.unwrap_or_else(|| panic!("{id} in {spans:#?}"));
+            assert_eq!(span["handoff.source_agent"], path[number]);
+            assert_eq!(span["handoff.target_agent"], path[number + 1]);
+            assert_eq!(span["handoff.reason"], *reason);
+            assert_eq!(span["handoff.status"], "resolved");
+            assert_eq!(span["handoff.inputs_missing"], "0");
+            assert_eq!(span["handoff.trace_id"].len(), 36, "a UUID");
+            let took: u64 = span["handoff.execution_time_ms"].parse().expect("a number");
+            assert_eq!(took, span.millis(), "as long as it took");
+            assert!(span["handoff.inputs_provided"].parse::<u64>().is_ok());
+            let of_protocol = span.attributes.keys().filter(|key| key.starts_with("handoff."));
+            assert_eq!(of_protocol.count(), 8, "{span:?}");
+            let turn = spans.iter().find(|turn| turn.parent == span.id && turn.name != "handoff");
+            let turn = turn.unwrap_or_else(|| panic!("a turn in {id}"));
+            assert_eq!(turn.name, format!("invoke_agent {}", path[number + 1]));
+            assert_eq!(turn["gen_ai.operation.name"], "invoke_agent");
+            assert_eq!(turn["gen_ai.agent.name"], path[number + 1]);
+        }
+    }
+}
+
+#[test]
+fn s2_10_agents_get_the_context_of_their_turn_and_nothing_is_sent_by_default() {
+    let workflow = |more: &str| {
+        format!(
+            "[workflow]\nname = \"one\"\nentry = \"a\"\n[agents.a]\nrunner = \"exec\"\n\
+             command = [\"sh\", \"-c\", 'cat >/dev/null; echo \"[$TRACEPARENT]\" > context; echo done']\n{more}"
+        )
+    };
+    let world = World::workflow(&workflow(""));
+    world.run(&["run", "x"]).ok();
+    assert_eq!(world.read("context"), "[]\n");
+    let world = World::workflow(&workflow("[telemetry]\notlp = \"http://127.0.0.1:9\"\n"));
+    let listed = world.run(&["trust", "--list"]).ok().out;
+    assert!(listed.contains("are sent to http://127.0.0.1:9"), "{listed}");
+    let view = world.run(&["run", "x", "--json"]).ok().json();
+    let trace = view["run"].as_str().expect("a run").replace('-', "");
+    let context = world.read("context");
+    assert!(
+        context.starts_with(&format!("[00-{trace}-")) && context.ends_with("-01]\n"),
+        "{context}"
+    );
+}
+
+#[test]
+fn s2_10_promtool_accepts_the_page_and_the_rules() {
+    let promtool = prometheus::promtool();
+    let world = demo("");
+    let web = Web::up(&world);
+    run(&world);
+    let answer = web.get("/metrics");
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert!(answer.head.contains("text/plain; version=0.0.4"), "{}", answer.head);
+    for line in ["handoff_total 4", "handoff_success_total 4", "handoff_failed_total 0"] {
+        assert!(answer.body.lines().any(|known| known == line), "{line} in {}", answer.body);
+    }
+    for line in
+        ["workflow_fix_iterations_total{workflow=\"demo\"} 1", "run_total{status=\"succeeded\"} 1"]
+    {
+        assert!(answer.body.contains(line), "{line} in {}", answer.body);
+    }
+    let (_, said) = promtool.check(&["check", "metrics"], &answer.body);
+    // The protocol's own names have an abbreviated unit, which it does not like.
+    let remarks: Vec<_> = said.lines().filter(|line| !line.contains("_duration_ms")).collect();
+    assert_eq!(remarks, [""; 0], "{said}");
+    let rules = world.run(&["alerts", "--format", "prometheus"]).ok().out;
+    world.write("rules.yml", &rules);
+    let path = world.project().join("rules.yml");
+    let (good, said) = promtool.check(&["check", "rules", path.to_str().expect("UTF-8")], "");
+    assert!(good && said.contains("4 rules found"), "{said}");
+    assert_eq!(web.plain("GET /metrics", &[], "").status, 401, "not for everyone");
+}
+
+/// A writer and an editor who do everything at once that people should look at.
+const TROUBLE: &str = r#"
+[workflow]
+name = "trouble"
+entry = "writer"
+[agents.writer]
+runner = "scripted"
+script = "writer.toml"
+[agents.editor]
+runner = "scripted"
+script = "editor.toml"
+[[routes]]
+from = "writer"
+to = "editor"
+[limits]
+cooldown = "0s"
+[alerts]
+failed = { above = 0, within = "10s" }
+escalated = { above = 0, within = "10s" }
+circular_blocked = { above = 0, within = "10s" }
+duration_ms_p95 = { above = 100, within = "10s" }
+"#;
+
+fn trouble() -> World {
+    let world = World::new();
+    world.write("stafette.toml", TROUBLE);
+    world.write(
+        "writer.toml",
+        "[[turn]]\nsteps = [{ emit = \"HANDOFF\", payload = { to = \"editor\", summary = \"Edit\" } }]\n",
+    );
+    world.write(
+        "editor.toml",
+        "[[turn]]\nwhen = { turn = 1 }\nsteps = [{ wait = \"300ms\" }, { emit = \"HANDOFF\", payload = { to = \"writer\", summary = \"Again\" } }]\n\
+         [[turn]]\nwhen = { turn = 2 }\nsteps = [{ emit = \"HANDOFF\", payload = { to = \"human\", summary = \"Which one?\", question = { details = \"Which one?\", blocking = true } } }]\n\
+         [[turn]]\nsteps = [{ emit = \"RESULT\", payload = { status = \"resolved\", summary = \"Done\" } }]\n",
+    );
+    world.run(&["trust", "--yes"]).ok();
+    world
+}
+
+#[test]
+fn s2_10_each_alert_fires_and_clears_here_and_in_a_real_prometheus() {
+    let world = trouble();
+    let web = Web::up(&world);
+    let rules = world.run(&["alerts", "--format", "prometheus"]).ok().out;
+    let prometheus = Prometheus::start(world.home(), web.port, &web.token, &rules);
+    until("the first look", || prometheus.has("handoff_failed_total").then_some(()));
+    assert_eq!(world.run(&["run", "x"]).code, 3, "a person is asked");
+    world.run(&["answer", "4", "this"]).ok();
+    world.run(&["resume"]).ok();
+    let all = ["HandoffCircularBlocked", "HandoffEscalated", "HandoffFailed", "HandoffSlow"];
+    let mut seen = std::collections::BTreeSet::new();
+    until("what fires in Prometheus", || {
+        seen.extend(prometheus.firing());
+        all.iter().all(|name| seen.contains(*name)).then_some(())
+    });
+    let here = |firing: bool| {
+        let list = world.run(&["alerts", "--json"]).ok().json();
+        let changes = list["changes"].as_array().expect("changes").clone();
+        let names = changes.iter().filter(|change| change["firing"] == firing);
+        names
+            .map(|change| change["condition"].as_str().expect("a name").to_owned())
+            .collect::<Vec<_>>()
+    };
+    let mut fired = here(true);
+    fired.sort();
+    assert_eq!(fired, ["circular_blocked", "duration_ms_p95", "escalated", "failed"]);
+    until("what clears in Prometheus", || prometheus.firing().is_empty().then_some(()));
+    let mut cleared = until("what clears here", || Some(here(false)).filter(|all| all.len() >= 4));
+    cleared.sort();
+    assert_eq!(cleared, fired);
+}
+
+#[test]
+fn s2_10_what_fires_is_shown_in_every_view() {
+    let world = trouble();
+    assert_eq!(world.run(&["run", "x"]).code, 3);
+    let status = world.run(&["status"]).ok();
+    assert!(status.err.contains("HandoffCircularBlocked"), "{status:?}");
+    let top = world.run(&["top", "--json"]).ok().json();
+    assert!(top["alerts"].to_string().contains("HandoffCircularBlocked"), "{top}");
+    let alerts = world.run(&["alerts"]).ok().out;
+    assert!(alerts.contains("Review handoff logic") && alerts.contains("fires since"), "{alerts}");
+}
+
+/// The lines about handoffs, agents, workflows and runs: what events tell.
+fn counted(web: &Web<'_>) -> Vec<String> {
+    let page = web.get("/metrics").body;
+    let ours = ["handoff_", "agent_t", "workflow_", "run_", "lease_"];
+    let lines = page.lines().filter(|line| ours.iter().any(|name| line.starts_with(name)));
+    lines.map(str::to_owned).collect()
+}
+
+/// The daemon once more, with a token of its own.
+fn up_again(world: &World) -> Web<'_> {
+    world.run(&["token", "revoke", "test"]).ok();
+    Web::up(world)
+}
+
+#[test]
+fn s2_10_metrics_survive_a_kill_without_counting_twice() {
+    let world = trouble();
+    let web = Web::up(&world);
+    assert_eq!(world.run(&["run", "x"]).code, 3);
+    let once = counted(&web);
+    assert!(once.contains(&"handoff_total 3".to_owned()), "{once:?}");
+    web.kill();
+    let web = up_again(&world);
+    assert_eq!(counted(&web), once, "made again from the events");
+    // Stopped in good order it keeps them, and goes on from there.
+    drop(web);
+    assert!(world.read(".stafette/telemetry.json").contains("\"total\":3"));
+    let web = up_again(&world);
+    assert_eq!(world.run(&["run", "x"]).code, 3);
+    let twice = counted(&web);
+    assert!(twice.contains(&"handoff_total 6".to_owned()), "{twice:?}");
+    web.kill();
+    let web = up_again(&world);
+    assert_eq!(counted(&web), twice, "some were kept, the others are made again");
+    web.kill();
+    let log = world.read(".stafette/logs/events.jsonl");
+    let whole: std::collections::BTreeSet<_> = log.lines().collect();
+    assert_eq!(whole.len(), log.lines().count(), "no line of the log is there twice");
+}
+
+#[test]
+fn s5_09_the_event_log_has_the_six_events_one_object_a_line() {
+    let world = demo("");
+    run(&world);
+    let asked = world.run(&["log", "--seed-names"]).ok().lines();
+    let log = until("the log", || {
+        let log = world.read(".stafette/logs/events.jsonl");
+        (log.lines().count() >= asked.len()).then_some(log)
+    });
+    let lines: Vec<Value> =
+        log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(lines, asked, "the file and the command tell the same");
+    let count = |event: &str| lines.iter().filter(|line| line["event"] == event).count();
+    assert_eq!(count("handoff_created"), 5);
+    assert_eq!((count("agent_started"), count("agent_completed")), (5, 5));
+    assert_eq!((count("handoff_accepted"), count("error_occurred")), (5, 0));
+    let builder =
+        lines.iter().find(|line| line["event"] == "agent_started" && line["agent"] == "builder");
+    let builder = builder.expect("the builder started");
+    assert_eq!(builder["context"]["workflow"], "demo");
+    assert_eq!(builder["context"]["spec"], "specs/auth.md");
+    assert!(builder["timestamp"].as_str().is_some_and(|at| at.ends_with('Z')));
+    let of_fixer = world.run(&["log", "--seed-names", "--agent", "fixer"]).ok().lines();
+    assert!(of_fixer.len() < lines.len() && of_fixer.len() >= 4, "{of_fixer:?}");
+    assert_eq!(world.run(&["log", "--since", "0s", "--json"]).ok().out, "");
+    let plain = world.run(&["log", "--agent", "fixer", "--since", "1h"]).ok().out;
+    assert!(plain.contains("reviewer → fixer") && !plain.contains("human → planner"), "{plain}");
+
+    let world = trouble();
+    assert_eq!(world.run(&["run", "x"]).code, 3);
+    let lines = world.run(&["log", "--seed-names"]).ok().lines();
+    let of = |event: &str| {
+        lines.iter().find(|line| line["event"] == event).map(|line| line["agent"].clone())
+    };
+    assert_eq!(of("escalation_triggered"), Some(json!("editor")));
+    assert_eq!(of("error_occurred"), Some(json!("editor")));
+}
+
+#[test]
+fn b_17_what_was_said_is_found_and_leads_to_its_handoff() {
+    let world = demo("");
+    run(&world);
+    let hits = world.run(&["find", "password", "printed", "--json"]).ok().json();
+    let hit = hits.as_array().and_then(|hits| hits.iter().find(|hit| hit["handoff"] == "h4"));
+    let hit = hit.unwrap_or_else(|| panic!("h4 in {hits}"));
+    assert_eq!((&hit["kind"], &hit["who"]), (&json!("handoff_admitted"), &json!("reviewer")));
+    assert!(hit["text"].as_str().is_some_and(|text| text.contains("[password]")), "{hit}");
+    let shown = world.run(&["find", "Approv"]).ok().out;
+    assert!(shown.contains(":h5") && shown.contains("[Approved]"), "{shown}");
+    assert_eq!(world.run(&["find", "nothing-of-the-kind"]).ok().out, "");
+}
+
+#[test]
+fn b_17_a_run_is_explained_and_told_on_one_page() {
+    let world = demo("");
+    let run = run(&world);
+    let why = world.run(&["why", &run]).ok().out;
+    assert!(why.starts_with("● Add user auth") && why.contains("h5 fixer → reviewer"), "{why}");
+    assert!(why.trim_end().ends_with("○ succeeded: nothing is left to do"), "{why}");
+    assert_eq!(world.run(&["why"]).ok().out, why, "the newest one");
+    world.run(&["report", "-o", "report.html"]).ok();
+    let page = world.read("report.html");
+    for wanted in ["<svg", "rereview_request", "Approved: all tests pass", "fixer", &run] {
+        assert!(page.contains(wanted), "{wanted}");
+    }
+    assert!(!page.contains("<script") && !page.contains("http://"), "it needs nothing else");
+}
+
+#[test]
+fn s2_11_the_gate_finds_the_observability_that_is_there() {
+    let world = World::new();
+    let said = world.run(&["init", "--template", "feature", "--agent", "true", "--yes"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let gate = world.run(&["check", "--gate", "--json"]).json();
+    let items = gate["gate"].as_array().expect("items").clone();
+    let observed = items.iter().find(|item| item["name"] == "observability").expect("an item");
+    assert!(observed.to_string().contains("8 span attributes, 6 metrics"), "{observed}");
+}
+
+/// A command with nothing of ours in it, for tools.
+fn tool(program: &std::path::Path) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command
+}
