@@ -1,7 +1,7 @@
 //! A workflow: who is there, who may hand to whom, and within which limits.
 
-pub mod changes;
 pub mod alerts;
+pub mod changes;
 pub mod check;
 mod coordination;
 pub mod file;
@@ -10,8 +10,8 @@ pub mod hooks;
 pub mod locks;
 pub mod notify;
 pub mod server;
-pub mod triggers;
 pub mod telemetry;
+pub mod triggers;
 
 use std::collections::BTreeMap;
 

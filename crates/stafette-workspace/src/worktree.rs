@@ -11,8 +11,8 @@
 //! - Nothing outside of the worktrees' folder is removed.
 
 mod baton;
-mod difference;
 mod diff;
+mod difference;
 mod garbage;
 mod snapshot;
 

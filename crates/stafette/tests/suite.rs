@@ -46,10 +46,10 @@ mod runs;
 mod sandbox;
 #[path = "suite/schemathesis.rs"]
 mod schemathesis;
-#[path = "suite/tellings.rs"]
-mod tellings;
 #[path = "suite/telemetry.rs"]
 mod telemetry;
+#[path = "suite/tellings.rs"]
+mod tellings;
 #[path = "suite/terminal.rs"]
 mod terminal;
 #[path = "suite/top.rs"]
