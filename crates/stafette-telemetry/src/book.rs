@@ -426,11 +426,11 @@ impl OpenRun {
             Event::LateResultKept(_) => vec![Fact::Late],
             Event::RecoveryChosen(chosen) => vec![Fact::Recovered(word(chosen.action))],
             Event::TurnFinished(finished) => {
-                self.spent = self.spent + finished.result.usage;
+                self.spent += finished.result.usage;
                 self.ended(finished.turn, finished.result.usage, None)
             }
             Event::TurnFailed(failed) => {
-                self.spent = self.spent + failed.usage;
+                self.spent += failed.usage;
                 self.ended(failed.turn, failed.usage, Some(failed.failure.clone()))
             }
             _ => match event.handoff().and_then(|id| self.handoffs.get_mut(&id)) {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use stafette_core::handoff::Receipt;
 use stafette_core::run::create::RunCreated;
 use stafette_core::{
-    Event, Failure, FailureKind, Fields, HandoffId, Input, Kind, Offer, Outcome, Party, Reason,
-    Recorded, Response, Run, RunId, Time, TurnResult, Usage, Usd, Workflow,
+    Event, Failure, FailureKind, Fields, Input, Kind, Offer, Outcome, Party, Reason, Recorded,
+    Response, Run, RunId, Time, TurnResult, Usage, Usd, Workflow,
 };
 use uuid::Uuid;
 
@@ -160,10 +160,6 @@ impl Story {
             shown.apply(&stored, |fact| facts.push((stored.position, at, fact.clone())));
         }
         (shown, facts)
-    }
-
-    pub(crate) fn handoff(number: u32) -> HandoffId {
-        HandoffId(number)
     }
 }
 

@@ -189,7 +189,7 @@ impl Gathered {
         cost.time_ms += at.since(*began).0;
         cost.tokens += usage.tokens;
         cost.micro_usd += usage.money.0;
-        self.spent = self.spent + *usage;
+        self.spent += *usage;
         if let Some(failure) = failure {
             let about = format!("{} of {}", turn.handoff, about.to);
             self.dissent.push((at, "broke".into(), about, failure.message.clone()));
