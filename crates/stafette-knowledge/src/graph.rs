@@ -19,12 +19,15 @@ use uuid::Uuid;
 
 mod entity;
 mod exchange;
+mod queued;
+pub(crate) mod walk;
 
 pub use entity::{
     Decision, DecisionStatus, Discussion, Entity, Goal, Handoff, InsightNode, Label, Task,
     TaskStatus,
 };
 pub use exchange::{ExchangeError, Exchanged, export, import};
+pub use queued::{Condition, MOST_WAITING, Queued, SetAside};
 
 /// The most writes in one batch.
 pub const BATCH: usize = 1000;

@@ -14,6 +14,10 @@
 
 pub mod constitution;
 pub mod graph;
+pub mod history;
 pub mod mind;
 pub mod rights;
 pub mod roi;
+mod sqlite;
+
+pub use sqlite::{Base, OpenError, SqliteGraph, Versions, VersionsError};

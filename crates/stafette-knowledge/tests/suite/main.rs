@@ -1,0 +1,7 @@
+//! What keeps something, tried as it is: real files, real servers.
+
+mod cases;
+mod exchange;
+mod graph;
+mod history;
+mod story;
