@@ -510,8 +510,13 @@ pub trait Graph: fmt::Debug + Send + Sync {
 
 /// The words of a topic, as both backends look for them.
 pub(crate) fn words(topic: &str) -> Vec<String> {
-    let words = topic.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    words.map(str::to_lowercase).take(16).collect()
+    words_of(topic).into_iter().take(16).collect()
+}
+
+/// All words of a text in small letters; the same on every backend, whatever its own idea of them.
+pub(crate) fn words_of(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect()
 }
 
 /// What a stored node says, from its properties.

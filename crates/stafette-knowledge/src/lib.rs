@@ -16,8 +16,10 @@ pub mod constitution;
 pub mod graph;
 pub mod history;
 pub mod mind;
+mod neo4j;
 pub mod rights;
 pub mod roi;
 mod sqlite;
 
+pub use neo4j::{Neo4jGraph, Neo4jSettings};
 pub use sqlite::{Base, OpenError, SqliteGraph, Versions, VersionsError};

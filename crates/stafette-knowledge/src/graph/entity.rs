@@ -265,7 +265,9 @@ impl Entity {
     /// What is searched for words, when it is an insight.
     pub(crate) fn searched(&self) -> Option<String> {
         match self {
-            Entity::Insight(node) => Some(format!("{} {}", node.topic, node.pattern)),
+            Entity::Insight(node) => {
+                Some(super::words_of(&format!("{} {}", node.topic, node.pattern)).join(" "))
+            }
             _ => None,
         }
     }

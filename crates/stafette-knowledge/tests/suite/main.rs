@@ -4,4 +4,5 @@ mod cases;
 mod exchange;
 mod graph;
 mod history;
+mod neo4j;
 mod story;
