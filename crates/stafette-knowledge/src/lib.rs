@@ -12,6 +12,7 @@
 //! - Time is handed in; nothing here reads a clock.
 //! - Foreign types (`rusqlite`, `neo4rs`, `hyper`) stop in the module that wraps them.
 
+pub mod calendar;
 pub mod constitution;
 pub mod graph;
 pub mod history;

@@ -1,5 +1,6 @@
 //! What keeps something, tried as it is: real files, real servers.
 
+mod calendar;
 mod cases;
 mod exchange;
 mod graph;
