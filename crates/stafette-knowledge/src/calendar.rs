@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+mod caldav;
 pub mod content;
 pub mod entry;
 mod folder;
@@ -20,6 +21,7 @@ pub mod recurrence;
 pub mod slots;
 pub mod zone;
 
+pub use caldav::{CalDav, CalDavSettings};
 pub use folder::Folder;
 
 /// The largest entry, in bytes.

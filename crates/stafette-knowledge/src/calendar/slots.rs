@@ -250,7 +250,7 @@ pub fn propose(
             break;
         };
         let task = order.remove(place);
-        let ended = match place_one(&mut open, task, &done, week) {
+        let ended = match place_one(&open, task, &done, week) {
             Ok(blocks) => {
                 let end = blocks.iter().map(|block| block.end).max();
                 for block in &blocks {
@@ -272,7 +272,7 @@ pub fn propose(
 
 /// The earliest pieces that are long enough together, or why there are none.
 fn place_one(
-    open: &mut [Span],
+    open: &[Span],
     task: &Wanted,
     done: &BTreeMap<&NodeKey, Option<Time>>,
     week: &Week,
@@ -291,11 +291,26 @@ fn place_one(
     if left == 0 {
         return Err("it has no length".to_owned());
     }
+    // On the next step of the clock.
+    let stepped =
+        |from: i64| from.div_euclid(step) * step + i64::from(from.rem_euclid(step) != 0) * step;
+    let block = |from: i64, length: i64| Block {
+        task: task.task.clone(),
+        title: task.title.clone(),
+        start: Time(from),
+        end: Time(from + length),
+    };
+    // In one piece if it can be: what is begun once is begun well.
+    let whole =
+        open.iter().map(|(begin, end)| (stepped((*begin).max(earliest)), (*end).min(latest)));
+    if left <= ms(week.most)
+        && let Some((from, _)) =
+            whole.clone().find(|(from, until)| until.saturating_sub(*from) >= left)
+    {
+        return Ok(vec![block(from, left)]);
+    }
     let mut blocks = Vec::new();
-    for (begin, end) in open.iter() {
-        let mut from = (*begin).max(earliest);
-        from = from.div_euclid(step) * step + if from.rem_euclid(step) == 0 { 0 } else { step };
-        let until = (*end).min(latest);
+    for (mut from, until) in whole {
         while left > 0 {
             let room = until.saturating_sub(from).min(ms(week.most)).min(left);
             // A remainder that is shorter than any block is worth a block of its own.
@@ -311,15 +326,9 @@ fn place_one(
                 } else {
                     room
                 };
-            blocks.push(Block {
-                task: task.task.clone(),
-                title: task.title.clone(),
-                start: Time(from),
-                end: Time(from + room),
-            });
+            blocks.push(block(from, room));
             left -= room;
-            from += room + ms(week.buffer);
-            from = from.div_euclid(step) * step + if from.rem_euclid(step) == 0 { 0 } else { step };
+            from = stepped(from + room + ms(week.buffer));
         }
     }
     match (left, task.deadline) {

@@ -6,4 +6,5 @@ mod exchange;
 mod graph;
 mod history;
 mod neo4j;
+mod radicale;
 mod story;
