@@ -127,7 +127,7 @@ impl Neo4jGraph {
             }
             Ok(())
         };
-        self.prepared.get_or_try_init(make).await.map(|()| ())
+        self.prepared.get_or_try_init(make).await.copied()
     }
 
     /// One question in a transaction of its own.

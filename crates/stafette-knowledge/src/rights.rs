@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use stafette_core::Party;
 use thiserror::Error;
 
+use crate::graph::{Batch, Label, Write};
+
 /// A kind of data.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
@@ -100,9 +102,9 @@ pub struct Refused {
     pub why: String,
 }
 
-/// The graph, which the last stage reads as a whole.
-const GRAPH: [Data; 6] =
-    [Data::Goals, Data::Discussions, Data::Decisions, Data::Tasks, Data::Insights, Data::Handoffs];
+/// What Stafette itself writes: the talk that it records, the mirror of its handoffs, and how far
+/// what was decided has come.
+const OWN: [Data; 4] = [Data::History, Data::Handoffs, Data::Decisions, Data::Tasks];
 
 /// What one role is granted.
 struct Grant {
@@ -143,7 +145,7 @@ const TABLE: [Grant; 4] = [
 ];
 
 /// Whether `who`, acting in a role, may do this. A person may do everything; Stafette itself reads
-/// everything and writes only the mirror of its handoffs and the talk that it records.
+/// everything and writes only what it keeps by itself.
 ///
 /// # Errors
 /// Says what was refused and by which rule; whoever calls writes that to the log.
@@ -152,11 +154,10 @@ pub fn check(who: &Party, access: Access, data: Data) -> Result<(), Refused> {
     let role = match who {
         Party::Human => return Ok(()),
         Party::Orchestrator => {
-            let own = [Data::Handoffs, Data::History].contains(&data);
             return match access {
                 Access::Read => Ok(()),
-                Access::Write if own => Ok(()),
-                Access::Write => refused("Stafette itself writes handoffs and history".into()),
+                Access::Write if OWN.contains(&data) => Ok(()),
+                Access::Write => refused("that is for its agents or a person".into()),
             };
         }
         Party::Agent(name) => name,
@@ -181,10 +182,34 @@ pub fn roles() -> Vec<&'static str> {
     TABLE.iter().map(|grant| grant.role).collect()
 }
 
-/// Whether a kind of data is part of the graph.
-#[must_use]
-pub fn is_in_graph(data: Data) -> bool {
-    GRAPH.contains(&data)
+/// Asks [`check`] for all that a batch writes: a link belongs to the node that it comes from.
+///
+/// # Errors
+/// The first refusal; it is in the log as well.
+pub fn check_batch(who: &Party, batch: &Batch) -> Result<(), Refused> {
+    let data = |label: Label| match label {
+        Label::Decision => Data::Decisions,
+        Label::Discussion => Data::Discussions,
+        Label::Goal => Data::Goals,
+        Label::Handoff => Data::Handoffs,
+        Label::Insight => Data::Insights,
+        Label::Task => Data::Tasks,
+    };
+    batch.writes.iter().try_for_each(|write| {
+        let label = match write {
+            Write::Put(entity) => entity.key().label,
+            Write::Link { from, .. } => from.label,
+        };
+        enforce(who, Access::Write, data(label))
+    })
+}
+
+/// Asks [`check`] and writes a refusal to the log: what those who serve others call.
+///
+/// # Errors
+/// The refusal.
+pub fn enforce(who: &Party, access: Access, data: Data) -> Result<(), Refused> {
+    check(who, access, data).inspect_err(|refused| tracing::warn!("{refused}"))
 }
 
 #[cfg(test)]
@@ -224,9 +249,32 @@ mod tests {
     }
 
     #[test]
+    fn s1_13_a_batch_is_refused_for_what_it_writes_and_not_for_what_it_leads_to() {
+        use crate::graph::{NodeKey, Provenance, Relation};
+        let provenance = Provenance {
+            by: "execute".into(),
+            at: stafette_core::Time(0),
+            run: None,
+            handoff: None,
+        };
+        let part = Write::Link {
+            from: NodeKey::task("t"),
+            relation: Relation::PartOf,
+            to: NodeKey::decision("d"),
+        };
+        let batch = Batch { key: "k".into(), provenance, writes: vec![part] };
+        assert!(check_batch(&"execute".into(), &batch).is_ok());
+        let refused = check_batch(&"decisions".into(), &batch).expect_err("not its tasks");
+        assert_eq!(refused.data, Data::Tasks);
+    }
+
+    #[test]
     fn s1_13_a_person_may_do_all_and_stafette_writes_what_it_mirrors() {
         assert_eq!(granted("human", Access::Write).len(), Data::ALL.len());
         assert_eq!(granted("orchestrator", Access::Read).len(), Data::ALL.len());
-        assert_eq!(granted("orchestrator", Access::Write), ["history", "handoffs"]);
+        assert_eq!(
+            granted("orchestrator", Access::Write),
+            ["history", "decisions", "tasks", "handoffs"]
+        );
     }
 }

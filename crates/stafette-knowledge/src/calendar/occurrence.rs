@@ -85,6 +85,11 @@ fn read(
         }
     }
     for event in &events {
+        let onwards = event.property("RECURRENCE-ID").and_then(|one| one.param("RANGE"));
+        if onwards.is_some() {
+            let why = "a change of all later times is taken for a change of one";
+            agenda.doubts.push(format!("{name}: {why}"));
+        }
         let mut single = Event { name, event, zones: &mut zones, home };
         match single.occurrences(&uid(event), &replaced, window) {
             Ok(found) => agenda.occurrences.extend(found),
@@ -124,7 +129,7 @@ impl Event<'_> {
         let exception = first(self.zones, self.event, "RECURRENCE-ID");
         let times = match &exception {
             Some(_) => vec![start.clone()],
-            None => self.times(&start, &length, to)?,
+            None => self.times(&start, to)?,
         };
         let several = times.len() > 1 || self.event.property("RRULE").is_some();
         let mut found = Vec::new();
@@ -186,7 +191,7 @@ impl Event<'_> {
     }
 
     /// All times that begin before `to`.
-    fn times(&mut self, start: &When, length: &Length, to: Time) -> Result<Vec<When>, String> {
+    fn times(&mut self, start: &When, to: Time) -> Result<Vec<When>, String> {
         let until = match start {
             When::Clock(_, Some(zone)) => civil(to, zone),
             _ => civil(to, self.home),
@@ -221,7 +226,6 @@ impl Event<'_> {
         times.dedup_by_key(|time| time.moment(home));
         // The last ones count: the first are long past when there are so many.
         let skip = times.len().saturating_sub(MOST);
-        let _ = length;
         Ok(times.split_off(skip))
     }
 }

@@ -241,7 +241,7 @@ pub fn propose(
             let known = |key: &NodeKey| wanted.iter().any(|other| other.task == *key);
             task.after.iter().all(|key| done.contains_key(key) || !known(key))
         };
-        let Some(place) = order.iter().position(|task| ready(task)) else {
+        let Some(place) = order.iter().position(ready) else {
             let circle = |task: &Wanted| Homeless {
                 task: task.task.clone(),
                 why: "it waits for itself, by way of what must be done first".to_owned(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::statistics::{certainty, mean, median, median_ratio, share_difference, wilson};
+use super::statistics::{certainty, mean, median, median_ratio, normal, share_difference, wilson};
 use super::{Change, Detector, Insight, Interval, Limits, Observation, StepEnd};
 use crate::graph::NodeKey;
 use crate::roi::Term;
@@ -154,7 +154,7 @@ fn shares(observations: &[Observation], limits: &Limits, detector: Detector) -> 
         if effect < limits.share || interval.low <= 0.0 {
             return None;
         }
-        let error = (interval.high - interval.low) / (2.0 * 1.96);
+        let error = (interval.high - interval.low) / (2.0 * normal(limits.level));
         let shown: Vec<Sample> =
             samples.iter().filter(|(value, _)| *value > 0.0).copied().collect();
         Some(Insight {
@@ -221,7 +221,7 @@ fn loops(observations: &[Observation], limits: &Limits) -> Vec<Insight> {
         if samples.len() < limits.share_samples || interval.low < limits.share {
             return None;
         }
-        let error = (interval.high - interval.low) / (2.0 * 1.96);
+        let error = (interval.high - interval.low) / (2.0 * normal(limits.level));
         Some(Insight {
             detector: Detector::Loop,
             pattern: format!(

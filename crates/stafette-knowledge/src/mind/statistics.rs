@@ -97,7 +97,7 @@ pub fn certainty(value: f64, error: f64) -> f64 {
 }
 
 /// How many standard errors around the middle hold this share of a normal distribution.
-fn normal(level: f64) -> f64 {
+pub(super) fn normal(level: f64) -> f64 {
     let level = level.clamp(0.5, 0.9999);
     let (mut low, mut high) = (0.0, 5.0);
     for _ in 0..60 {

@@ -87,8 +87,8 @@ pub(super) const SIZE: &str = "MATCH (n:Stafette) WITH count(n) AS nodes \
 pub(super) const PAGE_OF_NODES: &str = "MATCH (n:Stafette) WHERE n.key > $after \
     RETURN properties(n) AS n ORDER BY n.key LIMIT $limit";
 
-pub(super) const PAGE_OF_LINKS: &str = "MATCH (a:Stafette)-[r]->(b:Stafette) \
-    WHERE a.key > $from OR (a.key = $from AND (type(r) > $relation \
+pub(super) const PAGE_OF_LINKS: &str = "MATCH (a:Stafette) WHERE a.key >= $from \
+    MATCH (a)-[r]->(b:Stafette) WHERE a.key > $from OR (a.key = $from AND (type(r) > $relation \
     OR (type(r) = $relation AND b.key > $to))) \
     RETURN a.key AS from, type(r) AS relation, b.key AS to, properties(r) AS made \
-    ORDER BY from, relation, to LIMIT $limit";
+    ORDER BY a.key, relation, to LIMIT $limit";

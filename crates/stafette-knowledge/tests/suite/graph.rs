@@ -11,7 +11,7 @@ use crate::story::{batch, sqlite, task};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s1_12_the_embedded_graph_does_what_all_graphs_do() {
     for (name, case) in CASES {
-        println!("{name}");
+        eprintln!("{name}");
         let (graph, _, _folder) = sqlite();
         case(graph).await;
     }
@@ -20,7 +20,7 @@ async fn s1_12_the_embedded_graph_does_what_all_graphs_do() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s1_12_a_queue_in_front_changes_nothing_while_the_graph_is_there() {
     for (name, case) in CASES {
-        println!("{name}");
+        eprintln!("{name}");
         let (graph, base, _folder) = sqlite();
         let queued = Arc::new(Queued::new(graph, base));
         case(queued.clone()).await;

@@ -45,7 +45,7 @@ async fn s1_12_neo4j_does_what_all_graphs_do() {
     let folder = tempfile::tempdir().expect("a folder");
     let (_server, settings) = server(folder.path());
     for (name, case) in CASES {
-        println!("{name}");
+        eprintln!("{name}");
         wipe(&settings).await;
         case(Arc::new(Neo4jGraph::new(&settings).expect("a graph"))).await;
     }
