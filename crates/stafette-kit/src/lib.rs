@@ -1,7 +1,8 @@
 //! What tests bring along to meet real agents.
 //!
 //! [`model`] is a model server on loopback that says what a script tells it to say; [`cli`] brings
-//! the agents' own command lines, pinned, and points them at it; [`tools`] installs programs of others.
+//! the agents' own command lines, pinned, and points them at it; [`tools`] installs programs of others;
+//! [`neo4j`] and [`radicale`] are servers of others, on loopback for one test.
 //! Nothing of this is ever shipped.
 //!
 //! Invariants: no test talks to anything but loopback once the command lines are installed. A model
@@ -10,4 +11,7 @@
 
 pub mod cli;
 pub mod model;
+pub mod neo4j;
+pub mod radicale;
+mod server;
 pub mod tools;

@@ -1,7 +1,7 @@
 //! Programs of others that tests meet, installed once into the folder of what cargo builds.
 //!
-//! Everything is pinned: a Python tool by its requirements, a Node tool by its lock file. A Debian
-//! package is whatever the machine's Debian has.
+//! Everything is pinned: a Python tool by its requirements, a Node tool by its lock file, a Java tool
+//! by its project file. A Debian package is whatever the machine's Debian has.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -72,6 +72,20 @@ pub fn node(name: &str, package: &str, lock: &str) -> Result<PathBuf, ToolError>
         }
         let words = ["ci", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"];
         run(name, folder, "npm", &words)
+    })
+}
+
+/// A folder with the jars of a Maven project and of all that it depends on in `lib`.
+///
+/// # Errors
+/// When Maven is missing or fails.
+pub fn maven(name: &str, pom: &str) -> Result<PathBuf, ToolError> {
+    once(name, &[pom], |folder| {
+        let file = folder.join("pom.xml");
+        fs::write(&file, pom).map_err(unusable(&file))?;
+        let copy = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
+        let words = ["-q", "-B", copy, "-DoutputDirectory=lib", "-DincludeScope=runtime"];
+        run(name, folder, "mvn", &words)
     })
 }
 

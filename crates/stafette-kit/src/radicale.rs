@@ -1,0 +1,88 @@
+//! A real Radicale, a CalDAV server, on loopback.
+
+use std::fs;
+use std::io;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::server::{Running, free_port, loopback};
+use crate::tools;
+
+/// How long it may take to start on a busy machine.
+const START: Duration = Duration::from_secs(60);
+
+/// Pinned, with what it needs.
+const REQUIREMENTS: &str = "radicale==3.9.0\n";
+
+/// The name that it lets in.
+pub const USER: &str = "ada";
+
+/// The word that it asks for.
+pub const PASSWORD: &str = "secret";
+
+/// A server with its calendars in a folder. It ends when it is dropped.
+#[derive(Debug)]
+pub struct Radicale {
+    folder: PathBuf,
+    port: u16,
+    running: Option<Running>,
+}
+
+impl Radicale {
+    /// Starts one without calendars in a folder of the caller's.
+    ///
+    /// # Errors
+    /// When it cannot be installed, or does not start.
+    pub fn start(folder: &Path) -> io::Result<Self> {
+        let port = free_port()?;
+        fs::create_dir_all(folder)?;
+        fs::write(folder.join("users"), format!("{USER}:{PASSWORD}\n"))?;
+        let settings = format!(
+            "[server]\nhosts = 127.0.0.1:{port}\n\
+             [auth]\ntype = htpasswd\nhtpasswd_filename = {}\nhtpasswd_encryption = plain\n\
+             delay = 0\n\
+             [storage]\nfilesystem_folder = {}\n",
+            folder.join("users").display(),
+            folder.join("collections").display()
+        );
+        fs::write(folder.join("config"), settings)?;
+        let mut server = Radicale { folder: folder.to_owned(), port, running: None };
+        server.start_again()?;
+        Ok(server)
+    }
+
+    /// Starts it on the same port with the same calendars, after [`kill`](Self::kill).
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn start_again(&mut self) -> io::Result<()> {
+        let python = tools::python("radicale", REQUIREMENTS)
+            .map_err(|error| io::Error::other(error.to_string()))?;
+        let mut command = Command::new(python.join("bin/python"));
+        command.args(["-m", "radicale", "--config"]).arg(self.folder.join("config"));
+        let port = self.port;
+        let ready = || TcpStream::connect_timeout(&loopback(port), Duration::from_secs(1)).is_ok();
+        let output = self.folder.join("output.log");
+        self.running = Some(Running::start(&mut command, &output, START, ready)?);
+        Ok(())
+    }
+
+    /// Ends it at once.
+    pub fn kill(&mut self) {
+        self.running = None;
+    }
+
+    /// Its process id while it runs.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.running.as_ref().map(Running::pid)
+    }
+
+    /// Where it can be reached.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/", self.port)
+    }
+}

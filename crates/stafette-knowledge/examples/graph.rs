@@ -1,0 +1,173 @@
+//! How long the stages' questions take in a large graph: `cargo run -p stafette-knowledge --example
+//! graph [-- NODES LINKS [BOLT-URI]]`. Prints, and asserts nothing.
+
+#![expect(clippy::print_stdout, reason = "it is a measurement, and this is its result")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use stafette_core::{Party, Priority, Time};
+use stafette_knowledge::graph::{
+    Batch, Decision, DecisionStatus, Entity, Goal, Graph, GraphError, InsightNode, Label, NodeKey,
+    Provenance, Relation, Task, TaskStatus, Write,
+};
+use stafette_knowledge::{Base, Neo4jGraph, Neo4jSettings, SqliteGraph};
+
+/// How often each question is asked.
+const ROUNDS: usize = 50;
+
+/// Of a hundred nodes, so many are goals, decisions and insights; the rest are tasks.
+fn label(number: usize) -> Label {
+    match number % 100 {
+        0 => Label::Goal,
+        1..10 => Label::Decision,
+        10..15 => Label::Insight,
+        _ => Label::Task,
+    }
+}
+
+fn key(number: usize) -> NodeKey {
+    NodeKey::new(label(number), &format!("n{number:07}"))
+}
+
+fn entity(number: usize) -> Entity {
+    let id = key(number).id;
+    match label(number) {
+        Label::Goal => Entity::Goal(Goal {
+            id,
+            title: "A goal".into(),
+            horizon: "quarter".into(),
+            target: "reached".into(),
+        }),
+        Label::Decision => Entity::Decision(Decision {
+            id,
+            option: "an option".into(),
+            roi: number as f64,
+            reasoning: "because".into(),
+            serves_goal_type: None,
+            status: match number % 50 {
+                1 => DecisionStatus::Pending,
+                _ => DecisionStatus::Done,
+            },
+            breakdown: stafette_core::Fields::new(),
+        }),
+        Label::Insight => Entity::Insight(InsightNode {
+            id,
+            pattern: format!("work of kind k{} takes longer", number % 97),
+            confidence: (number % 100) as f64 / 100.0,
+            evidence: "many tasks".into(),
+            topic: format!("estimates k{}", number % 97),
+            finding: stafette_core::Fields::new(),
+        }),
+        _ => Entity::Task(Task {
+            id,
+            title: "A task".into(),
+            effort_hours: 1.0,
+            priority: Priority::Medium,
+            status: TaskStatus::Open,
+            kind: Some(format!("k{}", number % 97)),
+            actual_hours: None,
+            event: None,
+        }),
+    }
+}
+
+/// A link from one node to another that it may have, both from a number.
+fn link(number: usize, nodes: usize) -> Write {
+    let spread = |salt: usize| number.wrapping_mul(2_654_435_761).wrapping_add(salt * 97) % nodes;
+    let near = |from: usize, place: usize| (from / 100 * 100 + place).min(nodes - 1);
+    let from = spread(1);
+    let far = spread(7);
+    let (relation, to) = match label(from) {
+        Label::Decision => (Relation::Serves, near(far, 0)),
+        Label::Insight => (Relation::LearnedFrom, near(far, 15 + number % 80)),
+        Label::Task if number.is_multiple_of(3) => {
+            (Relation::DependsOn, near(far, 15 + number % 80))
+        }
+        Label::Task => (Relation::PartOf, near(far, 1 + number % 9)),
+        _ => return link(number + 1, nodes),
+    };
+    match relation.joins(label(from), label(to)) {
+        true => Write::Link { from: key(from), relation, to: key(to) },
+        false => link(number + 1, nodes),
+    }
+}
+
+async fn load(graph: &dyn Graph, nodes: usize, links: usize) -> Result<(), GraphError> {
+    let puts = (0..nodes).map(|number| Write::Put(entity(number)));
+    let links = (0..links).map(|number| link(number, nodes));
+    let writes: Vec<Write> = puts.chain(links).collect();
+    for (number, writes) in writes.chunks(1000).enumerate() {
+        let at = Time(i64::try_from(number).unwrap_or(0));
+        let provenance = Provenance { by: Party::Human, at, run: None, handoff: None };
+        let key = format!("load-{number}");
+        graph.apply(&Batch { key, provenance, writes: writes.to_vec() }).await?;
+    }
+    Ok(())
+}
+
+async fn measure<T>(name: &str, mut ask: impl AsyncFnMut(usize) -> Result<T, GraphError>) {
+    let mut took = Vec::new();
+    for round in 0..ROUNDS {
+        let before = Instant::now();
+        match ask(round).await {
+            Ok(_) => took.push(before.elapsed()),
+            Err(error) => return println!("  {name:<28} failed: {error}"),
+        }
+    }
+    took.sort_unstable();
+    let at = |share: usize| took[(took.len() - 1) * share / 100];
+    println!("  {name:<28} median {:>9.2?}   p95 {:>9.2?}", at(50), at(95));
+}
+
+async fn questions(graph: &dyn Graph, nodes: usize) {
+    let hundred = |round: usize| round * 1777 % (nodes / 100) * 100;
+    measure("pending decisions (100)", async |_| graph.pending_decisions(100).await).await;
+    measure("tasks of a decision", async |round| {
+        graph.tasks_of(&key(hundred(round) + 1 + round % 9).id, 100).await
+    })
+    .await;
+    measure("goals with decisions (20×5)", async |_| graph.goals(20, 5).await).await;
+    measure("insights for a topic", async |round| {
+        graph.insights(&format!("estimates k{}", round % 97), 20).await
+    })
+    .await;
+    measure("neighbourhood, 1 step", async |round| {
+        graph.around(&key(hundred(round) + 20), 1, 100).await
+    })
+    .await;
+    measure("neighbourhood, 2 steps", async |round| {
+        graph.around(&key(hundred(round) + 20), 2, 200).await
+    })
+    .await;
+    measure("from insight to evidence", async |round| {
+        graph.evidence_of(&key(hundred(round) + 10).id, 50).await
+    })
+    .await;
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut words = std::env::args().skip(1);
+    let mut number = |or: usize| words.next().map_or(Ok(or), |word| word.parse());
+    let (nodes, links) = (number(100_000)?.max(100), number(500_000)?);
+    let folder = tempfile::tempdir()?;
+    let base = Base::open(&folder.path().join("knowledge.db"))?;
+    let mut graphs: Vec<(&str, Arc<dyn Graph>)> =
+        vec![("SQLite", Arc::new(SqliteGraph::new(base)))];
+    if let Some(uri) = words.next() {
+        let (user, password) = ("neo4j".to_owned(), String::new());
+        let settings = Neo4jSettings { uri, user, password, database: None };
+        graphs.push(("Neo4j", Arc::new(Neo4jGraph::new(&settings)?)));
+    }
+    for (name, graph) in graphs {
+        let before = Instant::now();
+        load(&*graph, nodes, links).await?;
+        let took = before.elapsed();
+        let size = graph.size().await?;
+        let rate = (nodes + links) as f64 / took.max(Duration::from_millis(1)).as_secs_f64();
+        println!("{name}: {} nodes, {} links, {rate:.0} writes/s", size.nodes, size.links);
+        questions(&*graph, nodes).await;
+    }
+    Ok(())
+}

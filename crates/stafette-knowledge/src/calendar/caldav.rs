@@ -1,0 +1,340 @@
+//! A calendar behind CalDAV (RFC 4791): found from a server's address, read by its versions, and
+//! written only over the version that was read.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use tokio::sync::OnceCell;
+
+use super::{
+    Calendar, CalendarError, Changes, Entry, LARGEST_ENTRY, MOST_ENTRIES, Reply, Seen, check_name,
+};
+
+mod http;
+mod xml;
+
+use http::{Answer, Http, Url};
+use xml::Response;
+
+/// How many entries are asked for at once.
+const STEP: usize = 50;
+
+/// Where a calendar is, and who comes.
+#[derive(Clone)]
+pub struct CalDavSettings {
+    /// The address of the server, of the user's place on it, or of the calendar itself.
+    pub url: String,
+    /// Who comes.
+    pub user: String,
+    /// With which word. It is never printed.
+    pub password: String,
+    /// The calendar's name as people see it, when the user has several.
+    pub calendar: Option<String>,
+}
+
+impl fmt::Debug for CalDavSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CalDavSettings")
+            .field("url", &self.url)
+            .field("user", &self.user)
+            .field("calendar", &self.calendar)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A calendar on a CalDAV server.
+#[derive(Debug)]
+pub struct CalDav {
+    http: Http,
+    start: Url,
+    wanted: Option<String>,
+    found: OnceCell<Url>,
+}
+
+const PRINCIPAL: &str = r#"<propfind xmlns="DAV:"><prop><resourcetype/><displayname/><current-user-principal/></prop></propfind>"#;
+const HOME: &str = r#"<propfind xmlns="DAV:" xmlns:c="urn:ietf:params:xml:ns:caldav"><prop><c:calendar-home-set/></prop></propfind>"#;
+const LIST: &str = r#"<propfind xmlns="DAV:" xmlns:c="urn:ietf:params:xml:ns:caldav"><prop><resourcetype/><displayname/><c:supported-calendar-component-set/></prop></propfind>"#;
+const CTAG: &str = r#"<propfind xmlns="DAV:" xmlns:s="http://calendarserver.org/ns/"><prop><s:getctag/><sync-token/></prop></propfind>"#;
+const ETAGS: &str = r#"<propfind xmlns="DAV:"><prop><getetag/><resourcetype/></prop></propfind>"#;
+
+impl CalDav {
+    /// A calendar at this address. Nothing is connected yet.
+    ///
+    /// # Errors
+    /// When the address cannot be meant.
+    pub fn new(settings: &CalDavSettings) -> Result<Self, CalendarError> {
+        let start = Url::parse(&settings.url)?;
+        let http = Http::new(&start, &settings.user, &settings.password)?;
+        let wanted = settings.calendar.clone();
+        Ok(CalDav { http, start, wanted, found: OnceCell::new() })
+    }
+
+    /// The calendar's own address.
+    ///
+    /// # Errors
+    /// When it cannot be found.
+    pub async fn address(&self) -> Result<String, CalendarError> {
+        self.collection().await.map(ToString::to_string)
+    }
+
+    /// Makes a calendar of this name in the user's place. One that is there already stays.
+    ///
+    /// # Errors
+    /// When the server does not let us.
+    pub async fn make(&self, name: &str, title: &str) -> Result<(), CalendarError> {
+        check_name(&format!("{name}.ics"))?;
+        let home = self.home().await?;
+        let there = self.calendars(&home).await?;
+        if there.iter().any(|(_, found)| found.as_deref() == Some(title)) {
+            return Ok(());
+        }
+        let body = format!(
+            r#"<c:mkcalendar xmlns="DAV:" xmlns:c="urn:ietf:params:xml:ns:caldav"><set><prop><displayname>{}</displayname><c:supported-calendar-component-set><c:comp name="VEVENT"/></c:supported-calendar-component-set></prop></set></c:mkcalendar>"#,
+            xml::escape(title)
+        );
+        let at = home.join(&format!("{name}/"))?;
+        let answer = self.http.send("MKCALENDAR", &at, &[XML], body).await?;
+        match answer.status {
+            200..=299 => Ok(()),
+            _ => Err(answer.trouble(name)),
+        }
+    }
+
+    async fn collection(&self) -> Result<&Url, CalendarError> {
+        self.found.get_or_try_init(|| self.discover()).await
+    }
+
+    async fn propfind(
+        &self,
+        at: &Url,
+        depth: &str,
+        body: &str,
+    ) -> Result<Vec<Response>, CalendarError> {
+        let answer = self.http.send("PROPFIND", at, &[XML, ("depth", depth)], body).await?;
+        answer.multistatus()
+    }
+
+    /// From the address that was given to the principal, from there to the user's calendars.
+    async fn home(&self) -> Result<Url, CalendarError> {
+        let mut principal = None;
+        for at in [self.start.clone(), self.start.join("/.well-known/caldav")?] {
+            let found = match self.propfind(&at, "0", PRINCIPAL).await {
+                Ok(found) => found,
+                // An address that is not there is a reason to look at the next.
+                Err(CalendarError::Gone { .. } | CalendarError::Failed { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            principal = found.iter().find_map(|one| one.href_in("current-user-principal"));
+            if principal.is_some() {
+                break;
+            }
+        }
+        let none = |what: &str| CalendarError::Failed {
+            why: format!("{} does not say where {what} is", self.start),
+        };
+        let principal = principal.ok_or_else(|| none("the user"))?;
+        let principal = self.start.join(&principal)?;
+        let found = self.propfind(&principal, "0", HOME).await?;
+        let home = found.iter().find_map(|one| one.href_in("calendar-home-set"));
+        principal.join(&home.ok_or_else(|| none("the user's calendar"))?)
+    }
+
+    async fn calendars(&self, home: &Url) -> Result<Vec<(Url, Option<String>)>, CalendarError> {
+        let found = self.propfind(home, "1", LIST).await?;
+        let calendars = found.iter().filter(|one| one.is_calendar() && one.takes_events());
+        calendars.map(|one| Ok((home.join(&one.href)?, one.text("displayname")))).collect()
+    }
+
+    async fn discover(&self) -> Result<Url, CalendarError> {
+        if let Ok(found) = self.propfind(&self.start, "0", PRINCIPAL).await
+            && found.first().is_some_and(Response::is_calendar)
+        {
+            return Ok(self.start.clone());
+        }
+        let home = self.home().await?;
+        let calendars = self.calendars(&home).await?;
+        let names = || {
+            let names = calendars.iter().map(|(at, name)| name.clone().unwrap_or(at.to_string()));
+            names.collect::<Vec<_>>().join(", ")
+        };
+        let chosen: Vec<_> = match &self.wanted {
+            Some(wanted) => calendars
+                .iter()
+                .filter(|(at, name)| name.as_ref() == Some(wanted) || at.path_is(wanted))
+                .collect(),
+            None => calendars.iter().collect(),
+        };
+        match &chosen[..] {
+            [(at, _)] => Ok(at.clone()),
+            [] => Err(CalendarError::Failed {
+                why: format!("there is no such calendar; there are: {}", names()),
+            }),
+            _ => Err(CalendarError::Failed {
+                why: format!("say which calendar is meant; there are: {}", names()),
+            }),
+        }
+    }
+
+    async fn entry_at(&self, name: &str) -> Result<Url, CalendarError> {
+        check_segment(name)?;
+        self.collection().await?.join(name)
+    }
+
+    async fn read(&self, name: &str) -> Result<Entry, CalendarError> {
+        let at = self.entry_at(name).await?;
+        let answer = self.http.send("GET", &at, &[], "").await?;
+        if answer.status != 200 {
+            return Err(answer.trouble(name));
+        }
+        let etag = answer.etag.clone().ok_or_else(|| no_version(name))?;
+        Ok(Entry { name: name.to_owned(), etag, text: answer.text()? })
+    }
+
+    async fn write(
+        &self,
+        name: &str,
+        text: &str,
+        etag: Option<&str>,
+    ) -> Result<Entry, CalendarError> {
+        if text.len() > LARGEST_ENTRY {
+            let why = "it is too large".to_owned();
+            return Err(CalendarError::Unusable { name: name.to_owned(), why });
+        }
+        let at = self.entry_at(name).await?;
+        let only = match etag {
+            Some(etag) => ("if-match", etag),
+            None => ("if-none-match", "*"),
+        };
+        let kind = ("content-type", "text/calendar; charset=utf-8");
+        let answer = self.http.send("PUT", &at, &[kind, only], text).await?;
+        match (answer.status, answer.etag.clone()) {
+            (200..=299, Some(etag)) => {
+                Ok(Entry { name: name.to_owned(), etag, text: text.to_owned() })
+            }
+            // The server changed something in it and wants it to be read.
+            (200..=299, None) => self.read(name).await,
+            _ => Err(answer.trouble(name)),
+        }
+    }
+
+    async fn changed(&self, seen: &Seen) -> Result<Changes, CalendarError> {
+        let collection = self.collection().await?;
+        let state = self.propfind(collection, "0", CTAG).await?;
+        let ctag = state.first().and_then(|one| one.text("getctag").or(one.text("sync-token")));
+        if ctag.is_some() && ctag == seen.ctag {
+            return Ok(Changes { seen: seen.clone(), ..Changes::default() });
+        }
+        let mut etags = BTreeMap::new();
+        for one in self.propfind(collection, "1", ETAGS).await? {
+            if let (Some(name), Some(etag)) = (one.name(), one.text("getetag"))
+                && !one.is_collection()
+                && etags.len() < MOST_ENTRIES
+            {
+                etags.insert(name, etag);
+            }
+        }
+        let new: Vec<&String> = etags
+            .iter()
+            .filter(|(name, etag)| seen.etags.get(*name) != Some(*etag))
+            .map(|(name, _)| name)
+            .collect();
+        let mut changed = Vec::new();
+        for names in new.chunks(STEP) {
+            changed.extend(self.several(collection, names).await?);
+        }
+        changed.sort_by(|a, b| a.name.cmp(&b.name));
+        // What was changed once more while we read is taken as it was read.
+        for entry in &changed {
+            etags.insert(entry.name.clone(), entry.etag.clone());
+        }
+        let gone = seen.etags.keys().filter(|name| !etags.contains_key(*name));
+        let removed = gone.cloned().collect();
+        Ok(Changes { changed, removed, seen: Seen { ctag, etags } })
+    }
+
+    async fn several(
+        &self,
+        collection: &Url,
+        names: &[&String],
+    ) -> Result<Vec<Entry>, CalendarError> {
+        let mut body = String::from(
+            r#"<c:calendar-multiget xmlns="DAV:" xmlns:c="urn:ietf:params:xml:ns:caldav"><prop><getetag/><c:calendar-data/></prop>"#,
+        );
+        for name in names {
+            let at = collection.join(name)?;
+            body.push_str(&format!("<href>{}</href>", xml::escape(at.path())));
+        }
+        body.push_str("</c:calendar-multiget>");
+        let answer = self.http.send("REPORT", collection, &[XML, ("depth", "1")], body).await?;
+        let entry = |one: Response| {
+            let (name, etag) = (one.name()?, one.text("getetag")?);
+            Some(Entry { name, etag, text: one.text("calendar-data")? })
+        };
+        Ok(answer.multistatus()?.into_iter().filter_map(entry).collect())
+    }
+}
+
+const XML: (&str, &str) = ("content-type", "application/xml; charset=utf-8");
+
+fn no_version(name: &str) -> CalendarError {
+    let why = "the server gives it no version".to_owned();
+    CalendarError::Unusable { name: name.to_owned(), why }
+}
+
+/// One part of an address, whoever made it; it cannot lead anywhere else.
+fn check_segment(name: &str) -> Result<(), CalendarError> {
+    let fits = (1..=500).contains(&name.len()) && name != "." && name != "..";
+    let plain = |byte: u8| byte.is_ascii_graphic() && !b"/\\?#\"<>^`{|}".contains(&byte);
+    if fits && name.bytes().all(plain) {
+        return Ok(());
+    }
+    let why = "it cannot be a part of an address".to_owned();
+    Err(CalendarError::Unusable { name: name.to_owned(), why })
+}
+
+impl Answer {
+    fn multistatus(self) -> Result<Vec<Response>, CalendarError> {
+        match self.status {
+            207 => xml::multistatus(&self.text()?),
+            _ => Err(self.trouble("calendar")),
+        }
+    }
+
+    /// What a status that was not hoped for means.
+    fn trouble(&self, name: &str) -> CalendarError {
+        let name = name.to_owned();
+        let why = format!("the server answered {}", self.status);
+        match self.status {
+            401 | 403 => CalendarError::Refused { why },
+            404 | 410 => CalendarError::Gone { name },
+            409 | 412 => CalendarError::Conflict { name },
+            408 | 429 | 500..=599 => CalendarError::Away { why },
+            _ => CalendarError::Failed { why },
+        }
+    }
+}
+
+impl Calendar for CalDav {
+    fn changes<'a>(&'a self, seen: &'a Seen) -> Reply<'a, Changes> {
+        Box::pin(self.changed(seen))
+    }
+
+    fn get<'a>(&'a self, name: &'a str) -> Reply<'a, Entry> {
+        Box::pin(self.read(name))
+    }
+
+    fn put<'a>(&'a self, name: &'a str, text: &'a str, etag: Option<&'a str>) -> Reply<'a, Entry> {
+        Box::pin(self.write(name, text, etag))
+    }
+
+    fn remove<'a>(&'a self, name: &'a str, etag: &'a str) -> Reply<'a, ()> {
+        Box::pin(async move {
+            let at = self.entry_at(name).await?;
+            let answer = self.http.send("DELETE", &at, &[("if-match", etag)], "").await?;
+            match answer.status {
+                200..=299 => Ok(()),
+                _ => Err(answer.trouble(name)),
+            }
+        })
+    }
+}

@@ -1,0 +1,507 @@
+//! Where there is room: blocks for tasks inside working hours, with buffers, before deadlines, the
+//! most urgent first, and never where something is already.
+//!
+//! A block is a proposal until somebody approves it; approving looks again, since the calendar may
+//! have changed meanwhile.
+
+use std::collections::BTreeMap;
+
+use jiff::civil::{Date, Time as Clock, Weekday};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_core::{Millis, Priority, Time};
+use thiserror::Error;
+
+use super::occurrence::Occurrence;
+use crate::graph::NodeKey;
+
+/// The furthest that is looked ahead, in days.
+pub const FURTHEST: i64 = 400;
+
+/// The most tasks that are placed together.
+pub const MOST: usize = 500;
+
+/// Hours of a day in minutes after midnight, from and to.
+pub type Hours = (u16, u16);
+
+/// When work can be done.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Week {
+    /// The name of the user's time zone.
+    pub zone: String,
+    /// The hours of each day, from Monday; several pieces of a day are in order.
+    pub days: [Vec<Hours>; 7],
+    /// What stays free before and after everything else.
+    pub buffer: Millis,
+    /// The shortest block that is worth beginning.
+    pub least: Millis,
+    /// The longest block; longer tasks get several.
+    pub most: Millis,
+    /// Blocks begin at multiples of this within an hour.
+    pub step: Millis,
+}
+
+impl Default for Week {
+    fn default() -> Self {
+        let day = || vec![(9 * 60, 12 * 60), (13 * 60, 17 * 60)];
+        Week {
+            zone: "UTC".into(),
+            days: [day(), day(), day(), day(), day(), Vec::new(), Vec::new()],
+            buffer: Millis::minutes(10),
+            least: Millis::minutes(30),
+            most: Millis::hours(3),
+            step: Millis::minutes(15),
+        }
+    }
+}
+
+/// A task that wants time.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Wanted {
+    /// Which task.
+    pub task: NodeKey,
+    /// What it is called.
+    pub title: String,
+    /// How much time.
+    pub length: Millis,
+    /// How urgent it is.
+    #[serde(default)]
+    pub priority: Priority,
+    /// When it must be done.
+    #[serde(default)]
+    pub deadline: Option<Time>,
+    /// When it can begin.
+    #[serde(default)]
+    pub not_before: Option<Time>,
+    /// The tasks that must be done first.
+    #[serde(default)]
+    pub after: Vec<NodeKey>,
+}
+
+/// A piece of time that is proposed for a task.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Block {
+    /// For which task.
+    pub task: NodeKey,
+    /// What it is called.
+    pub title: String,
+    /// From when.
+    pub start: Time,
+    /// Until when.
+    pub end: Time,
+}
+
+/// A task that found no place.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Homeless {
+    /// Which task.
+    pub task: NodeKey,
+    /// Why, in a sentence.
+    pub why: String,
+}
+
+/// Blocks that wait for approval.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Plan {
+    /// By their beginning.
+    pub blocks: Vec<Block>,
+    /// What found no place.
+    pub homeless: Vec<Homeless>,
+}
+
+/// Blocks cannot be looked for.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum SlotError {
+    /// The zone is not known.
+    #[error("the time zone `{zone}` is not known")]
+    Zone {
+        /// Which name.
+        zone: String,
+    },
+    /// The hours cannot be meant.
+    #[error("the hours of day {day} overlap, end before they begin, or go beyond the day")]
+    Hours {
+        /// Which day, 1 is Monday.
+        day: usize,
+    },
+    /// The lengths cannot be meant.
+    #[error(
+        "the shortest block must not be longer than the longest, and the step is 1 min or more"
+    )]
+    Lengths,
+    /// Too much is wanted.
+    #[error("{count} tasks are too many to place together, the limit is {MOST}")]
+    TooMany {
+        /// How many.
+        count: usize,
+    },
+}
+
+/// A piece of time, in milliseconds.
+type Span = (i64, i64);
+
+impl Week {
+    fn check(&self) -> Result<TimeZone, SlotError> {
+        let zone =
+            TimeZone::get(&self.zone).map_err(|_| SlotError::Zone { zone: self.zone.clone() })?;
+        for (day, pieces) in (1..).zip(&self.days) {
+            let ordered = pieces.windows(2).all(|pair| pair[0].1 <= pair[1].0);
+            if !ordered || pieces.iter().any(|(from, to)| from >= to || *to > 24 * 60) {
+                return Err(SlotError::Hours { day });
+            }
+        }
+        let lengths =
+            self.least.0 > 0 && self.least <= self.most && self.step >= Millis::minutes(1);
+        if lengths { Ok(zone) } else { Err(SlotError::Lengths) }
+    }
+
+    /// Working time between two moments.
+    fn open(&self, zone: &TimeZone, from: Time, to: Time) -> Vec<Span> {
+        let mut open = Vec::new();
+        let date = |moment: Time| -> Option<Date> {
+            Some(zone.to_datetime(Timestamp::from_millisecond(moment.0).ok()?).date())
+        };
+        let (Some(mut day), Some(last)) = (date(from), date(to)) else { return open };
+        for _ in 0..=FURTHEST {
+            let place = match day.weekday() {
+                Weekday::Monday => 0,
+                other => usize::try_from(other.since(Weekday::Monday)).unwrap_or(0),
+            };
+            for (begin, end) in &self.days[place] {
+                let moment = |minutes: u16| {
+                    let clock = day.to_datetime(Clock::midnight()) + i64::from(minutes).minutes();
+                    let zoned = zone.to_ambiguous_zoned(clock).compatible().ok()?;
+                    Some(zoned.timestamp().as_millisecond())
+                };
+                if let (Some(begin), Some(end)) = (moment(*begin), moment(*end)) {
+                    let piece = (begin.max(from.0), end.min(to.0));
+                    if piece.0 < piece.1 {
+                        open.push(piece);
+                    }
+                }
+            }
+            match day.tomorrow() {
+                Ok(next) if day < last => day = next,
+                _ => break,
+            }
+        }
+        open
+    }
+}
+
+/// Takes a piece of time, with a buffer around it, out of what is open.
+fn take(open: &mut Vec<Span>, (from, to): Span, buffer: i64) {
+    let (from, to) = (from.saturating_sub(buffer), to.saturating_add(buffer));
+    let mut left = Vec::with_capacity(open.len() + 1);
+    for (begin, end) in open.drain(..) {
+        if to <= begin || from >= end {
+            left.push((begin, end));
+            continue;
+        }
+        if begin < from {
+            left.push((begin, from));
+        }
+        if to < end {
+            left.push((to, end));
+        }
+    }
+    *open = left;
+}
+
+/// Proposes blocks between two moments around what is busy.
+///
+/// # Errors
+/// When the week cannot be meant or too much is wanted.
+pub fn propose(
+    wanted: &[Wanted],
+    busy: &[Occurrence],
+    week: &Week,
+    (from, to): (Time, Time),
+) -> Result<Plan, SlotError> {
+    if wanted.len() > MOST {
+        return Err(SlotError::TooMany { count: wanted.len() });
+    }
+    let zone = week.check()?;
+    let buffer = i64::try_from(week.buffer.0).unwrap_or(0);
+    let mut open = week.open(&zone, from, to);
+    for event in busy.iter().filter(|event| event.busy) {
+        take(&mut open, (event.start.0, event.end.0), buffer);
+    }
+    let mut order: Vec<&Wanted> = wanted.iter().collect();
+    order.sort_by_key(|task| {
+        (std::cmp::Reverse(task.priority), task.deadline.unwrap_or(Time(i64::MAX)))
+    });
+    let mut plan = Plan::default();
+    let mut done: BTreeMap<&NodeKey, Option<Time>> = BTreeMap::new();
+    // Each round places the most urgent one whose forerunners have their place.
+    while !order.is_empty() {
+        let ready = |task: &&Wanted| {
+            let known = |key: &NodeKey| wanted.iter().any(|other| other.task == *key);
+            task.after.iter().all(|key| done.contains_key(key) || !known(key))
+        };
+        let Some(place) = order.iter().position(ready) else {
+            let circle = |task: &Wanted| Homeless {
+                task: task.task.clone(),
+                why: "it waits for itself, by way of what must be done first".to_owned(),
+            };
+            plan.homeless.extend(order.into_iter().map(circle));
+            break;
+        };
+        let task = order.remove(place);
+        let ended = match place_one(&open, task, &done, week) {
+            Ok(blocks) => {
+                let end = blocks.iter().map(|block| block.end).max();
+                for block in &blocks {
+                    take(&mut open, (block.start.0, block.end.0), buffer);
+                }
+                plan.blocks.extend(blocks);
+                end
+            }
+            Err(why) => {
+                plan.homeless.push(Homeless { task: task.task.clone(), why });
+                None
+            }
+        };
+        done.insert(&task.task, ended);
+    }
+    plan.blocks.sort_by(|a, b| (a.start, &a.task).cmp(&(b.start, &b.task)));
+    Ok(plan)
+}
+
+/// The earliest pieces that are long enough together, or why there are none.
+fn place_one(
+    open: &[Span],
+    task: &Wanted,
+    done: &BTreeMap<&NodeKey, Option<Time>>,
+    week: &Week,
+) -> Result<Vec<Block>, String> {
+    let ms = |span: Millis| i64::try_from(span.0).unwrap_or(i64::MAX);
+    let mut earliest = task.not_before.map_or(i64::MIN, |time| time.0);
+    for key in &task.after {
+        match done.get(key) {
+            Some(None) => return Err(format!("{key}, which must be done first, has no place")),
+            Some(Some(end)) => earliest = earliest.max(end.0),
+            None => {}
+        }
+    }
+    let latest = task.deadline.map_or(i64::MAX, |time| time.0);
+    let (step, mut left) = (ms(week.step), ms(task.length));
+    if left == 0 {
+        return Err("it has no length".to_owned());
+    }
+    // On the next step of the clock.
+    let stepped =
+        |from: i64| from.div_euclid(step) * step + i64::from(from.rem_euclid(step) != 0) * step;
+    let block = |from: i64, length: i64| Block {
+        task: task.task.clone(),
+        title: task.title.clone(),
+        start: Time(from),
+        end: Time(from + length),
+    };
+    // In one piece if it can be: what is begun once is begun well.
+    let whole =
+        open.iter().map(|(begin, end)| (stepped((*begin).max(earliest)), (*end).min(latest)));
+    if left <= ms(week.most)
+        && let Some((from, _)) =
+            whole.clone().find(|(from, until)| until.saturating_sub(*from) >= left)
+    {
+        return Ok(vec![block(from, left)]);
+    }
+    let mut blocks = Vec::new();
+    for (mut from, until) in whole {
+        while left > 0 {
+            let room = until.saturating_sub(from).min(ms(week.most)).min(left);
+            // A remainder that is shorter than any block is worth a block of its own.
+            let least = ms(week.least).min(left);
+            if room < least {
+                break;
+            }
+            // Nothing that is too short to be begun may be left over.
+            let rest = left - room;
+            let room =
+                if rest > 0 && rest < ms(week.least) && room - (ms(week.least) - rest) >= least {
+                    room - (ms(week.least) - rest)
+                } else {
+                    room
+                };
+            blocks.push(block(from, room));
+            left -= room;
+            from = stepped(from + room + ms(week.buffer));
+        }
+    }
+    match (left, task.deadline) {
+        (0, _) => Ok(blocks),
+        (left, Some(deadline)) => {
+            let left = Millis(u64::try_from(left).unwrap_or(0));
+            Err(format!("{left} of it find no place before {deadline}"))
+        }
+        (left, None) => {
+            Err(format!("{} of it find no place", Millis(u64::try_from(left).unwrap_or(0))))
+        }
+    }
+}
+
+/// The first event that a block would stand on; approving a block asks this of the calendar as it
+/// is then.
+#[must_use]
+pub fn overlap<'a>(block: &Block, busy: &'a [Occurrence]) -> Option<&'a Occurrence> {
+    busy.iter().find(|event| event.busy && event.start < block.end && block.start < event.end)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn time(text: &str) -> Time {
+        Time::parse(text).expect("a moment")
+    }
+
+    fn week() -> Week {
+        Week { zone: "Europe/Berlin".into(), ..Week::default() }
+    }
+
+    fn want(id: &str, minutes: u64, priority: Priority) -> Wanted {
+        Wanted {
+            task: NodeKey::task(id),
+            title: id.into(),
+            length: Millis::minutes(minutes),
+            priority,
+            deadline: None,
+            not_before: None,
+            after: Vec::new(),
+        }
+    }
+
+    fn event(start: Time, end: Time) -> Occurrence {
+        Occurrence {
+            entry: "e.ics".into(),
+            uid: "e".into(),
+            recurrence: None,
+            title: "Meeting".into(),
+            notes: String::new(),
+            start,
+            end,
+            all_day: false,
+            busy: true,
+            task: None,
+        }
+    }
+
+    /// Monday to Friday in November.
+    fn span() -> (Time, Time) {
+        (time("2026-11-16T00:00:00Z"), time("2026-11-21T00:00:00Z"))
+    }
+
+    fn shown(plan: &Plan) -> Vec<String> {
+        let show = |block: &Block| {
+            let (start, end) = (block.start.rfc3339(), block.end.rfc3339());
+            format!("{} {}-{}", block.title, &start[8..16], &end[11..16])
+        };
+        plan.blocks.iter().map(show).collect()
+    }
+
+    #[test]
+    fn s1_09_urgent_tasks_come_first_and_meetings_keep_their_buffer() {
+        let busy = [event(time("2026-11-16T09:00:00Z"), time("2026-11-16T10:00:00Z"))];
+        let wanted = [want("later", 60, Priority::Low), want("now", 50, Priority::Critical)];
+        let plan = propose(&wanted, &busy, &week(), span()).expect("a plan");
+        // Nine in Berlin is eight; the meeting is from ten to eleven there.
+        assert_eq!(shown(&plan), ["now 16T08:00-08:50", "later 16T12:00-13:00"]);
+    }
+
+    #[test]
+    fn s1_09_a_long_task_is_cut_and_a_deadline_is_kept_or_named() {
+        let mut long = want("long", 300, Priority::Medium);
+        let plan = propose(std::slice::from_ref(&long), &[], &week(), span()).expect("a plan");
+        assert_eq!(shown(&plan), ["long 16T08:00-11:00", "long 16T12:00-14:00"]);
+        long.deadline = Some(time("2026-11-16T12:30:00Z"));
+        let plan = propose(&[long], &[], &week(), span()).expect("a plan");
+        assert!(plan.blocks.is_empty());
+        assert_eq!(
+            plan.homeless[0].why,
+            "1h 30m of it find no place before 2026-11-16T12:30:00.000Z"
+        );
+    }
+
+    #[test]
+    fn s1_09_what_must_be_done_first_is_first_and_a_circle_is_told() {
+        let mut second = want("second", 60, Priority::Critical);
+        second.after = vec![NodeKey::task("first")];
+        let first = want("first", 60, Priority::Low);
+        let plan = propose(&[second.clone(), first.clone()], &[], &week(), span()).expect("a plan");
+        assert_eq!(shown(&plan), ["first 16T08:00-09:00", "second 16T09:15-10:15"]);
+        let mut first = first;
+        first.after = vec![NodeKey::task("second")];
+        let plan = propose(&[second, first], &[], &week(), span()).expect("a plan");
+        assert_eq!((plan.blocks.len(), plan.homeless.len()), (0, 2));
+    }
+
+    #[test]
+    fn s1_09_weekends_and_nights_stay_free() {
+        let weekend = (time("2026-11-21T00:00:00Z"), time("2026-11-22T20:00:00Z"));
+        let plan =
+            propose(&[want("a", 30, Priority::High)], &[], &week(), weekend).expect("a plan");
+        assert!(plan.blocks.is_empty());
+        let odd = Week { zone: "Mars/Base".into(), ..Week::default() };
+        assert!(propose(&[], &[], &odd, weekend).is_err());
+        let mut odd = week();
+        odd.days[0] = vec![(600, 500)];
+        assert_eq!(propose(&[], &[], &odd, weekend), Err(SlotError::Hours { day: 1 }));
+    }
+
+    #[test]
+    fn s1_09_a_block_is_looked_at_again_when_it_is_approved() {
+        let plan = propose(&[want("a", 60, Priority::High)], &[], &week(), span()).expect("a plan");
+        assert!(overlap(&plan.blocks[0], &[]).is_none());
+        let meeting = event(time("2026-11-16T08:30:00Z"), time("2026-11-16T08:45:00Z"));
+        assert!(overlap(&plan.blocks[0], &[meeting]).is_some());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        #[test]
+        fn s1_09_nothing_is_ever_booked_twice_or_outside_of_hours(
+            lengths in prop::collection::vec((1u64..400, 0u8..4, prop::option::of(0i64..120)), 1..12),
+            meetings in prop::collection::vec((0i64..110, 1i64..300), 0..10),
+        ) {
+            let (from, to) = span();
+            let priorities = [Priority::Low, Priority::Medium, Priority::High, Priority::Critical];
+            let wanted: Vec<Wanted> = lengths.iter().enumerate().map(|(id, (minutes, rank, hours))| {
+                let mut want = want(&format!("t{id}"), *minutes, priorities[usize::from(*rank)]);
+                want.deadline = hours.map(|hours| Time(from.0 + hours * 3_600_000));
+                want
+            }).collect();
+            let busy: Vec<Occurrence> = meetings.iter().map(|(hour, minutes)| {
+                let start = Time(from.0 + hour * 3_600_000);
+                event(start, Time(start.0 + minutes * 60_000))
+            }).collect();
+            let week = week();
+            let plan = propose(&wanted, &busy, &week, (from, to)).expect("a plan");
+            let zone = week.check().expect("a zone");
+            let open = week.open(&zone, from, to);
+            for (place, block) in plan.blocks.iter().enumerate() {
+                prop_assert!(overlap(block, &busy).is_none());
+                prop_assert!(open.iter().any(|(a, b)| *a <= block.start.0 && block.end.0 <= *b));
+                for other in &plan.blocks[place + 1..] {
+                    prop_assert!(other.start >= block.end, "{block:?} {other:?}");
+                }
+            }
+            for want in &wanted {
+                let own = plan.blocks.iter().filter(|block| block.task == want.task);
+                let (mut sum, mut last) = (0, Time(0));
+                for block in own {
+                    sum += block.end.since(block.start).0;
+                    last = last.max(block.end);
+                }
+                let homeless = plan.homeless.iter().any(|none| none.task == want.task);
+                prop_assert_eq!(sum, if homeless { 0 } else { want.length.0 });
+                prop_assert!(homeless || want.deadline.is_none_or(|deadline| last <= deadline));
+            }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! A graph that may be away: what cannot be written waits in a file, in its order.
+//!
+//! A batch that is answered with [`Applied::Queued`] is on disk. It is written in its turn, once:
+//! whether a broken connection had already written it is settled by its key.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Applied, Batch, Cursor, GoalView, Graph, GraphError, Node, NodeKey, Picture, Record, Reply,
+    Size,
+};
+use crate::sqlite::{Base, Queue};
+
+/// How many batches may wait.
+pub const MOST_WAITING: u64 = 100_000;
+
+/// How the graph is doing.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Condition {
+    /// `MCP_CONNECTION_FAILED` while it is away.
+    pub code: Option<String>,
+    /// What was heard last while it is away.
+    pub why: Option<String>,
+    /// How many batches wait.
+    pub waiting: u64,
+    /// How many batches were refused when their turn came; they are kept with the reason.
+    pub set_aside: u64,
+}
+
+/// A batch that was refused when its turn came.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SetAside {
+    /// The batch.
+    pub batch: Batch,
+    /// Why it was refused.
+    pub why: String,
+}
+
+/// A graph with a queue in front of it.
+#[derive(Debug)]
+pub struct Queued {
+    graph: Arc<dyn Graph>,
+    queue: Queue,
+    /// Whoever writes holds it, so that nobody overtakes.
+    turn: tokio::sync::Mutex<()>,
+    trouble: Mutex<Option<String>>,
+}
+
+impl Queued {
+    /// Puts a queue in this file in front of a graph.
+    #[must_use]
+    pub fn new(graph: Arc<dyn Graph>, base: Base) -> Self {
+        let turn = tokio::sync::Mutex::new(());
+        Queued { graph, queue: Queue::new(base), turn, trouble: Mutex::new(None) }
+    }
+
+    fn heard(&self, trouble: Option<&GraphError>) {
+        let mut last = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        match (&*last, trouble) {
+            (None, Some(error)) => {
+                tracing::warn!(code = error.code(), %error, "the graph is away: writes wait");
+            }
+            (Some(_), None) => tracing::info!("the graph is back"),
+            _ => {}
+        }
+        *last = trouble.map(ToString::to_string);
+    }
+
+    /// How it is doing.
+    ///
+    /// # Errors
+    /// When the queue cannot be read.
+    pub async fn condition(&self) -> Result<Condition, GraphError> {
+        let (waiting, set_aside) = self.queue.count().await?;
+        let why = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let away = why.is_some() || waiting > 0;
+        let code = away.then(|| "MCP_CONNECTION_FAILED".to_owned());
+        Ok(Condition { code, why, waiting, set_aside })
+    }
+
+    /// What was refused when its turn came, oldest first.
+    ///
+    /// # Errors
+    /// When the queue cannot be read.
+    pub async fn set_aside(&self) -> Result<Vec<SetAside>, GraphError> {
+        self.queue.set_aside_ones().await
+    }
+
+    /// Writes what waits, in its order, until it is empty or the graph is away again. Says how many
+    /// were written.
+    ///
+    /// # Errors
+    /// When the queue itself fails.
+    pub async fn drain(&self) -> Result<u64, GraphError> {
+        let _turn = self.turn.lock().await;
+        self.drain_in_turn().await
+    }
+
+    async fn drain_in_turn(&self) -> Result<u64, GraphError> {
+        let mut written = 0;
+        while let Some((place, batch)) = self.queue.first().await? {
+            match self.graph.apply(&batch).await {
+                Ok(_) => {
+                    self.heard(None);
+                    self.queue.done(place).await?;
+                    written += 1;
+                }
+                Err(error) if error.may_pass() => {
+                    self.heard(Some(&error));
+                    return Ok(written);
+                }
+                // It would be refused for ever; those behind it must not wait for that.
+                Err(error) => {
+                    tracing::error!(key = batch.key, %error, "a batch was refused and set aside");
+                    self.queue.set_aside(place, error.to_string()).await?;
+                }
+            }
+        }
+        Ok(written)
+    }
+
+    /// Tries again and again, for as long as it is polled.
+    pub async fn keep_draining(&self, pause: Duration) {
+        loop {
+            if let Err(error) = self.drain().await {
+                tracing::error!(%error, "the graph's queue cannot be read");
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    async fn write(&self, batch: &Batch) -> Result<Applied, GraphError> {
+        batch.check()?;
+        let _turn = self.turn.lock().await;
+        if self.queue.count().await?.0 == 0 {
+            match self.graph.apply(batch).await {
+                Err(error) if error.may_pass() => self.heard(Some(&error)),
+                answer => {
+                    if answer.is_ok() {
+                        self.heard(None);
+                    }
+                    return answer;
+                }
+            }
+        }
+        self.queue.add(batch.clone(), MOST_WAITING).await?;
+        Ok(Applied::Queued)
+    }
+}
+
+impl Graph for Queued {
+    fn apply<'a>(&'a self, batch: &'a Batch) -> Reply<'a, Applied> {
+        Box::pin(self.write(batch))
+    }
+    fn node<'a>(&'a self, key: &'a NodeKey) -> Reply<'a, Option<Node>> {
+        self.graph.node(key)
+    }
+    fn pending_decisions(&self, limit: usize) -> Reply<'_, Vec<Node>> {
+        self.graph.pending_decisions(limit)
+    }
+    fn tasks_of<'a>(&'a self, decision: &'a str, limit: usize) -> Reply<'a, Vec<Node>> {
+        self.graph.tasks_of(decision, limit)
+    }
+    fn goals(&self, limit: usize, each: usize) -> Reply<'_, Vec<GoalView>> {
+        self.graph.goals(limit, each)
+    }
+    fn insights<'a>(&'a self, topic: &'a str, limit: usize) -> Reply<'a, Vec<Node>> {
+        self.graph.insights(topic, limit)
+    }
+    fn around<'a>(&'a self, key: &'a NodeKey, reach: u8, limit: usize) -> Reply<'a, Picture> {
+        self.graph.around(key, reach, limit)
+    }
+    fn evidence_of<'a>(&'a self, insight: &'a str, limit: usize) -> Reply<'a, Vec<Vec<NodeKey>>> {
+        self.graph.evidence_of(insight, limit)
+    }
+    fn size(&self) -> Reply<'_, Size> {
+        self.graph.size()
+    }
+    fn page<'a>(&'a self, after: &'a Cursor, limit: usize) -> Reply<'a, Vec<Record>> {
+        self.graph.page(after, limit)
+    }
+    fn restore<'a>(&'a self, records: &'a [Record]) -> Reply<'a, ()> {
+        self.graph.restore(records)
+    }
+}

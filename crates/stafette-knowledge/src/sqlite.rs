@@ -1,0 +1,248 @@
+//! One SQLite file for all that is known: history, graph, what waits for another graph, and the
+//! versions of what was learned. The only place that knows `rusqlite`.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use thiserror::Error;
+
+mod graph;
+mod history;
+mod queue;
+mod versions;
+
+pub use graph::SqliteGraph;
+pub use history::SqliteHistory;
+pub(crate) use queue::Queue;
+pub use versions::{Versions, VersionsError};
+
+/// Marks the file as ours: `STAK`.
+const APPLICATION_ID: i32 = 0x5354_414b;
+
+/// Step n brings tables of version n to version n + 1. A step that was released never changes.
+const MIGRATIONS: &[&str] = &[include_str!("sqlite/schema/1.sql")];
+
+/// How long another process may keep the file.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How many may read at once.
+const READERS: usize = 4;
+
+/// The file could not be opened.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// It belongs to another program.
+    #[error("{} is another program's database", path.display())]
+    NotOurs {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A newer version wrote it. It was left as it is.
+    #[error("{} was written by a newer version: its tables are {found}, known are {known}", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The version of its tables.
+        found: u32,
+        /// The newest that is known.
+        known: u32,
+    },
+    /// Anything else.
+    #[error("{} could not be opened: {why}", path.display())]
+    Failed {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite said.
+        why: String,
+    },
+}
+
+/// What SQLite said, for those who wrap it into their own errors.
+#[derive(Debug)]
+pub(crate) struct Fault(String);
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Fault(error.to_string())
+    }
+}
+
+/// The file with everything. Clones share it.
+#[derive(Clone)]
+pub struct Base(Arc<Inner>);
+
+struct Inner {
+    path: PathBuf,
+    writer: Mutex<Connection>,
+    readers: Mutex<Vec<Connection>>,
+}
+
+impl fmt::Debug for Base {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Base").field(&self.0.path).finish()
+    }
+}
+
+impl Base {
+    /// Opens the file, and makes it when there is none.
+    ///
+    /// # Errors
+    /// When it is not ours, newer than this program, or cannot be used.
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        let failed = |error: rusqlite::Error| OpenError::Failed {
+            path: path.to_owned(),
+            why: error.to_string(),
+        };
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut conn = Connection::open_with_flags(path, flags).map_err(failed)?;
+        conn.busy_timeout(PATIENCE).map_err(failed)?;
+        identify(&conn, path)?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = std::fs::Permissions::from_mode(0o600);
+            std::fs::set_permissions(path, mode).map_err(|error| OpenError::Failed {
+                path: path.to_owned(),
+                why: error.to_string(),
+            })?;
+        }
+        conn.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
+        conn.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
+        conn.pragma_update(None, "fullfsync", true).map_err(failed)?;
+        conn.pragma_update(None, "foreign_keys", true).map_err(failed)?;
+        conn.pragma_update(None, "journal_size_limit", 16 << 20).map_err(failed)?;
+        conn.set_prepared_statement_cache_capacity(64);
+        migrate(&mut conn).map_err(failed)?;
+        let inner = Inner {
+            path: path.to_owned(),
+            writer: Mutex::new(conn),
+            readers: Mutex::new(Vec::new()),
+        };
+        Ok(Base(Arc::new(inner)))
+    }
+
+    /// Runs on a thread that may block, with a connection that only reads.
+    async fn read<T, E>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Fault> + Send + 'static,
+    {
+        let base = self.0.clone();
+        blocking(move || {
+            let free = base.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let conn = match free {
+                Some(conn) => conn,
+                None => reader(&base.path).map_err(Fault::from)?,
+            };
+            // One look at one state, however many questions it takes.
+            let answer = conn
+                .unchecked_transaction()
+                .map_err(|error| E::from(Fault::from(error)))
+                .and_then(|tx| work(&tx));
+            let mut free = base.readers.lock().unwrap_or_else(PoisonError::into_inner);
+            if free.len() < READERS {
+                free.push(conn);
+            }
+            answer
+        })
+        .await
+    }
+
+    /// The same with the one connection that writes: all of it is there afterwards, or nothing.
+    async fn write<T, E>(
+        &self,
+        work: impl FnOnce(&Transaction) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Fault> + Send + 'static,
+    {
+        let base = self.0.clone();
+        blocking(move || {
+            // A panic in between has rolled its transaction back: the connection is as good as new.
+            let mut conn = base.writer.lock().unwrap_or_else(PoisonError::into_inner);
+            let behavior = TransactionBehavior::Immediate;
+            let tx = conn.transaction_with_behavior(behavior).map_err(Fault::from)?;
+            let answer = work(&tx)?;
+            tx.commit().map_err(Fault::from)?;
+            Ok(answer)
+        })
+        .await
+    }
+}
+
+async fn blocking<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<Fault> + Send + 'static,
+{
+    match tokio::task::spawn_blocking(work).await {
+        Ok(answer) => answer,
+        Err(error) => Err(Fault(format!("the work broke off: {error}")).into()),
+    }
+}
+
+fn reader(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags)?;
+    conn.busy_timeout(PATIENCE)?;
+    conn.set_prepared_statement_cache_capacity(64);
+    Ok(conn)
+}
+
+fn identify(conn: &Connection, path: &Path) -> Result<(), OpenError> {
+    let failed = |error: rusqlite::Error| OpenError::Failed {
+        path: path.to_owned(),
+        why: error.to_string(),
+    };
+    let number = |name| conn.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    let (owner, found) =
+        (number("application_id").map_err(failed)?, number("user_version").map_err(failed)?);
+    let tables: i64 = conn
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .map_err(failed)?;
+    let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
+    let found = u32::try_from(found).unwrap_or(u32::MAX);
+    match owner {
+        0 if tables == 0 => Ok(()),
+        APPLICATION_ID if found > known => {
+            Err(OpenError::Newer { path: path.to_owned(), found, known })
+        }
+        APPLICATION_ID => Ok(()),
+        _ => Err(OpenError::NotOurs { path: path.to_owned() }),
+    }
+}
+
+fn migrate(conn: &mut Connection) -> rusqlite::Result<()> {
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let found: u32 = tx.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    for step in MIGRATIONS.iter().skip(found as usize) {
+        tx.execute_batch(step)?;
+    }
+    tx.pragma_update(None, "application_id", APPLICATION_ID)?;
+    tx.pragma_update(None, "user_version", u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX))?;
+    tx.commit()
+}
+
+/// Words for FTS5, each in quotes, so that nothing in them is taken for its language.
+fn quoted(words: &[String], last_begins: bool) -> String {
+    let mut query: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+    if let Some(last) = query.last_mut().filter(|_| last_begins) {
+        last.push('*');
+    }
+    query.join(" ")
+}

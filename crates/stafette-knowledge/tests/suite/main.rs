@@ -1,0 +1,10 @@
+//! What keeps something, tried as it is: real files, real servers.
+
+mod calendar;
+mod cases;
+mod exchange;
+mod graph;
+mod history;
+mod neo4j;
+mod radicale;
+mod story;

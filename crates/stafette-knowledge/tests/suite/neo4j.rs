@@ -1,0 +1,152 @@
+//! A real Neo4j: the same cases, an export in both directions, and an outage in the middle.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use stafette_kit::neo4j::Neo4j;
+use stafette_knowledge::graph::{
+    Applied, DecisionStatus, Graph, NodeKey, Queued, Relation, Size, Write, export, import,
+};
+use stafette_knowledge::{Base, Neo4jGraph, Neo4jSettings};
+
+use crate::cases::CASES;
+use crate::story::{batch, decision, link, sqlite, task, told};
+
+/// The server that the environment names, or one of our own.
+fn server(folder: &Path) -> (Option<Neo4j>, Neo4jSettings) {
+    let given = |name: &str| std::env::var(format!("STAFETTE_TEST_NEO4J_{name}")).ok();
+    let settings = |uri| Neo4jSettings {
+        uri,
+        user: given("USER").unwrap_or_else(|| "neo4j".into()),
+        password: given("PASSWORD").unwrap_or_default(),
+        database: None,
+    };
+    match given("URI") {
+        Some(uri) => (None, settings(uri)),
+        None => {
+            let server = Neo4j::start(folder).expect("Neo4j starts");
+            let uri = server.uri();
+            (Some(server), settings(uri))
+        }
+    }
+}
+
+/// Removes what the cases wrote, and nothing else.
+async fn wipe(settings: &Neo4jSettings) {
+    let Neo4jSettings { uri, user, password, .. } = settings;
+    let driver = neo4rs::Graph::new(uri, user, password).expect("a driver");
+    let text = "MATCH (n) WHERE n:Stafette OR n:StafetteBatch DETACH DELETE n";
+    driver.run(neo4rs::query(text)).await.expect("wiped");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s1_12_neo4j_does_what_all_graphs_do() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_server, settings) = server(folder.path());
+    for (name, case) in CASES {
+        eprintln!("{name}");
+        wipe(&settings).await;
+        case(Arc::new(Neo4jGraph::new(&settings).expect("a graph"))).await;
+    }
+
+    // Out of the embedded graph, into Neo4j, and back: line by line the same.
+    wipe(&settings).await;
+    let (one, _, _folder) = sqlite();
+    told(&*one).await;
+    let (mut first, mut second, mut third) = (Vec::new(), Vec::new(), Vec::new());
+    export(&*one, &mut first).await.expect("written");
+    let neo = Neo4jGraph::new(&settings).expect("a graph");
+    import(&neo, &mut &first[..]).await.expect("read");
+    export(&neo, &mut second).await.expect("written");
+    let parsed = |text: &[u8]| -> Vec<serde_json::Value> {
+        let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        lines.map(|line| serde_json::from_slice(line).expect("JSON")).collect()
+    };
+    assert_eq!(parsed(&first), parsed(&second));
+    let (other, _, _folder) = sqlite();
+    import(&*other, &mut &second[..]).await.expect("read");
+    export(&*other, &mut third).await.expect("written");
+    assert_eq!(parsed(&first), parsed(&third));
+    wipe(&settings).await;
+}
+
+/// Each task depends on the one before: written out of order, its link would lead nowhere.
+fn step(number: u32) -> stafette_knowledge::graph::Batch {
+    let key = |number: u32| NodeKey::task(&format!("t{number}"));
+    let mut writes = vec![
+        Write::Put(task(&key(number).id, f64::from(number))),
+        Write::Put(task("latest", f64::from(number))),
+        link(key(number), Relation::PartOf, NodeKey::decision("d")),
+    ];
+    if number > 0 {
+        writes.push(link(key(number), Relation::DependsOn, key(number - 1)));
+    }
+    batch(&format!("step-{number}"), 10 + i64::from(number), writes)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s1_12_neo4j_killed_during_writes_and_brought_back_has_everything_once_and_in_order() {
+    const STEPS: u32 = 80;
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut server = Neo4j::start(&folder.path().join("neo4j")).expect("Neo4j starts");
+    let settings = Neo4jSettings {
+        uri: server.uri(),
+        user: "neo4j".into(),
+        password: String::new(),
+        database: None,
+    };
+    let open = || {
+        let base = Base::open(&folder.path().join("knowledge.db")).expect("a file");
+        let neo = Arc::new(Neo4jGraph::new(&settings).expect("a graph"));
+        Arc::new(Queued::new(neo, base))
+    };
+    let graph = open();
+    let root = batch("root", 1, vec![Write::Put(decision("d", DecisionStatus::Pending))]);
+    assert_eq!(graph.apply(&root).await.expect("written"), Applied::Now);
+
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let writer = tokio::spawn({
+        let graph = graph.clone();
+        async move {
+            let mut queued = 0;
+            for number in 0..STEPS {
+                let answer = graph.apply(&step(number)).await.expect("taken");
+                queued += u32::from(answer == Applied::Queued);
+                let _ = tell.send(number);
+            }
+            queued
+        }
+    });
+    while told.recv().await.expect("it writes") < 20 {}
+    // The writer goes on while the server dies.
+    server.kill();
+    let queued = writer.await.expect("it wrote");
+    assert!(queued > 0, "the server was killed before the end");
+    let condition = graph.condition().await.expect("asked");
+    assert_eq!(condition.code.as_deref(), Some("MCP_CONNECTION_FAILED"));
+    assert_eq!(condition.waiting, u64::from(queued));
+    let read = graph.pending_decisions(1).await.expect_err("nobody answers");
+    assert_eq!(read.code(), "MCP_CONNECTION_FAILED");
+
+    // Stafette starts again in the meantime: what waits is in the file, and a repetition of what
+    // was acknowledged before does nothing.
+    drop(graph);
+    let graph = open();
+    assert_eq!(graph.apply(&step(STEPS - 1)).await.expect("taken"), Applied::Queued);
+    assert_eq!(graph.drain().await.expect("nobody there yet"), 0);
+    server.start_again().expect("Neo4j starts again");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while graph.condition().await.expect("asked").waiting > 0 {
+        graph.drain().await.expect("drains");
+        assert!(Instant::now() < deadline, "it does not drain: {:?}", graph.condition().await);
+    }
+    let condition = graph.condition().await.expect("asked");
+    assert_eq!((condition.code, condition.set_aside), (None, 0), "none was refused");
+    let expected =
+        Size { nodes: u64::from(STEPS) + 2, links: u64::from(STEPS) + u64::from(STEPS - 1) };
+    assert_eq!(graph.size().await.expect("counted"), expected, "nothing lost, nothing doubled");
+    let latest = graph.node(&NodeKey::task("latest")).await.expect("asked").expect("there");
+    assert_eq!(latest.entity, task("latest", f64::from(STEPS - 1)), "the last one came last");
+    assert_eq!(graph.apply(&step(3)).await.expect("again"), Applied::Before);
+}
