@@ -105,7 +105,7 @@ fn s4_07_paths_that_lead_out_are_refused_with_a_reason() {
 
 #[test]
 fn s4_07_an_agent_cannot_say_yes_to_its_own_change() {
-    let script = r#"stafette=$1; echo '{"changes":[{"file":"gone.txt","action":"delete"}]}' |
+    let script = r#"cat > /dev/null; stafette=$1; echo '{"changes":[{"file":"gone.txt","action":"delete"}]}' |
         "$stafette" changes propose - && "$stafette" changes approve c1; echo "exit $?""#;
     let program = crate::world::program();
     let workflow = format!(
@@ -118,6 +118,8 @@ fn s4_07_an_agent_cannot_say_yes_to_its_own_change() {
     let list = world.run(&["changes", "--json"]).ok().json();
     assert_eq!(list["changes"][0]["status"], "pending", "{list}");
     assert_eq!(list["changes"][0].get("approved_by"), None);
+    assert_eq!(list["changes"][0]["author"]["agent"], "one", "it is known who proposed it");
+    assert_eq!(list["changes"][0]["author"]["handoff"], "h1");
     world.run(&["changes", "approve", "c1"]).ok();
 }
 
@@ -130,7 +132,7 @@ entry = "one"
 worktrees = true
 [agents.one]
 runner = "exec"
-command = ["sh", "-c", "echo changed > src.txt; echo done"]
+command = ["sh", "-c", "cat > /dev/null; echo changed > src.txt; echo done"]
 "#;
     let world = World::workflow(workflow);
     world.write("src.txt", "as it was\n");
