@@ -38,15 +38,24 @@ impl Engine {
         work.await.unwrap_or(Err(ChangeError::Busy))
     }
 
-    /// Whether a process belongs to an agent that is at work.
+    /// The agent that a process belongs to, and what it works on, if it does.
     #[must_use]
-    pub fn is_agent(&self, process: i32) -> bool {
+    pub fn agent_of(&self, process: i32) -> Option<Author> {
+        if !cfg!(target_os = "linux") {
+            return None;
+        }
         let scratch = &self.settings().scratch;
-        let belongs = |run: &Run| {
+        self.living().iter().find_map(|run| {
             let mut orders = run.outbox();
-            orders.any(|order| tell::belongs(process, scratch, order.key, &order.agent))
-        };
-        cfg!(target_os = "linux") && self.living().iter().any(|run| belongs(run))
+            let order =
+                orders.find(|order| tell::belongs(process, scratch, order.key, &order.agent))?;
+            Some(Author {
+                run: Some(order.key.run),
+                agent: Some(order.agent.clone()),
+                handoff: Some(order.key.handoff),
+                person: String::new(),
+            })
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_core::change::{Change, ChangeId, ChangeRules, Proposal};
+use stafette_core::change::{Author, Change, ChangeId, ChangeRules, Proposal};
 use stafette_engine::{ChangeError, FileDiff, Report};
 
 use crate::openapi::named;
@@ -86,8 +86,13 @@ async fn propose(
     Body(mut proposal): Body<Proposal>,
 ) -> Result<(StatusCode, Json<Change>), Problem> {
     let rules = rules(&edge)?;
-    if proposal.author.agent.is_none() {
-        proposal.author.person = visitor.signed(proposal.author.person);
+    // An agent is who it is, whatever it says.
+    match agent(&edge, &visitor) {
+        Some(author) => proposal.author = author,
+        None if proposal.author.agent.is_none() => {
+            proposal.author.person = visitor.signed(proposal.author.person);
+        }
+        None => {}
     }
     let propose =
         async move |changes: stafette_engine::Changes| changes.propose(proposal, &rules).await;
@@ -227,11 +232,16 @@ fn rules(edge: &Edge) -> Result<ChangeRules, Problem> {
 
 /// Agents propose; what becomes of it is for people.
 fn for_people(edge: &Edge, visitor: &Visitor) -> Result<(), Problem> {
-    match visitor.pid().is_some_and(|pid| edge.engine.is_agent(pid)) {
-        true => Err(Problem::new(403, "not_allowed", "An agent may propose changes, no more")
+    match agent(edge, visitor) {
+        Some(_) => Err(Problem::new(403, "not_allowed", "An agent may propose changes, no more")
             .because("a person approves, applies and undoes them")),
-        false => Ok(()),
+        None => Ok(()),
     }
+}
+
+/// The agent whose process asks.
+fn agent(edge: &Edge, visitor: &Visitor) -> Option<Author> {
+    visitor.pid().and_then(|pid| edge.engine.agent_of(pid))
 }
 
 impl From<ChangeError> for Problem {

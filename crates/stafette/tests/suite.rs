@@ -8,6 +8,8 @@ mod around;
 mod attach;
 #[path = "suite/bad_input.rs"]
 mod bad_input;
+#[path = "suite/changes.rs"]
+mod changes;
 #[path = "suite/corpus.rs"]
 mod corpus;
 #[path = "suite/demo.rs"]

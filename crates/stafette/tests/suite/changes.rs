@@ -1,0 +1,162 @@
+//! Changes from the command line: proposed, shown, allowed, applied, taken back, undone.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+const ECHO: &str = r#"
+[workflow]
+name = "echo"
+entry = "one"
+[agents.one]
+runner = "exec"
+command = ["sh", "-c", "true"]
+[changes]
+validate = ["sh", "-c", "! grep -r bad src"]
+timeout = "20s"
+"#;
+
+fn world() -> World {
+    let world = World::workflow(ECHO);
+    world.write("src/a.txt", "one\ntwo\n");
+    world.write("src/b.txt", "b\n");
+    world
+}
+
+fn propose(world: &World, edits: &Value) -> String {
+    let document = json!({ "codeChanges": edits, "reason": "as asked" }).to_string();
+    let said = world.run_with(&["changes", "propose", "-", "--json"], document.as_bytes(), &[]);
+    said.ok().json()["id"].as_str().expect("a name").to_owned()
+}
+
+#[test]
+fn s4_06_a_change_is_proposed_shown_applied_and_undone() {
+    let world = world();
+    let edits = json!([
+        { "file": "src/a.txt", "action": "modify", "content": "one\n2\n" },
+        { "file": "src/new/c.txt", "action": "create", "content": "c\n" },
+    ]);
+    let id = propose(&world, &edits);
+    let said = world.run(&["changes"]).ok();
+    assert!(said.out.contains("c1") && said.out.contains("2 files"), "{said:?}");
+    let said = world.run(&["diff"]).ok();
+    assert!(said.out.contains("@@ -1,2 +1,2 @@\n one\n-two\n+2\n"), "{said:?}");
+    assert!(said.out.contains("+++ b/src/new/c.txt"), "{said:?}");
+    let said = world.run(&["diff", &id, "--stat"]).ok();
+    assert!(said.out.contains("2 files, +2 -1"), "{said:?}");
+    let said = world.run(&["apply", &id]).ok();
+    assert!(said.out.contains("c1 applied and validated"), "{said:?}");
+    assert_eq!(world.read("src/a.txt"), "one\n2\n");
+    let said = world.run(&["undo", &id]).ok();
+    assert!(said.out.contains("c1 undone"), "{said:?}");
+    assert_eq!(world.read("src/a.txt"), "one\ntwo\n");
+    assert!(!world.project().join("src/new").exists());
+}
+
+#[test]
+fn s4_06_what_the_projects_command_refuses_is_taken_back_with_exit_code_5() {
+    let world = world();
+    let edit = json!([{ "file": "src/a.txt", "action": "modify", "content": "bad\n" }]);
+    let id = propose(&world, &edit);
+    let good = json!([{ "file": "src/b.txt", "action": "modify", "content": "good\n" }]);
+    propose(&world, &good);
+    let said = world.run(&["apply", &id]);
+    assert_eq!(said.code, 5, "{said:?}");
+    assert!(said.out.contains("c1 was taken back") && said.out.contains("src/a.txt:bad"));
+    assert_eq!(world.read("src/a.txt"), "one\ntwo\n");
+    let list = world.run(&["changes", "--json"]).ok().json();
+    assert_eq!(list["changes"][0]["status"], "failed");
+    let said = world.run(&["apply", "--all"]).ok();
+    assert!(said.out.contains("c2 applied"), "{said:?}");
+    assert_eq!(world.read("src/b.txt"), "good\n");
+}
+
+#[test]
+fn s4_07_a_deletion_waits_in_the_inbox_for_a_yes() {
+    let world = world();
+    let id = propose(&world, &json!([{ "file": "src/b.txt", "action": "delete" }]));
+    let said = world.run(&["apply", &id]);
+    assert_eq!(said.code, 3, "{said:?}");
+    let inbox = world.run(&["inbox"]).ok();
+    assert!(inbox.out.contains("stafette changes approve c1"), "{inbox:?}");
+    assert!(world.project().join("src/b.txt").exists());
+    world.run(&["changes", "approve", &id]).ok();
+    assert_eq!(world.run(&["inbox"]).ok().out, "");
+    world.run(&["apply", &id]).ok();
+    assert!(!world.project().join("src/b.txt").exists());
+    let list = world.run(&["changes", "--json"]).ok().json();
+    assert_eq!(list["changes"][0]["approved_by"], "ada");
+}
+
+#[test]
+fn s4_07_paths_that_lead_out_are_refused_with_a_reason() {
+    let world = world();
+    for file in ["../x", "/etc/x", ".git/hooks/x", ".GIT/x", "src/../../x"] {
+        let edit = json!([{ "file": file, "action": "create", "content": "x" }]);
+        let document = json!({ "changes": edit }).to_string();
+        let said = world.run_with(&["changes", "propose", "-"], document.as_bytes(), &[]);
+        assert_eq!(said.code, 2, "{file}: {said:?}");
+        assert!(said.err.contains("cannot be changed"), "{file}: {said:?}");
+    }
+    assert_eq!(world.run(&["diff"]).code, 1);
+}
+
+#[test]
+fn s4_07_an_agent_cannot_say_yes_to_its_own_change() {
+    let script = r#"cat > /dev/null; stafette=$1; echo '{"changes":[{"file":"gone.txt","action":"delete"}]}' |
+        "$stafette" changes propose - && "$stafette" changes approve c1; echo "exit $?""#;
+    let program = crate::world::program();
+    let workflow = format!(
+        "[workflow]\nname = \"own\"\nentry = \"one\"\n[agents.one]\nrunner = \"exec\"\n\
+         command = [\"sh\", \"-c\", {script:?}, \"sh\", {program:?}]\n"
+    );
+    let world = World::workflow(&workflow);
+    world.write("gone.txt", "still here\n");
+    world.run(&["run", "Delete it", "--json"]);
+    let list = world.run(&["changes", "--json"]).ok().json();
+    assert_eq!(list["changes"][0]["status"], "pending", "{list}");
+    assert_eq!(list["changes"][0].get("approved_by"), None);
+    assert_eq!(list["changes"][0]["author"]["agent"], "one", "it is known who proposed it");
+    assert_eq!(list["changes"][0]["author"]["handoff"], "h1");
+    world.run(&["changes", "approve", "c1"]).ok();
+}
+
+#[test]
+fn s4_06_what_comes_of_a_run_with_worktrees_is_a_change() {
+    let workflow = r#"
+[workflow]
+name = "own"
+entry = "one"
+worktrees = true
+[agents.one]
+runner = "exec"
+command = ["sh", "-c", "cat > /dev/null; echo changed > src.txt; echo done"]
+"#;
+    let world = World::workflow(workflow);
+    world.write("src.txt", "as it was\n");
+    for arguments in [
+        &["init", "-q", "-b", "main"][..],
+        &["-c", "user.name=Mia", "-c", "user.email=mia@example.org", "add", "src.txt"],
+        &["-c", "user.name=Mia", "-c", "user.email=mia@example.org", "commit", "-qm", "first"],
+    ] {
+        let done = Command::new("git").args(arguments).current_dir(world.project()).status();
+        assert!(done.expect("git").success());
+    }
+    world.run(&["run", "Change it", "--json"]).ok();
+    let since = std::time::Instant::now();
+    let change = loop {
+        let list = world.run(&["changes", "--json"]).ok().json();
+        if let Some(change) = list["changes"].get(0) {
+            break change.clone();
+        }
+        assert!(since.elapsed() < std::time::Duration::from_secs(60), "no change came of it");
+        std::thread::park_timeout(std::time::Duration::from_millis(20));
+    };
+    assert_eq!(change["reason"], "Change it");
+    assert_eq!(change["author"]["agent"], "one");
+    assert_eq!(world.read("src.txt"), "as it was\n");
+    world.run(&["apply", "c1"]).ok();
+    assert_eq!(world.read("src.txt"), "changed\n");
+}
