@@ -76,8 +76,8 @@ test('s5_11 the demonstration is there from start to finish, and its team runs a
     await page.keyboard.press('Control+k')
     await page.keyboard.type('start a run')
     await page.keyboard.press('Enter')
-    await page.keyboard.type('Add user auth once more')
-    await page.keyboard.press('Enter')
+    await page.getByRole('dialog', { name: 'Start a run' }).getByRole('textbox').fill('Add user auth once more')
+    await page.keyboard.press('Control+Enter')
     await page.getByRole('heading', { name: 'Add user auth once more' }).waitFor()
     await sees(page, 'Succeeded: nothing is left to do')
     await until('its handoffs cross the track', async () => (await strokes.count()) === said.handoffs)
@@ -428,7 +428,7 @@ test('fifty terminals that write at once leave the page responsive', () =>
 
 function fifty(folder: string): void {
   const names = Array.from({ length: 50 }, (_, index) => `w${String(index + 1).padStart(2, '0')}`)
-  const agents = names.map((name) => `[agents.${name}]\nrunner = "pty"\ncommand = ["sh", "write.sh"]\n`).join('\n')
+  const agents = names.map((name) => `[agents.${name}]\nrunner = "pty"\ncommand = ["sh", "write.sh"]\nestimate = { tokens = 1000, money = "0.01usd" }\n`).join('\n')
   // One turn may hand on 32 times at most: two share the work.
   const halves: [string, string[]][] = [
     ['start', ['more', ...names.slice(0, 25)]],
@@ -444,6 +444,6 @@ function fifty(folder: string): void {
   writeFileSync(join(folder, 'write.sh'), `stty -echo\nn=0\nwhile :; do\n  for _ in 1 2 3 4 5; do n=$((n + 1)); ${line}; done\n  sleep 0.2\ndone\n`)
   writeFileSync(
     join(folder, 'stafette.toml'),
-    `[workflow]\nname = "fifty"\nentry = "start"\ntrust_bare_frames = true\n\n[agents.start]\nrunner = "scripted"\nscript = "agents/start.toml"\n\n[agents.more]\nrunner = "scripted"\nscript = "agents/more.toml"\n\n${agents}\n${routes}\n[limits]\nhandoffs_per_item = 100\nhandoffs_per_run = 100\ncooldown = "0s"\n\n[budget]\nmoney = "1000usd"\ntokens = 1000000000\n`,
+    `[workflow]\nname = "fifty"\nentry = "start"\ntrust_bare_frames = true\n\n[agents.start]\nrunner = "scripted"\nscript = "agents/start.toml"\n\n[agents.more]\nrunner = "scripted"\nscript = "agents/more.toml"\n\n${agents}\n${routes}\n[limits]\nhandoffs_per_item = 100\nhandoffs_per_run = 100\ncooldown = "0s"\n\n[budget]\nmoney = "100usd"\ntokens = 100000000\n`,
   )
 }

@@ -32,6 +32,8 @@ mod mcp_cli;
 mod mcp_kits;
 #[path = "suite/mcp_stdio.rs"]
 mod mcp_stdio;
+#[path = "suite/page.rs"]
+mod page;
 #[path = "suite/project.rs"]
 mod project;
 #[path = "suite/real_cli.rs"]
