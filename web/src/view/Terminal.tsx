@@ -144,7 +144,7 @@ function Bar({ name, view, screened }: { name: string; view: TerminalView | unde
             <Said text={name} />
           </strong>
           <span class="quiet">
-            <Said text={(one.session ?? (one.crashed ? 'crashed' : one.group)).replaceAll('_', ' ')} />
+            <Said text={(screened && one.session ? one.session : one.crashed ? 'crashed' : one.group).replaceAll('_', ' ')} />
           </span>
           <Said text={died || (one.crashed ? (run.value?.sessions.get(name)?.note.split('\n')[0] ?? '') : one.doing)} of="stage-doing" />
         </p>
@@ -244,7 +244,9 @@ function Terminal({ run: id, name, alive }: { run: string; name: string; alive: 
       bytes: (data) => shown.write(data),
       resize: (cols, rows) => shown.resize(cols, rows),
       state: (state, said) => {
-        setNote(said || (state === 'crashed' ? 'The program died' : ''))
+        // Its last screen, which is told as well, is the one above.
+        const first = said.split('\n')[0] ?? ''
+        setNote(state === 'working' || state === 'ready' ? '' : first || (state === 'crashed' ? 'The program died' : ''))
         void lookUpTerminals()
       },
       closed: (said) => setNote(said),
