@@ -1,7 +1,7 @@
 // The page in a real browser with a real daemon, from the outside.
 
 import assert from 'node:assert/strict'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -10,7 +10,9 @@ import { Project, type Sight, closeBrowser, open, root, until } from './world'
 
 const TEAM = join(root, 'e2e/team')
 const RELAY = join(root, 'e2e/relay')
-const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+/** What the team is asked for. */
+const REQUEST = 'Add login with refresh tokens'
 
 after(closeBrowser)
 
@@ -31,24 +33,68 @@ function quiet(sight: Sight): void {
   assert.deepEqual(sight.complaints, [], 'the browser has nothing to complain about')
 }
 
-/** What the terminal shows, as text. */
-async function screen(page: Page): Promise<string> {
-  await page.getByRole('button', { name: 'Copy', exact: true }).click()
-  return page.evaluate(() => navigator.clipboard.readText())
+/**
+ * What the terminal shows, as text: what its Copy button would put on the clipboard. It is caught within one step of
+ * the browser, so that the clipboard itself stays as it is.
+ */
+function screen(page: Page): Promise<string> {
+  return page.evaluate(() => {
+    let caught = ''
+    navigator.clipboard.writeText = (text) => {
+      caught = text
+      return Promise.resolve()
+    }
+    document.querySelector<HTMLElement>('[aria-label=Copy]')?.click()
+    delete (navigator.clipboard as { writeText?: unknown }).writeText
+    return caught
+  })
 }
 
 const shows = (page: Page, words: string): Promise<boolean> => until(`the terminal shows ${words}`, async () => (await screen(page)).includes(words))
 
-async function hasTerminals(project: Project): Promise<boolean> {
-  return Array.isArray(await project.get('/v1/terminals'))
+const frames = (page: Page): Promise<void> => page.evaluate(() => new Promise<void>((next) => requestAnimationFrame(() => requestAnimationFrame(() => next()))))
+
+/** A run of the team, up to its question. */
+async function asked(project: Project): Promise<string> {
+  const run = await project.start(REQUEST)
+  await until('the question', async () => (await project.status(run)).waiting_on === 'human')
+  return run
 }
 
-test('s5_11 a run is watched from start to finish', () =>
+test('s5_11 the demonstration is there from start to finish, and its team runs again from the page', async () => {
+  const project = new Project(null)
+  try {
+    const said = project.demo()
+    assert.deepEqual([said.status, said.lost, said.repeated], ['succeeded', 0, 0])
+    await project.up()
+    const sight = await open(project)
+    const { page } = sight
+    await sees(page, 'Add user auth')
+    await sees(page, 'Succeeded: nothing is left to do')
+    const strokes = page.locator('.stroke.is-handoff')
+    await until('every handoff crosses the track', async () => (await strokes.count()) === said.handoffs)
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('start a run')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog', { name: 'Start a run' }).getByRole('textbox').fill('Add user auth once more')
+    await page.keyboard.press('Control+Enter')
+    await page.getByRole('heading', { name: 'Add user auth once more' }).waitFor()
+    await sees(page, 'Succeeded: nothing is left to do')
+    await until('its handoffs cross the track', async () => (await strokes.count()) === said.handoffs)
+    assert.equal(((await project.get('/v1/runs')) as unknown[]).length, 2)
+    quiet(sight)
+    await sight.close()
+  } finally {
+    await project.down()
+  }
+})
+
+test('a run with a question, a refusal and a failed try is watched as it happens', () =>
   story(TEAM, async (project) => {
     const sight = await open(project)
     const { page } = sight
     await sees(page, 'No run yet')
-    const run = await project.start('Add login with refresh tokens')
+    const run = await project.start(REQUEST)
     await sees(page, 'planner has the baton')
     await sees(page, 'Waits for your answer')
     await page.keyboard.press('i')
@@ -56,7 +102,7 @@ test('s5_11 a run is watched from start to finish', () =>
     await page.keyboard.press('1')
     await sees(page, 'Nothing needs you')
     await page.goto(`${sight.url}/runs/${run.slice(-8)}`)
-    await until('the run succeeds on the page', () => page.getByText('Succeeded: nothing is left to do').isVisible())
+    await sees(page, 'Succeeded: nothing is left to do')
     assert.equal(await page.locator('.stroke.is-handoff').count(), 8, 'every handoff crosses the track')
     assert.equal(await page.locator('.tick.is-refused').count(), 1, 'the refusal is a red tick')
     assert.ok((await page.locator('.leg.is-failed').count()) >= 1, 'the failed try has its notch')
@@ -66,8 +112,7 @@ test('s5_11 a run is watched from start to finish', () =>
 
 test('b_12 dragging the track shows a moment, and letting go is live again', () =>
   story(TEAM, async (project) => {
-    const run = await project.start('Add login with refresh tokens')
-    await until('the question', async () => (await project.status(run)).waiting_on === 'human')
+    const run = await asked(project)
     const sight = await open(project, { path: `/runs/${run.slice(-8)}` })
     const { page } = sight
     await sees(page, 'Waits for your answer')
@@ -92,10 +137,32 @@ test('b_12 dragging the track shows a moment, and letting go is live again', () 
     await sight.close()
   }))
 
+test('b_12 a run is forked from a moment on its track', () =>
+  story(TEAM, async (project) => {
+    const run = await asked(project)
+    const sight = await open(project, { path: `/runs/${run.slice(-8)}` })
+    const { page } = sight
+    await sees(page, 'Waits for your answer')
+    for (let step = 0; step < 3; step += 1) await page.keyboard.press('[')
+    await page.waitForURL(/at=\d+/)
+    const moment = Number(/at=(\d+)/.exec(page.url())![1])
+    await page.getByRole('button', { name: 'Fork from here' }).click()
+    await page.waitForURL((url) => url.pathname.startsWith('/runs/') && !url.pathname.endsWith(run.slice(-8)))
+    const [first] = (await project.get('/v1/runs')) as { run: string }[]
+    assert.notEqual(first!.run, run)
+    assert.ok(page.url().endsWith(first!.run.slice(-8)))
+    const [forked] = await project.events(first!.run)
+    assert.deepEqual([forked!.event, forked!['from'], forked!['after']], ['run_forked', run, moment])
+    await sees(page, REQUEST)
+    await sees(page, 'Waits for your answer')
+    await until('both runs ask', async () => ((await project.get('/v1/inbox')) as unknown[]).length === 2)
+    quiet(sight)
+    await sight.close()
+  }))
+
 test('b_13 an escalation is answered on a phone of 360 pixels', () =>
   story(TEAM, async (project) => {
-    const run = await project.start('Add login with refresh tokens')
-    await until('the question', async () => (await project.status(run)).waiting_on === 'human')
+    const run = await asked(project)
     const sight = await open(project, { width: 360, height: 740 })
     const { page } = sight
     await sees(page, 'Sessions in the database, or signed tokens?')
@@ -106,17 +173,15 @@ test('b_13 an escalation is answered on a phone of 360 pixels', () =>
     assert.ok(box.height >= 44, 'a thumb hits it')
     await option.tap()
     await sees(page, 'Nothing needs you')
-    const events = JSON.stringify(await project.get(`/v1/runs/${run}/events`))
-    assert.match(events, /Both behind one interface/)
+    assert.match(JSON.stringify(await project.events(run)), /Both behind one interface/)
     quiet(sight)
     await sight.close()
   }))
 
 test('b_01 the daemon is killed and started again, and the page catches up', () =>
   story(TEAM, async (project) => {
-    const run = await project.start('Add login with refresh tokens')
-    await until('the question', async () => (await project.status(run)).waiting_on === 'human')
-    const sight = await open(project, { path: `/runs/${run.slice(-8)}/events`, door: 'front' })
+    const run = await asked(project)
+    const sight = await open(project, { path: `/runs/${run.slice(-8)}/events` })
     const { page } = sight
     await sees(page, 'Waits for your answer')
     await project.kill()
@@ -126,16 +191,15 @@ test('b_01 the daemon is killed and started again, and the page catches up', () 
     await until('the run ends', async () => (await project.status(run)).status === 'succeeded')
     await sees(page, 'Succeeded: nothing is left to do')
     await until('no complaint is left', async () => !(await page.getByText('No daemon since').isVisible()))
-    const lines = String(await project.get(`/v1/runs/${run}/events`)).trim().split('\n').length
-    await sees(page, `${lines} events`)
+    await sees(page, `${(await project.events(run)).length} events`)
+    assert.equal(new URL(page.url()).origin, sight.url, 'nobody had to be let in again')
     quiet(sight)
     await sight.close()
   }))
 
 test('everything by keyboard: palette, keys, agents, follow', () =>
   story(TEAM, async (project) => {
-    const run = await project.start('Add login with refresh tokens')
-    await until('the question', async () => (await project.status(run)).waiting_on === 'human')
+    const run = await asked(project)
     const sight = await open(project, { path: `/runs/${run.slice(-8)}` })
     const { page } = sight
     await sees(page, 'Waits for your answer')
@@ -157,34 +221,44 @@ test('everything by keyboard: palette, keys, agents, follow', () =>
     await sight.close()
   }))
 
-for (const theme of ['light', 'dark'] as const) {
-  test(`axe finds no serious violation in the ${theme} theme`, () =>
-    story(TEAM, async (project) => {
-      const run = await project.start('Add login with refresh tokens')
-      await until('the question', async () => (await project.status(run)).waiting_on === 'human')
-      const short = run.slice(-8)
+test('axe finds no serious violation in any view, in both themes, on a desk and on a phone', () =>
+  story(TEAM, async (project) => {
+    const short = (await asked(project)).slice(-8)
+    const over = `/runs/${short}`
+    const views = ['/inbox', over, `${over}/agents/builder`, `${over}/graph`, `${over}/numbers`, `${over}/events`, `${over}/track`, `${over}?handoff=h2`, `${over}?at=9`, '/runs/00000000', `${over}#palette`, `${over}#keys`]
+    const sight = await open(project)
+    const { page } = sight
+    let looks = 0
+    for (const view of views) {
+      const [path, key] = view.split('#')
+      await page.goto(sight.url + path)
+      await page.waitForFunction(() => !document.querySelector('.waiting'))
+      if (key) await page.keyboard.press(key === 'keys' ? '?' : 'Control+k')
+      // The page's own policy forbids injected scripts, so that the checker comes by the debugger.
+      await page.evaluate(AXE)
       for (const width of [1440, 360]) {
-        for (const path of ['/inbox', `/runs/${short}`, `/runs/${short}/graph`, `/runs/${short}/numbers`, `/runs/${short}/events`, `/runs/${short}/track`, `/runs/${short}?handoff=h2`, `/runs/${short}?at=9`, '/runs/00000000']) {
-          const sight = await open(project, { width, theme, path })
-          await sight.page.waitForFunction(() => !document.querySelector('.waiting'))
-          await sight.page.evaluate(() => new Promise((next) => requestAnimationFrame(() => requestAnimationFrame(next))))
-          // The page's own policy forbids injected scripts, so that the checker comes by the debugger.
-          const { readFileSync } = await import('node:fs')
-          await sight.page.evaluate(readFileSync(axe, 'utf8'))
-          const found = await sight.page.evaluate(async () => {
-            const result = await (window as unknown as { axe: { run(): Promise<{ violations: { id: string; impact: string; nodes: { html: string }[] }[] }> } }).axe.run()
+        await page.setViewportSize({ width, height: 800 })
+        for (const colorScheme of ['light', 'dark'] as const) {
+          await page.emulateMedia({ colorScheme })
+          await frames(page)
+          const found = await page.evaluate(async () => {
+            type Result = { violations: { id: string; impact: string; nodes: { html: string }[] }[] }
+            const { axe } = window as unknown as { axe: { run(how: object): Promise<Result> } }
+            const result = await axe.run({ resultTypes: ['violations'] })
             return result.violations.filter((one) => one.impact === 'serious' || one.impact === 'critical').map((one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(' | ')}`)
           })
-          assert.deepEqual(found, [], `${path} at ${width}`)
-          await sight.close()
+          assert.deepEqual(found, [], `${view} at ${width}, ${colorScheme}`)
+          looks += 1
         }
       }
-    }))
-}
+    }
+    console.log(`axe: ${looks} looks at ${views.length} views`)
+    quiet(sight)
+    await sight.close()
+  }))
 
-test('s1_04 a handoff switches the tab, and the toggle stops it', (context) =>
+test('s1_04 a handoff switches the tab, and the toggle stops it', () =>
   story(RELAY, async (project) => {
-    if (!(await hasTerminals(project))) return context.skip('this daemon has no terminals yet')
     const run = await project.start('Run')
     const sight = await open(project, { path: `/runs/${run.slice(-8)}` })
     const { page } = sight
@@ -192,7 +266,7 @@ test('s1_04 a handoff switches the tab, and the toggle stops it', (context) =>
     await until('the runner is shown', async () => (await chosen()).includes('runner'))
     await shows(page, 'runner is ready')
     await shows(page, 'must not be done twice')
-    await project.post(`/v1/runs/${run}/terminals/runner/send`, { text: 'pass', submit: true })
+    await project.type(run, 'runner', 'pass')
     await until('the anchor is shown', async () => (await chosen()).includes('anchor'))
     await shows(page, 'anchor is ready')
     quiet(sight)
@@ -201,15 +275,14 @@ test('s1_04 a handoff switches the tab, and the toggle stops it', (context) =>
     const still = await open(project, { path: `/runs/${again.slice(-8)}/agents/runner` })
     assert.equal(await still.page.getByRole('switch', { name: 'Follow' }).getAttribute('aria-checked'), 'false')
     await shows(still.page, 'must not be done twice')
-    await project.post(`/v1/runs/${again}/terminals/runner/send`, { text: 'pass', submit: true })
+    await project.type(again, 'runner', 'pass')
     await sees(still.page, 'anchor has the baton')
     assert.match(await still.page.locator('[role=tab][aria-selected=true]').innerText(), /runner/)
     await still.close()
   }))
 
-test('s1_16 control is taken and given back; before that no key arrives', (context) =>
+test('s1_16 control is taken and given back; before that no key arrives', () =>
   story(RELAY, async (project) => {
-    if (!(await hasTerminals(project))) return context.skip('this daemon has no terminals yet')
     const run = await project.start('Run')
     const sight = await open(project, { path: `/runs/${run.slice(-8)}/agents/runner` })
     const { page } = sight
@@ -229,61 +302,110 @@ test('s1_16 control is taken and given back; before that no key arrives', (conte
     await sight.close()
   }))
 
-test('s1_15 a crash shows, and restart works', (context) =>
+test('s1_15 a crash shows, and restart works', () =>
   story(RELAY, async (project) => {
-    if (!(await hasTerminals(project))) return context.skip('this daemon has no terminals yet')
     const run = await project.start('Run')
     const sight = await open(project, { path: `/runs/${run.slice(-8)}/agents/runner` })
     const { page } = sight
     await shows(page, 'must not be done twice')
-    const before = /process (\d+)/.exec(await screen(page))?.[1]
+    const last = async (): Promise<string | undefined> => [...(await screen(page)).matchAll(/process (\d+)/g)].at(-1)?.[1]
+    const before = await until('its process', last)
+    await project.type(run, 'runner', 'die')
+    await sees(page, 'died (killed by signal 9)')
     await page.getByRole('button', { name: 'Restart' }).click()
     await until('another process is there', async () => {
-      const now = /process (\d+)/g
-      const all = [...(await screen(page)).matchAll(now)].map((match) => match[1])
-      return all.length > 0 && all.at(-1) !== before
+      const now = await last()
+      return now !== undefined && now !== before
     })
-    await project.post(`/v1/runs/${run}/terminals/runner/send`, { text: 'die', submit: true })
-    await sees(page, 'died (killed by signal 9)')
+    await project.type(run, 'runner', 'I am back')
+    await shows(page, '> I am back')
     quiet(sight)
     await sight.close()
   }))
 
-test('a hostile terminal stream does nothing', (context) =>
+test('b_12 the terminal of a moment is shown at that moment', () =>
   story(RELAY, async (project) => {
-    if (!(await hasTerminals(project))) return context.skip('this daemon has no terminals yet')
     const run = await project.start('Run')
     const sight = await open(project, { path: `/runs/${run.slice(-8)}/agents/runner` })
+    const { page } = sight
+    await shows(page, 'must not be done twice')
+    const early = (await project.events(run)).at(-1)!.seq
+    await project.type(run, 'runner', 'early words')
+    await shows(page, '> early words')
+    await project.type(run, 'runner', 'pass')
+    await sees(page, 'anchor has the baton')
+    const late = (await project.events(run)).at(-1)!.seq
+    assert.ok(late > early)
+    await shows(page, '> pass')
+    const then = async (seq: number, has: string, not: string): Promise<void> => {
+      await page.goto(`${sight.url}/runs/${run.slice(-8)}/agents/runner?at=${seq}`)
+      await sees(page, `event ${seq} of`)
+      await shows(page, has)
+      assert.ok(!(await screen(page)).includes(not), `${not} was not there at event ${seq}`)
+    }
+    await page.goto(`${sight.url}/runs/${run.slice(-8)}/agents/anchor`)
+    await shows(page, 'must not be done twice')
+    await project.type(run, 'anchor', 'finish')
+    await until('the run ends', async () => (await project.status(run)).status === 'succeeded')
+    await then(early, 'runner is ready', '> early words')
+    await then(late, '> early words', 'never said')
+    await page.keyboard.press('l')
+    await shows(page, '> pass')
+    await sees(page, 'this is its last screen')
+    quiet(sight)
+    await sight.close()
+  }))
+
+test('a hostile terminal stream does nothing', () =>
+  story(RELAY, async (project) => {
+    const run = await project.start('Run')
+    const sight = await open(project)
     const { page } = sight
     const dialogs: string[] = []
     page.on('dialog', (dialog) => {
       dialogs.push(dialog.message())
       void dialog.dismiss()
     })
+    let stream = ''
+    page.on('websocket', (socket) => socket.on('framereceived', ({ payload }) => (stream += payload.toString())))
+    await page.goto(`${sight.url}/runs/${run.slice(-8)}/agents/runner`)
     await shows(page, 'must not be done twice')
     await page.evaluate(() => navigator.clipboard.writeText('mine'))
-    await project.post(`/v1/runs/${run}/terminals/runner/send`, { text: 'hostile', submit: true })
-    await until('all of it was printed', async () => JSON.stringify(await project.get(`/v1/runs/${run}/terminals/runner`)).includes('runner'))
+    await project.type(run, 'runner', 'hostile')
     await shows(page, 'hostile is over')
-    await page.evaluate(() => navigator.clipboard.writeText('mine'))
-    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), 'mine', 'the clipboard is the user’s')
+    const clipboard = (): Promise<string> => page.evaluate(() => navigator.clipboard.readText())
+    assert.equal(await clipboard(), 'mine', 'the clipboard is the user’s')
     assert.equal(await page.title(), 'Stafette', 'the title is ours')
+    // Nothing that the terminal was asked came back as keys.
+    assert.doesNotMatch(await screen(page), /> .*(\?1;2c|rgb:|\d+R)/)
+    // What an agent says outside of its terminal is text as well.
+    const other = await project.start('Run once more')
+    await page.goto(`${sight.url}/runs/${other.slice(-8)}/agents/runner`)
+    await shows(page, 'must not be done twice')
+    await project.type(other, 'runner', 'lure')
+    await sees(page, 'anchor has the baton')
+    await page.goto(`${sight.url}/runs/${other.slice(-8)}?handoff=h2`)
+    await sees(page, '<img src=x onerror="window.hurt=3">')
+    assert.doesNotMatch(await page.locator('body').innerText(), /\u202e/, 'no text turns the ones beside it')
     assert.equal(await page.evaluate(() => (window as unknown as { hurt?: number }).hurt), undefined)
     assert.deepEqual(dialogs, [])
     assert.equal(await page.locator('img, iframe, object, embed').count(), 0)
-    // Nothing that the terminal was asked came back as keys.
-    assert.doesNotMatch(await screen(page), /> .*(\?1;2c|rgb:|\d+R)/)
     quiet(sight)
+    // The control: the attack did arrive, and a page that heeded it would have been noticed.
+    const [, stolen] = /\x1b\]52;c;([\w+/=]+)/.exec(stream)!
+    await page.evaluate((text) => navigator.clipboard.writeText(atob(text)), stolen!)
+    assert.equal(await clipboard(), 'stolen')
     await sight.close()
   }))
 
-test('fifty terminals that write at once leave the page responsive', (context) =>
+test('fifty terminals that write at once leave the page responsive', () =>
   story(fifty, async (project) => {
-    if (!(await hasTerminals(project))) return context.skip('this daemon has no terminals yet')
     const run = await project.start('Write')
     const sight = await open(project, { path: `/runs/${run.slice(-8)}` })
     const { page } = sight
-    await until('many terminals are there', async () => ((await project.get(`/v1/terminals?run=${run}`)) as unknown[]).length >= 50, 120_000)
+    let there = 0
+    const all = async (): Promise<boolean> => (there = ((await project.get(`/v1/terminals?run=${run}`)) as unknown[]).length) >= 50
+    await until('fifty terminals are there', all, 60_000).catch((error) => assert.fail(`${error.message}: ${there}`))
     await page.evaluate(() => {
       const seen: number[] = []
       ;(window as unknown as { tasks: number[] }).tasks = seen
@@ -293,7 +415,7 @@ test('fifty terminals that write at once leave the page responsive', (context) =
     for (let step = 0; step < 12; step += 1) {
       const began = Date.now()
       await page.keyboard.press('j')
-      await page.evaluate(() => new Promise((next) => requestAnimationFrame(() => requestAnimationFrame(next))))
+      await frames(page)
       waits.push(Date.now() - began)
     }
     const tasks = await page.evaluate(() => (window as unknown as { tasks: number[] }).tasks)
@@ -306,7 +428,7 @@ test('fifty terminals that write at once leave the page responsive', (context) =
 
 function fifty(folder: string): void {
   const names = Array.from({ length: 50 }, (_, index) => `w${String(index + 1).padStart(2, '0')}`)
-  const agents = names.map((name) => `[agents.${name}]\nrunner = "pty"\ncommand = ["sh", "write.sh"]\n`).join('\n')
+  const agents = names.map((name) => `[agents.${name}]\nrunner = "pty"\ncommand = ["sh", "write.sh"]\nestimate = { tokens = 1000, money = "0.01usd" }\n`).join('\n')
   // One turn may hand on 32 times at most: two share the work.
   const halves: [string, string[]][] = [
     ['start', ['more', ...names.slice(0, 25)]],
@@ -318,7 +440,8 @@ function fifty(folder: string): void {
     const offers = to.map((name) => `  { emit = "HANDOFF", payload = { to = "${name}", summary = "write" } },`).join('\n')
     writeFileSync(join(folder, `agents/${from}.toml`), `[[turn]]\nsteps = [\n${offers}\n]\n`)
   }
-  writeFileSync(join(folder, 'write.sh'), 'stty -echo\nwhile :; do printf "%s \\033[3%dmline of a busy agent\\033[0m %s\\n" "$(date +%N)" $((RANDOM % 8)) "................................"; sleep 0.05; done\n')
+  const line = 'printf "%s \\033[3%dmline %s of a busy agent\\033[0m ................................\\n" "$$" "$((n % 7 + 1))" "$n"'
+  writeFileSync(join(folder, 'write.sh'), `stty -echo\nn=0\nwhile :; do\n  for _ in 1 2 3 4 5; do n=$((n + 1)); ${line}; done\n  sleep 0.2\ndone\n`)
   writeFileSync(
     join(folder, 'stafette.toml'),
     `[workflow]\nname = "fifty"\nentry = "start"\ntrust_bare_frames = true\n\n[agents.start]\nrunner = "scripted"\nscript = "agents/start.toml"\n\n[agents.more]\nrunner = "scripted"\nscript = "agents/more.toml"\n\n${agents}\n${routes}\n[limits]\nhandoffs_per_item = 100\nhandoffs_per_run = 100\ncooldown = "0s"\n\n[budget]\nmoney = "100usd"\ntokens = 100000000\n`,

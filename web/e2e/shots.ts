@@ -1,64 +1,98 @@
 // Pictures of every view in both themes at three widths: `npm run shots`, then look into web/shots.
+// `npm run shots -- inbox` makes those whose names have the word in them.
 
 import { join } from 'node:path'
-import { Project, closeBrowser, folder, open, root, until } from './world'
+import { Project, type Sight, closeBrowser, folder, open, root, until } from './world'
 
 const WIDTHS = [1440, 1024, 360] as const
 const THEMES = ['light', 'dark'] as const
 
 const only = process.argv[2] ?? ''
 const into = folder(join(root, 'shots'))
+const short = (run: string): string => run.slice(-8)
 
-const project = new Project(join(root, 'e2e/team'))
+const team = new Project(join(root, 'e2e/team'))
+const relay = new Project(join(root, 'e2e/relay'))
 const empty = new Project(join(root, 'e2e/team'))
+
+/** Two runs of the team: one that is over, one that asks. */
+async function prepareTeam(): Promise<[string, string]> {
+  const done = await team.start('Add login with refresh tokens')
+  await until('the question', async () => (await team.status(done)).waiting_on === 'human')
+  const [question] = (await team.get('/v1/inbox')) as { id: string }[]
+  await team.post(`/v1/inbox/${done}:${question!.id}`, { text: 'Signed tokens (JWT)', by: 'test' })
+  await until('the end', async () => (await team.status(done)).status === 'succeeded', 60_000)
+  const asks = await team.start('Let people sign in with a passkey, and keep passwords for those who have none')
+  await until('another question', async () => (await team.status(asks)).waiting_on === 'human')
+  return [short(done), short(asks)]
+}
+
+/** Two runs in terminals: one at work, one whose program died. */
+async function prepareRelay(): Promise<[string, string]> {
+  // The recording holds back the last words for a while: the events tell who has read its task.
+  const shows = async (run: string, agent: string): Promise<boolean> => {
+    const handoff = agent === 'runner' ? 'h1' : 'h2'
+    return (await relay.events(run)).some((one) => one.event === 'receipt_given' && one['receipt'] === 'ingested' && String(one['turn']).includes(`/${handoff}/`))
+  }
+  const works = await relay.start('Pass the baton')
+  await until('the runner', () => shows(works, 'runner'))
+  await relay.type(works, 'runner', 'pass')
+  await until('the anchor', () => shows(works, 'anchor'))
+  const died = await relay.start('Stumble')
+  await until('the runner', () => shows(died, 'runner'))
+  await relay.type(died, 'runner', 'die')
+  await until('it died', async () => JSON.stringify(await relay.get(`/v1/runs/${died}/terminals/runner`)).includes('died'))
+  return [short(works), short(died)]
+}
+
 try {
-  await project.up()
-  await empty.up()
-  const done = await project.start('Add login with refresh tokens')
-  await until('the question', async () => (await project.status(done)).waiting_on === 'human')
-  const [question] = (await project.get('/v1/inbox')) as { id: string }[]
-  await project.post(`/v1/inbox/${done}:${question!.id}`, { text: 'Signed tokens (JWT)', by: 'test' })
-  await until('the end', async () => (await project.status(done)).status === 'succeeded', 60_000)
-  const asks = await project.start('Let people sign in with a passkey, and keep passwords for those who have none')
-  await until('another question', async () => (await project.status(asks)).waiting_on === 'human')
-  const short = (run: string): string => run.slice(-8)
+  for (const project of [team, relay, empty]) await project.up()
+  const [done, asks] = await prepareTeam()
+  const [works, died] = await prepareRelay()
   const views: [string, Project, string][] = [
     ['empty', empty, '/'],
-    ['inbox', project, '/inbox'],
-    ['asked', project, `/runs/${short(asks)}`],
-    ['done', project, `/runs/${short(done)}`],
-    ['agent', project, `/runs/${short(done)}/agents/builder`],
-    ['graph', project, `/runs/${short(done)}/graph`],
-    ['numbers', project, `/runs/${short(done)}/numbers`],
-    ['events', project, `/runs/${short(done)}/events`],
-    ['legs', project, `/runs/${short(done)}/track`],
-    ['handoff', project, `/runs/${short(done)}?handoff=h8`],
-    ['refused', project, `/runs/${short(done)}?handoff=h5`],
-    ['past', project, `/runs/${short(done)}?at=45`],
-    ['lost', project, '/runs/00000000'],
-    ['palette', project, `/runs/${short(done)}#palette`],
-    ['keys', project, `/runs/${short(done)}#keys`],
+    ['inbox', team, '/inbox'],
+    ['asked', team, `/runs/${asks}`],
+    ['done', team, `/runs/${done}`],
+    ['agent', team, `/runs/${done}/agents/builder`],
+    ['graph', team, `/runs/${done}/graph`],
+    ['numbers', team, `/runs/${done}/numbers`],
+    ['events', team, `/runs/${done}/events`],
+    ['legs', team, `/runs/${done}/track`],
+    ['handoff', team, `/runs/${done}?handoff=h8`],
+    ['refused', team, `/runs/${done}?handoff=h5`],
+    ['past', team, `/runs/${done}?at=45`],
+    ['lost', team, '/runs/00000000'],
+    ['palette', team, `/runs/${done}#palette`],
+    ['keys', team, `/runs/${done}#keys`],
+    ['terminal', relay, `/runs/${works}`],
+    ['died', relay, `/runs/${died}/agents/runner`],
   ]
   for (const theme of THEMES) {
     for (const width of WIDTHS) {
-      for (const [name, of, path] of views) {
+      const wanted = views.filter(([name]) => `${name}-${width}-${theme}`.includes(only))
+      const sights = new Map<Project, Sight>()
+      for (const [name, of, path] of wanted) {
         const file = `${name}-${width}-${theme}`
-        if (only && !file.includes(only)) continue
         const [address, over] = path.split('#')
-        const sight = await open(of, { width, height: width === 360 ? 740 : width === 1024 ? 768 : 900, theme, path: address! })
-        await sight.page.waitForFunction(() => !document.querySelector('.waiting'))
-        if (over === 'palette') await sight.page.keyboard.press('Control+k')
-        if (over === 'keys') await sight.page.keyboard.press('?')
-        await sight.page.evaluate(() => new Promise((next) => requestAnimationFrame(() => requestAnimationFrame(next))))
-        await sight.page.screenshot({ path: join(into, `${file}.png`) })
-        for (const complaint of sight.complaints) console.error(`${file}: ${complaint}`)
-        await sight.close()
+        const sight = sights.get(of) ?? (await open(of, { width, height: width === 360 ? 740 : width === 1024 ? 768 : 900, theme }))
+        sights.set(of, sight)
+        const { page } = sight
+        await page.goto(sight.url + address!)
+        await page.waitForFunction(() => !document.querySelector('.waiting'))
+        if (of === relay) await page.locator('.xterm-screen').waitFor()
+        await page.waitForLoadState('networkidle', { timeout: 800 }).catch(() => undefined)
+        if (over === 'palette') await page.keyboard.press('Control+k')
+        if (over === 'keys') await page.keyboard.press('?')
+        await page.evaluate(() => new Promise((next) => requestAnimationFrame(() => requestAnimationFrame(next))))
+        await page.screenshot({ path: join(into, `${file}.png`) })
+        for (const complaint of sight.complaints.splice(0)) console.error(`${file}: ${complaint}`)
       }
+      for (const sight of sights.values()) await sight.close()
     }
   }
   console.log(`Pictures are in ${into}`)
 } finally {
-  await project.down()
-  await empty.down()
+  for (const project of [team, relay, empty]) await project.down()
   await closeBrowser()
 }

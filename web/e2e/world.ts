@@ -1,12 +1,11 @@
-// A real daemon in a project of its own, and a real browser.
+// A real daemon in a project of its own, and a real browser at the daemon's own door.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type Browser, type BrowserContext, type Page, chromium } from 'playwright-core'
-import { front } from './front'
 
 export const root = resolve(import.meta.dirname, '..')
 const program = process.env['STAFETTE'] ?? resolve(root, '../target/debug/stafette')
@@ -24,58 +23,80 @@ export async function until<T>(what: string, is: () => Promise<T | undefined | f
   }
 }
 
+async function gone(child: ChildProcess): Promise<void> {
+  if (child.exitCode === null && child.signalCode === null) await new Promise((next) => child.once('exit', next))
+}
+
 export class Project {
   readonly folder: string
+  readonly #home: string
   #daemon: ChildProcess | null = null
 
-  constructor(from: string | ((folder: string) => void)) {
-    this.folder = mkdtempSync(join(tmpdir(), 'stafette-page-'))
+  /** A project with the files of a folder, or with what is laid out; nothing makes an empty folder. */
+  constructor(from: string | ((folder: string) => void) | null) {
+    this.#home = mkdtempSync(join(tmpdir(), 'stafette-page-'))
+    this.folder = join(this.#home, 'project')
+    if (from === null) return
+    mkdirSync(this.folder)
     if (typeof from === 'string') cpSync(from, this.folder, { recursive: true })
     else from(this.folder)
     const git = (...words: string[]): void => void execFileSync('git', ['-c', 'user.name=page', '-c', 'user.email=page@localhost', ...words], { cwd: this.folder, stdio: 'ignore' })
-    if (!existsSync(join(this.folder, '.git'))) {
-      writeFileSync(join(this.folder, '.gitignore'), '/.stafette/\n')
-      git('init', '--quiet')
-      git('add', '--all')
-      git('commit', '--quiet', '--message', 'a project')
-    }
+    writeFileSync(join(this.folder, '.gitignore'), '/.stafette/\n')
+    git('init', '--quiet')
+    git('add', '--all')
+    git('commit', '--quiet', '--message', 'a project')
     this.stafette('trust', '--yes')
   }
 
+  /** The user's own settings are not these projects'. */
+  get #env(): NodeJS.ProcessEnv {
+    return { ...process.env, HOME: this.#home, XDG_CONFIG_HOME: '', XDG_DATA_HOME: '', XDG_STATE_HOME: '' }
+  }
+
   stafette(...words: string[]): string {
-    return execFileSync(program, words, { cwd: this.folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+    return execFileSync(program, words, { cwd: this.folder, env: this.#env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+  }
+
+  /** `stafette demo`, which makes the project by itself; its last words. */
+  demo(): { status: string; handoffs: number; lost: number; repeated: number } {
+    const words = ['demo', '--headless', '--json', '--dir', this.folder]
+    const said = execFileSync(program, words, { cwd: this.#home, env: this.#env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+    this.stafette('trust', '--yes')
+    return JSON.parse(said)
   }
 
   get socket(): string {
     return join(this.folder, '.stafette/daemon.sock')
   }
 
+  isUp(): Promise<boolean> {
+    return this.get('/healthz').then(Boolean, () => false)
+  }
+
   async up(): Promise<void> {
-    this.#daemon = spawn(program, ['up', '--foreground'], { cwd: this.folder, stdio: 'ignore' })
-    await until('the daemon answers', () => this.get('/healthz').then(Boolean, () => false))
+    this.#daemon = spawn(program, ['up', '--foreground'], { cwd: this.folder, env: this.#env, stdio: 'ignore' })
+    await until('the daemon answers', () => this.isUp())
   }
 
   /** As a power cut would. */
   async kill(): Promise<void> {
     const daemon = this.#daemon
     if (!daemon) return
-    const gone = new Promise((next) => daemon.once('exit', next))
     daemon.kill('SIGKILL')
-    await gone
+    await gone(daemon)
     this.#daemon = null
   }
 
   async down(): Promise<void> {
     const daemon = this.#daemon
     this.#daemon = null
-    if (daemon && daemon.exitCode === null) {
-      const gone = new Promise((next) => daemon.once('exit', next))
+    if (daemon) {
       daemon.kill('SIGTERM')
       const timer = setTimeout(() => daemon.kill('SIGKILL'), 5000)
-      await gone
+      await gone(daemon)
       clearTimeout(timer)
     }
-    rmSync(this.folder, { recursive: true, force: true })
+    rmSync(this.#home, { recursive: true, force: true, maxRetries: 5 })
   }
 
   get(path: string): Promise<unknown> {
@@ -105,10 +126,9 @@ export class Project {
     })
   }
 
-  /** A link that lets a browser in, from a daemon that has a door and a page. */
-  async launch(): Promise<string | null> {
-    const made = (await this.post('/v1/launch')) as { url?: string }
-    return made.url ?? null
+  /** A link that lets a browser in. */
+  async launch(): Promise<string> {
+    return ((await this.post('/v1/launch')) as { url: string }).url
   }
 
   async start(what: string): Promise<string> {
@@ -118,6 +138,19 @@ export class Project {
 
   async status(run: string): Promise<{ status: string; waiting_on?: string }> {
     return (await this.get(`/v1/runs/${run}`)) as { status: string; waiting_on?: string }
+  }
+
+  async events(run: string): Promise<({ seq: number; event: string } & Record<string, unknown>)[]> {
+    const text = await this.get(`/v1/runs/${run}/events`)
+    // One line is JSON as a whole.
+    if (typeof text !== 'string') return [text as { seq: number; event: string }]
+    return text.trim().split('\n').map((line) => JSON.parse(line))
+  }
+
+  /** Types a line into an agent's terminal. */
+  async type(run: string, agent: string, text: string): Promise<void> {
+    const sent = (await this.post(`/v1/runs/${run}/terminals/${agent}/send`, { text, submit: true })) as { submitted?: boolean }
+    if (!sent.submitted) throw new Error(`“${text}” did not reach ${agent}: ${JSON.stringify(sent)}`)
   }
 }
 
@@ -132,15 +165,13 @@ export interface Sight {
 
 let browser: Browser | null = null
 
-export async function open(project: Project, how: { width?: number; height?: number; theme?: 'light' | 'dark'; path?: string; door?: 'front' } = {}): Promise<Sight> {
+export async function open(project: Project, how: { width?: number; height?: number; theme?: 'light' | 'dark'; path?: string } = {}): Promise<Sight> {
   browser ??= await chromium.launch({
     executablePath: process.env['STAFETTE_CHROMIUM'] ?? '/usr/bin/chromium',
     args: ['--no-sandbox', '--enable-unsafe-swiftshader', '--ignore-gpu-blocklist'],
   })
-  // The daemon's own door with its own page, unless a story has to outlive the daemon: its port and its
-  // visitors are forgotten when it ends.
-  const launch = how.door ? null : await project.launch()
-  const door = launch ? { url: new URL(launch).origin, stop: () => undefined } : await front(join(root, 'dist'), project.socket)
+  const launch = await project.launch()
+  const url = new URL(launch).origin
   const context = await browser.newContext({
     viewport: { width: how.width ?? 1440, height: how.height ?? 900 },
     colorScheme: how.theme ?? 'light',
@@ -156,24 +187,14 @@ export async function open(project: Project, how: { width?: number; height?: num
     if (message.type() === 'error' && !/Failed to load resource|WebSocket connection|ERR_/.test(text)) complaints.push(text)
   })
   page.on('request', (request) => {
-    if (!request.url().startsWith(door.url) && !request.url().startsWith('data:')) complaints.push(`asked outside: ${request.url()}`)
+    if (!request.url().startsWith(`${url}/`) && !request.url().startsWith('data:')) complaints.push(`asked outside: ${request.url()}`)
   })
   page.setDefaultTimeout(PATIENCE)
-  if (launch) {
-    await page.goto(launch)
-    await page.waitForURL(`${door.url}/`)
-  }
-  if (!launch || how.path) await page.goto(door.url + (how.path ?? '/'))
-  return {
-    page,
-    context,
-    url: door.url,
-    complaints,
-    async close() {
-      await context.close()
-      door.stop()
-    },
-  }
+  await page.goto(launch)
+  await page.waitForURL(`${url}/`)
+  await page.locator('#app > *').first().waitFor()
+  if (how.path) await page.goto(url + how.path)
+  return { page, context, url, complaints, close: () => context.close() }
 }
 
 export async function closeBrowser(): Promise<void> {

@@ -1,10 +1,13 @@
 //! Launch links: how the user's own browser gets in. A link works once and not for long; what it
 //! leaves in the browser is a cookie that no other site's page can use or read.
 
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use serde::{Deserialize, Serialize};
 use stafette_core::{Millis, Time};
 
+use crate::private;
 use crate::secret::{self, Hash};
 use crate::visitor::Scope;
 
@@ -15,77 +18,151 @@ pub(crate) const STAY: Millis = Millis::hours(12);
 /// The most links and the most browsers at a time; the oldest make room.
 const MOST: usize = 64;
 
-#[derive(Clone, Copy, Debug)]
+/// What somebody may do who shows a secret of which only this is known.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Pass {
-    hash: Hash,
+    sha256: String,
     scope: Scope,
     until: Time,
 }
 
-/// The links that were not used yet, and the browsers that came by one. They are forgotten when
-/// the daemon ends.
+impl Pass {
+    fn fits(&self, hash: Hash) -> bool {
+        Hash::read(&self.sha256).is_some_and(|known| known.fits(hash))
+    }
+}
+
+/// What outlives the daemon, so that a page that is open finds the next one by itself.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Book {
+    /// Where the page was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    port: Option<u16>,
+    /// The browsers that are in.
+    #[serde(default)]
+    browsers: Vec<Pass>,
+}
+
+/// The links that were not used yet, which are forgotten when the daemon ends, and the browsers that
+/// came by one, which are not.
 #[derive(Debug, Default)]
 pub(crate) struct Launches {
     links: Mutex<Vec<Pass>>,
-    sessions: Mutex<Vec<Pass>>,
+    book: Mutex<Book>,
+    /// Where the book is kept; nowhere in tests of something else.
+    path: Option<PathBuf>,
 }
 
 impl Launches {
-    /// A key for one visit.
-    pub(crate) fn key(&self, now: Time, scope: Scope) -> std::io::Result<String> {
-        admit(&self.links, now, scope, LINK)
+    /// Those that were let in before. A file that cannot be read lets nobody in, and the next
+    /// launch link makes a new one.
+    pub(crate) fn open(path: &Path) -> Self {
+        let book = private::read(path).unwrap_or_else(|error| {
+            tracing::warn!(%error, path = %path.display(), "browsers have to be let in again");
+            None
+        });
+        let (links, book) = (Mutex::default(), Mutex::new(book.unwrap_or_default()));
+        Launches { links, book, path: Some(path.to_owned()) }
     }
 
-    /// Uses a key up; the cookie's value and how much it allows.
+    /// A key for one visit.
+    pub(crate) fn key(&self, now: Time, scope: Scope) -> std::io::Result<String> {
+        admit(&mut lock(&self.links), now, scope, LINK)
+    }
+
+    /// Uses a key up; the cookie's value.
     pub(crate) fn redeem(&self, now: Time, key: &str) -> std::io::Result<Option<String>> {
         let hash = Hash::of(key);
         let mut links = lock(&self.links);
-        let Some(place) = links.iter().position(|pass| pass.hash.fits(hash)) else {
+        let Some(place) = links.iter().position(|pass| pass.fits(hash)) else {
             return Ok(None);
         };
         let pass = links.remove(place);
         drop(links);
-        match pass.until > now {
-            true => admit(&self.sessions, now, pass.scope, STAY).map(Some),
-            false => Ok(None),
+        if pass.until <= now {
+            return Ok(None);
         }
+        let mut book = lock(&self.book);
+        let cookie = admit(&mut book.browsers, now, pass.scope, STAY)?;
+        self.keep(&book);
+        Ok(Some(cookie))
     }
 
     /// How much a cookie allows.
     pub(crate) fn scope(&self, now: Time, cookie: &str) -> Option<Scope> {
         let hash = Hash::of(cookie);
+        // All of them are compared, so that the time tells nothing.
         let mut found = None;
-        for pass in lock(&self.sessions).iter() {
-            if pass.hash.fits(hash) && pass.until > now {
+        for pass in &lock(&self.book).browsers {
+            if pass.fits(hash) && pass.until > now {
                 found = Some(pass.scope);
             }
         }
         found
     }
+
+    /// Where the page was the last time.
+    pub(crate) fn port(&self) -> Option<u16> {
+        lock(&self.book).port
+    }
+
+    /// Where the page was, if a browser may still be there.
+    pub(crate) fn awaited(&self, now: Time) -> Option<u16> {
+        let book = lock(&self.book);
+        book.port.filter(|_| book.browsers.iter().any(|pass| pass.until > now))
+    }
+
+    /// The page is there from now on. Where it is new, nobody has been let in: whoever listens at
+    /// the old place hears the cookies that browsers send there.
+    pub(crate) fn settle(&self, port: u16) {
+        let mut book = lock(&self.book);
+        if book.port != Some(port) {
+            *book = Book { port: Some(port), browsers: Vec::new() };
+            self.keep(&book);
+        }
+    }
+
+    /// Nobody is in any more.
+    pub(crate) fn forget(&self) {
+        let mut book = lock(&self.book);
+        *book = Book::default();
+        self.keep(&book);
+    }
+
+    /// What cannot be kept holds until the daemon ends.
+    fn keep(&self, book: &Book) {
+        if let Some(path) = &self.path
+            && let Err(error) = private::write(path, book)
+        {
+            tracing::warn!(%error, path = %path.display(), "browsers are not remembered");
+        }
+    }
 }
 
 fn admit(
-    passes: &Mutex<Vec<Pass>>,
+    passes: &mut Vec<Pass>,
     now: Time,
     scope: Scope,
     lasts: Millis,
 ) -> std::io::Result<String> {
     let secret = secret::fresh()?;
-    let mut passes = lock(passes);
     passes.retain(|pass| pass.until > now);
     if passes.len() >= MOST {
         passes.remove(0);
     }
-    passes.push(Pass { hash: Hash::of(&secret), scope, until: now + lasts });
+    passes.push(Pass { sha256: Hash::of(&secret).text(), scope, until: now + lasts });
     Ok(secret)
 }
 
-fn lock(passes: &Mutex<Vec<Pass>>) -> std::sync::MutexGuard<'_, Vec<Pass>> {
-    passes.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(what: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     const NOON: Time = Time(43_200_000);
@@ -113,5 +190,59 @@ mod tests {
         }
         assert_eq!(lock(&launches.links).len(), MOST);
         assert_eq!(launches.redeem(NOON, &first).expect("chance"), None);
+    }
+
+    fn let_in(launches: &Launches) -> String {
+        let key = launches.key(NOON, Scope::Act).expect("a key");
+        launches.redeem(NOON, &key).expect("chance").expect("a cookie")
+    }
+
+    #[test]
+    fn b_01_a_browser_stays_in_when_the_daemon_starts_again_and_no_longer_than_before() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("browsers.json");
+        let launches = Launches::open(&path);
+        launches.settle(4690);
+        assert_eq!(launches.awaited(NOON), None, "nobody has been there");
+        let unused = launches.key(NOON, Scope::Admin).expect("a key");
+        let cookie = let_in(&launches);
+        let text = fs::read_to_string(&path).expect("a file");
+        assert!(!text.contains(&cookie) && !text.contains(&unused), "{text}");
+        let mode = fs::metadata(&path).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let again = Launches::open(&path);
+        assert_eq!(again.scope(NOON, &cookie), Some(Scope::Act));
+        assert_eq!(again.awaited(NOON), Some(4690));
+        assert_eq!(again.redeem(NOON, &unused).expect("chance"), None, "links are for one daemon");
+        assert_eq!(again.scope(NOON + STAY, &cookie), None);
+        assert_eq!((again.awaited(NOON + STAY), again.port()), (None, Some(4690)));
+    }
+
+    #[test]
+    fn a_page_at_another_port_knows_nobody() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("browsers.json");
+        let launches = Launches::open(&path);
+        launches.settle(4690);
+        let cookie = let_in(&launches);
+        launches.settle(4690);
+        assert!(launches.scope(NOON, &cookie).is_some(), "it has not moved");
+        launches.settle(4691);
+        assert_eq!(launches.scope(NOON, &cookie), None);
+        let cookie = let_in(&launches);
+        launches.forget();
+        let again = Launches::open(&path);
+        assert_eq!((again.scope(NOON, &cookie), again.port()), (None, None));
+    }
+
+    #[test]
+    fn a_file_that_tells_nothing_lets_nobody_in_and_is_made_anew() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("browsers.json");
+        fs::write(&path, "{").expect("written");
+        let launches = Launches::open(&path);
+        assert_eq!(launches.port(), None);
+        let cookie = let_in(&launches);
+        assert!(Launches::open(&path).scope(NOON, &cookie).is_some());
     }
 }

@@ -28,6 +28,7 @@ mod mcp;
 mod notify;
 mod openapi;
 mod page;
+mod private;
 mod problem;
 mod request;
 mod runs;
@@ -129,7 +130,8 @@ impl Edge {
         let tokens = Arc::new(tokens);
         let a2a = a2a::open(&engine, &workflow);
         let mcp = mcp::service(engine.clone(), workflow.clone());
-        let (launches, door) = (Arc::default(), Arc::default());
+        let launches = Arc::new(Launches::open(&tokens.beside("browsers.json")));
+        let door = Arc::default();
         let (around, observed) = (None, None);
         Edge { engine, workflow, stop, tokens, launches, door, a2a, mcp, around, observed }
     }
@@ -190,15 +192,39 @@ impl Edge {
         Ok(door)
     }
 
-    /// The door that there is, or a new one that only this machine can reach.
-    async fn some_door(&self) -> Result<Door, DoorError> {
-        match self.door() {
-            Some(door) => Ok(door),
-            None => {
-                let here = IpAddr::from(Ipv4Addr::LOCALHOST);
-                self.open(SocketAddr::new(here, 0), None, Vec::new()).await
-            }
+    /// Opens the door at which the user's browser waits, if one does: a page that was open when the
+    /// daemon ended finds the next one by itself.
+    pub async fn reopen(&self) {
+        let Some(port) = self.launches.awaited(clock::now()) else { return };
+        if let Err(error) = self.open(here(port), None, Vec::new()).await {
+            tracing::warn!(%error, port, "somebody else is where the page was");
+            self.remember(|launches| launches.forget()).await;
         }
+    }
+
+    /// The door that there is, or a new one that only this machine can reach: where the last one
+    /// was, if that can be had.
+    async fn some_door(&self) -> Result<Door, DoorError> {
+        if let Some(door) = self.door() {
+            return Ok(door);
+        }
+        let last = match self.launches.port() {
+            Some(port) => self.open(here(port), None, Vec::new()).await.ok(),
+            None => None,
+        };
+        let door = match last {
+            Some(door) => door,
+            None => self.open(here(0), None, Vec::new()).await?,
+        };
+        let port = door.address.port();
+        self.remember(move |launches| launches.settle(port)).await;
+        Ok(door)
+    }
+
+    /// Changes what is known of browsers, where the writing holds nobody up.
+    async fn remember(&self, change: impl FnOnce(&Launches) + Send + 'static) {
+        let launches = self.launches.clone();
+        let _ = tokio::task::spawn_blocking(move || change(&launches)).await;
     }
 
     fn door(&self) -> Option<Door> {
@@ -226,6 +252,11 @@ impl Edge {
         let asked = axum::middleware::from_fn_with_state(guard, guard::guard);
         Router::new().fallback_service(self.router()).layer(asked)
     }
+}
+
+/// A port of this machine that no other can reach.
+fn here(port: u16) -> SocketAddr {
+    SocketAddr::new(IpAddr::from(Ipv4Addr::LOCALHOST), port)
 }
 
 fn daemon() -> ApiRouter<Edge> {

@@ -1,7 +1,5 @@
 //! Tokens: how programs show who they are. Only hashes of them are kept.
 
-use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -10,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use stafette_core::{Millis, Time};
 use thiserror::Error;
 
+use crate::private;
 use crate::secret::{self, Hash};
 use crate::visitor::Scope;
 
@@ -17,8 +16,6 @@ use crate::visitor::Scope;
 const PREFIX: &str = "stf_";
 /// The most tokens that a project may have.
 const MOST: usize = 256;
-/// The longest file of tokens that is read, in bytes.
-const LONGEST_FILE: u64 = 1024 * 1024;
 
 /// What is known of a token, apart from the token itself.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -134,18 +131,13 @@ impl Tokens {
     /// When the file is there and cannot be read.
     pub fn open(path: &Path) -> Result<Self, TokenError> {
         let failed = |source| TokenError::Read { path: path.to_owned(), source };
-        let book = match fs::metadata(path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Book::default(),
-            Err(error) => return Err(failed(error)),
-            Ok(file) if file.len() > LONGEST_FILE => {
-                return Err(failed(std::io::Error::other("it is too long")));
-            }
-            Ok(_) => {
-                let text = fs::read_to_string(path).map_err(failed)?;
-                serde_json::from_str(&text).map_err(|error| failed(error.into()))?
-            }
-        };
+        let book: Book = private::read(path).map_err(failed)?.unwrap_or_default();
         Ok(Tokens { path: path.to_owned(), book: Mutex::new(book) })
+    }
+
+    /// A file beside the one of the tokens.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.path.with_file_name(name)
     }
 
     /// Makes a token. It can be read off the answer and nowhere else.
@@ -232,16 +224,8 @@ impl Tokens {
         found
     }
 
-    /// Either the old file or the new one is there, whatever happens.
     fn write(&self, book: &Book) -> std::io::Result<()> {
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        let text = serde_json::to_vec_pretty(book)?;
-        // Temporary files can be read by their user alone, and stay so when they are renamed.
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        file.write_all(&text)?;
-        file.as_file().sync_all()?;
-        file.persist(&self.path)?;
-        fs::File::open(folder)?.sync_all()
+        private::write(&self.path, book)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Book> {
@@ -251,6 +235,7 @@ impl Tokens {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;

@@ -188,7 +188,13 @@ impl Daemon {
         let server = tokio::spawn(edge.clone().serve(listener));
         let url = match self.wanted(project)? {
             Some(wanted) => Some(wanted.open(&edge).await?),
-            None => None,
+            None => {
+                // A browser may wait where the last daemon's page was.
+                if !self.private {
+                    edge.reopen().await;
+                }
+                None
+            }
         };
         crash::arm();
         match (&url, output.json && !self.private) {

@@ -36,6 +36,8 @@ mod mcp_cli;
 mod mcp_kits;
 #[path = "suite/mcp_stdio.rs"]
 mod mcp_stdio;
+#[path = "suite/page.rs"]
+mod page;
 #[path = "suite/plugin.rs"]
 mod plugin;
 #[path = "suite/project.rs"]

@@ -5,6 +5,7 @@ while IFS= read -r line; do
     printf '\033[32m>\033[0m %s\n' "$line"
     case $line in
     pass) echo '<<<ODEI:HANDOFF:{"to":"anchor","summary":"the second leg"}>>>' ;;
+    lure) printf '%s\n' '<<<ODEI:HANDOFF:{"to":"anchor","summary":"<img src=x onerror=\"window.hurt=3\"> safe \u202egnp.exe"}>>>' ;;
     finish) echo '<<<ODEI:RESULT:{"status":"resolved","summary":"over the line"}>>>' ;;
     die) kill -9 $$ ;;
     hostile)

@@ -76,10 +76,12 @@ export interface Moment {
   cols: number
   rows: number
   data: string
+  text: string[]
 }
 
-export const screenAt = (run: string, agent: string, ms: number): Promise<Moment> =>
-  get(`${terminal(run, agent)}/recording?until=${Math.round(ms)}`)
+/** A screen as it was at a time. */
+export const screenAt = (run: string, agent: string, time: number): Promise<Moment> =>
+  get(`${terminal(run, agent)}/recording?at=${Math.round(time)}`)
 
 export function liveAddress(run: string, agent: string, write: boolean): string {
   const base = location.origin.replace(/^http/, 'ws')

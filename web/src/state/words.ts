@@ -11,7 +11,7 @@ export function span(ms: number): string {
 
 /** The same for what may take less than a second. */
 export function took(ms: number): string {
-  if (ms < 1000) return `${Math.round(ms)} ms`
+  if (ms < 100) return `${Math.round(ms)}ms`
   if (ms < 10_000) return `${(ms / 1000).toFixed(1)}s`
   return span(ms)
 }
@@ -44,7 +44,7 @@ export function moment(at: number, now: number): string {
 }
 
 export function percent(part: number): string {
-  return `${Math.round(part * 100)} %`
+  return `${Math.round(part * 100)}%`
 }
 
 function two(value: number): string {

@@ -3,7 +3,7 @@
 import type { JSX } from 'preact'
 import { useEffect } from 'preact/hooks'
 import type { View } from '../state/place'
-import { entries, go, items, link, place, ready, run, runId, short, trouble } from '../app/store'
+import { entries, go, items, link, overlay, place, ready, run, runId, short, trouble } from '../app/store'
 import { Drawer } from './Drawer'
 import { Events } from './Events'
 import { Graph } from './Graph'
@@ -142,7 +142,11 @@ function First(): JSX.Element {
   if (place.value.run) return <Lost />
   return (
     <Empty title="No run yet" command={'stafette run "Add JWT login"'}>
-      A run passes a request from agent to agent and shows up here: its track, its terminals, its cost, and what it needs from you. Start one with
+      A run passes a request from agent to agent and shows up here: its track, its terminals, its cost, and what it needs from you.{' '}
+      <button type="button" class="link" onClick={() => (overlay.value = 'start')}>
+        Start one here
+      </button>{' '}
+      or with
     </Empty>
   )
 }

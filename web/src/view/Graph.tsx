@@ -22,9 +22,9 @@ export function Graph(): JSX.Element {
   const phone = usePhone()
   const drawn = useMemo(() => state && graph(state), [state])
   if (!state || !drawn) return <Empty title="No agents yet" command="stafette init" />
-  const w = phone ? Math.min(104, Math.max(72, size.width / (drawn.most + 1) - 6)) : Math.min(WIDTH, Math.max(92, size.width / (drawn.ranks * 1.45)))
+  const w = phone ? Math.min(112, Math.max(88, size.width / drawn.most - 18)) : Math.min(WIDTH, Math.max(92, size.width / (drawn.ranks * 1.45)))
   const deep = phone ? drawn.ranks * 92 : 0
-  const width = Math.max(size.width, phone ? drawn.most * (w + 16) : drawn.ranks * (w + 36))
+  const width = Math.max(size.width, phone ? drawn.most * (w + 18) : drawn.ranks * (w + 36))
   const height = Math.max(size.height, deep, phone ? 0 : drawn.most * (HEIGHT + 18) + 60)
   const spot = (node: Node): Spot => {
     const along = phone ? height : width
@@ -70,7 +70,7 @@ export function Graph(): JSX.Element {
                 {yours ? 'you' : node.name.length > 15 ? `${node.name.slice(0, 14)}…` : node.name}
               </text>
               <text class="node-word" y={12}>
-                {yours && group === 'idle' ? 'nothing to decide' : group}
+                {yours && group === 'idle' ? 'nothing to do' : group}
                 {view && (group === 'working' || group === 'needs you') ? ` ${span(clock.value - view.since)}` : ''}
               </text>
             </g>

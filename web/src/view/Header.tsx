@@ -28,7 +28,13 @@ export function Header(): JSX.Element {
       </h1>
       <p class={`header-state is-${yours ? 'yours' : word}`} aria-live="polite">
         <Glyph name={yours ? 'needs you' : runGlyph(word)} label={word} />
-        <Said text={sentence(state)} />
+        {yours && at.value === null ? (
+          <button type="button" class="plain header-answer" title="Answer (i)" onClick={() => go({ view: 'inbox', question: null, handoff: null })}>
+            <Said text={sentence(state)} />
+          </button>
+        ) : (
+          <Said text={sentence(state)} />
+        )}
         <span class="quiet figures">{span(elapsed)}</span>
       </p>
       <Connection />

@@ -2,10 +2,12 @@
 
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { get } from '../api/client'
+import { Trouble, get } from '../api/client'
+import type { Problem, Recorded } from '../api/types'
 import { numbers } from '../state/numbers'
+import { turnKey, words } from '../state/run'
 import { clock as time, money, percent, span, took, tokens } from '../state/words'
-import { at, clock, go, link, run } from '../app/store'
+import { at, cast, clock, events, go, link, now, run } from '../app/store'
 import { Empty, Glyph, Said } from './parts'
 
 export function Numbers(): JSX.Element {
@@ -139,34 +141,72 @@ function Figure({ name, value, bad }: { name: string; value: string; bad?: boole
   )
 }
 
+/** How often the daemon is asked how it is, in milliseconds. */
+const LOOK = 15_000
+
 /** What the daemon says about itself and about what it depends on. */
 function Health(): JSX.Element {
-  const [health, setHealth] = useState<Record<string, unknown> | null>(null)
+  const [daemon, setDaemon] = useState<{ version?: string; pid?: number } | null>(null)
+  const [store, setStore] = useState<Problem | null>(null)
   const state = link.value.state
+  const tick = Math.floor(now.value / LOOK)
   useEffect(() => {
-    get<Record<string, unknown>>('/healthz').then(setHealth, () => setHealth(null))
-  }, [state])
-  const rows = Object.entries(health ?? {}).filter(([, value]) => typeof value !== 'object')
-  const parts = Object.entries(health ?? {}).filter(([, value]) => typeof value === 'object' && value !== null)
+    let over = false
+    get<{ version?: string; pid?: number }>('/healthz').then(
+      (said) => over || setDaemon(said),
+      () => over || setDaemon(null),
+    )
+    get('/readyz').then(
+      () => over || setStore(null),
+      (cause: unknown) => over || setStore(cause instanceof Trouble ? cause.problem : null),
+    )
+    return () => {
+      over = true
+    }
+  }, [state, tick])
+  const troubles = failures(events.value)
+  const sessions = cast.value.filter((one) => one.session && one.session !== 'ended')
+  const crashed = cast.value.filter((one) => one.crashed)
   return (
     <section>
       <h2>Health</h2>
-      {health ? (
-        <ul class="health">
-          <li>
-            <Glyph name="done" label="up" /> <span>daemon</span> <span class="quiet figures">{rows.map(([name, value]) => `${name} ${String(value)}`).join(' · ')}</span>
-          </li>
-          {parts.map(([name, value]) => (
-            <li key={name}>
-              <Glyph name={JSON.stringify(value).includes('down') ? 'failed' : 'done'} /> <span>{name}</span> <span class="quiet">{JSON.stringify(value)}</span>
-            </li>
-          ))}
-        </ul>
-      ) : (
-        <p class="is-bad">
-          <Glyph name="failed" label="down" /> The daemon does not answer. <code>stafette doctor</code> says why.
-        </p>
-      )}
+      <ul class="health">
+        <Part name="Daemon" good={daemon !== null}>
+          {daemon ? `version ${daemon.version ?? 'unknown'}, process ${daemon.pid ?? 'unknown'}` : 'does not answer; `stafette doctor` says why'}
+        </Part>
+        <Part name="Store" good={daemon !== null && store === null}>
+          {store ? [store.title, store.detail].filter(Boolean).join('. ') : daemon ? 'takes what is written' : 'not known without the daemon'}
+        </Part>
+        <Part name="Sessions" good={crashed.length === 0}>
+          {crashed.length > 0 ? `${crashed.map((one) => one.name).join(', ')} crashed` : sessions.length === 0 ? 'no agent runs now' : `${sessions.length} run, none crashed`}
+        </Part>
+        <Part name="Models and tools" good={troubles.length === 0}>
+          {troubles.length === 0 ? 'no turn of this run failed' : troubles.map((one) => `${one.agent}: ${one.kind} ${one.count}×, last “${one.message}”`).join(' · ')}
+        </Part>
+      </ul>
     </section>
   )
+}
+
+function Part({ name, good, children }: { name: string; good: boolean; children: string }): JSX.Element {
+  return (
+    <li>
+      <Glyph name={good ? 'done' : 'failed'} label={good ? 'good' : 'trouble'} />
+      <span>{name}</span>
+      <Said text={children} of={good ? 'quiet' : ''} />
+    </li>
+  )
+}
+
+/** The turns of the run that failed, by who and how. */
+function failures(list: Recorded[]): { agent: string; kind: string; count: number; message: string }[] {
+  const by = new Map<string, { agent: string; kind: string; count: number; message: string }>()
+  for (const event of list) {
+    if (event.event !== 'turn_failed') continue
+    const agent = run.value?.legs.get(turnKey(event.turn).handoff)?.offer.to ?? 'somebody'
+    const { kind, message } = event.failure
+    const key = `${agent} ${kind}`
+    by.set(key, { agent, kind: words(kind), count: (by.get(key)?.count ?? 0) + 1, message: message.split('\n')[0] ?? '' })
+  }
+  return [...by.values()]
 }

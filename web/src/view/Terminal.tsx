@@ -48,10 +48,11 @@ export function TerminalStage(): JSX.Element {
     )
   }
   const view = terminals.value.get(`${state.id}/${name}`)
+  const screened = view !== undefined || recorded(name)
   return (
     <div class="stage" id="panel" role="tabpanel" aria-label={name}>
-      <Bar name={name} view={view} />
-      {view || recorded(name) ? <Terminal key={`${state.id}/${name}`} run={state.id} name={name} alive={view !== undefined && view.state !== 'ended'} /> : <Journal name={name} />}
+      <Bar name={name} view={view} screened={screened} />
+      {screened ? <Terminal key={`${state.id}/${name}`} run={state.id} name={name} alive={view !== undefined && view.state !== 'ended'} /> : <Journal name={name} />}
     </div>
   )
 }
@@ -59,16 +60,10 @@ export function TerminalStage(): JSX.Element {
 /** Whether an agent worked in a terminal in this run, so that there is a recording of it. */
 function recorded(name: string): boolean {
   const state = present.value
-  return state?.workflow.agents[name]?.runner === 'pty' && beginning(name) !== null
-}
-
-/** When an agent's terminal was first started: its recording counts from there. */
-function beginning(name: string): number | null {
-  const legs = present.value?.legs
-  const first = events.value.find(
-    (event) => (event.event === 'session_changed' && event.agent === name) || (event.event === 'receipt_given' && legs?.get(turnKey(event.turn).handoff)?.offer.to === name),
+  if (state?.workflow.agents[name]?.runner !== 'pty') return false
+  return events.value.some(
+    (event) => (event.event === 'session_changed' && event.agent === name) || (event.event === 'receipt_given' && state.legs.get(turnKey(event.turn).handoff)?.offer.to === name),
   )
-  return first ? Date.parse(first.at) : null
 }
 
 /** One tab an agent, in the order of the lanes. */
@@ -121,9 +116,10 @@ export function Follow(): JSX.Element {
   )
 }
 
-function Bar({ name, view }: { name: string; view: TerminalView | undefined }): JSX.Element {
+function Bar({ name, view, screened }: { name: string; view: TerminalView | undefined; screened: boolean }): JSX.Element {
   const one = cast.value.find((known) => known.name === name)
   const past = at.value !== null
+  const lives = view !== undefined && !past && view.state !== 'ended'
   // How it died, until it works again.
   const died = view && !past && one && one.session !== 'working' ? (view.note?.split('\n')[0] ?? '') : ''
   const resize = (by: number): void => {
@@ -148,21 +144,21 @@ function Bar({ name, view }: { name: string; view: TerminalView | undefined }): 
             <Said text={name} />
           </strong>
           <span class="quiet">
-            <Said text={(one.session ?? (one.crashed ? 'crashed' : one.group)).replaceAll('_', ' ')} />
+            <Said text={(screened && one.session ? one.session : one.crashed ? 'crashed' : one.group).replaceAll('_', ' ')} />
           </span>
           <Said text={died || (one.crashed ? (run.value?.sessions.get(name)?.note.split('\n')[0] ?? '') : one.doing)} of="stage-doing" />
         </p>
       )}
-      {view && !past && (
+      {screened && (
         <div class="tools" role="toolbar" aria-label="Terminal">
-          {one?.crashed && (
+          {lives && one?.crashed && (
             <button type="button" class="small" onClick={() => void restart()}>
               Restart
             </button>
           )}
-          <button type="button" role="switch" aria-checked={control.value} class={`small${control.value ? ' is-on' : ''}`} onClick={() => (control.value = !control.value)} title="Your keys reach the agent">
+          {lives && <button type="button" role="switch" aria-checked={control.value} class={`small${control.value ? ' is-on' : ''}`} onClick={() => (control.value = !control.value)} title="Your keys reach the agent">
             {control.value ? 'Give back' : 'Take control'}
-          </button>
+          </button>}
           <button type="button" class="plain tool" title="Search (Ctrl Shift F)" aria-label="Search" onClick={() => (seeking.value = !seeking.value)}>
             <svg width="14" height="14" viewBox="0 0 14 14" aria-hidden="true">
               <path d="M6 1.500a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9Zm3.3 7.8 3.4 3.4" fill="none" stroke="currentColor" stroke-width="1.4" />
@@ -179,7 +175,7 @@ function Bar({ name, view }: { name: string; view: TerminalView | undefined }): 
           <button type="button" class="plain tool" title="Larger" aria-label="Larger text" onClick={() => resize(1)}>
             A+
           </button>
-          {!one?.crashed && (
+          {lives && !one?.crashed && (
             <button type="button" class="plain tool tool-wide" title="End the program and start it again" onClick={() => void restart()}>
               Restart
             </button>
@@ -219,12 +215,12 @@ function Terminal({ run: id, name, alive }: { run: string; name: string; alive: 
     if (past !== null) {
       shown.control = false
       let stale = false
-      const since = Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, past - (beginning(name) ?? 0)))
-      api.screenAt(id, name, since).then(
+      api.screenAt(id, name, past).then(
         (moment) => {
           if (stale) return
           shown.draw(moment.cols, moment.rows, moment.data)
-          setNote(at.value === null ? 'The session is over; this is its last screen' : '')
+          const empty = moment.text.length === 0 ? 'Nothing was to be seen here yet' : ''
+          setNote(at.value === null ? 'The session is over; this is its last screen' : empty)
         },
         () => {
           if (!stale) setNote('Nothing was recorded at this moment')
@@ -248,7 +244,9 @@ function Terminal({ run: id, name, alive }: { run: string; name: string; alive: 
       bytes: (data) => shown.write(data),
       resize: (cols, rows) => shown.resize(cols, rows),
       state: (state, said) => {
-        setNote(said || (state === 'crashed' ? 'The program died' : ''))
+        // Its last screen, which is told as well, is the one above.
+        const first = said.split('\n')[0] ?? ''
+        setNote(state === 'working' || state === 'ready' ? '' : first || (state === 'crashed' ? 'The program died' : ''))
         void lookUpTerminals()
       },
       closed: (said) => setNote(said),

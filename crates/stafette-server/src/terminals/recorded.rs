@@ -27,6 +27,9 @@ const CHUNK: usize = 64 * 1024;
 pub(crate) struct Until {
     /// Only the screen as it was so many milliseconds after the beginning.
     until: Option<u64>,
+    /// Only the screen as it was at this time, in milliseconds since 1970; empty before the
+    /// beginning.
+    at: Option<u64>,
 }
 
 /// A screen as it was.
@@ -60,7 +63,7 @@ impl Moment {
 pub(super) async fn recording(
     State(edge): State<Edge>,
     Named(TheTerminal { run, agent }): Named<TheTerminal>,
-    Asked(Until { until }): Asked<Until>,
+    Asked(asked): Asked<Until>,
 ) -> Result<Response, Problem> {
     let run = crate::runs::find(&edge, &run).await?;
     let none = || {
@@ -74,9 +77,19 @@ pub(super) async fn recording(
     if !path.is_file() {
         return Err(none());
     }
-    match until {
-        None => whole(path).await,
-        Some(at) => moment(path, Duration::from_millis(at)).await,
+    match asked {
+        Until { until: None, at: None } => whole(path).await,
+        Until { until: Some(since), at: None } => {
+            moment(path, move |_| Some(Duration::from_millis(since))).await
+        }
+        Until { until: None, at: Some(time) } => {
+            moment(path, move |recording| since_beginning(recording, time)).await
+        }
+        Until { until: Some(_), at: Some(_) } => Err(Problem::new(
+            422,
+            "two_moments",
+            "A moment is told by `until` or by `at`, not by both",
+        )),
     }
 }
 
@@ -106,10 +119,28 @@ fn chunk(lines: &mut RecordingLines) -> io::Result<Vec<u8>> {
     Ok(chunk)
 }
 
-async fn moment(path: PathBuf, at: Duration) -> Result<Response, Problem> {
-    let looked = read(move || Recording::read(&path).map(|recording| Moment::of(&recording, at)));
+async fn moment(
+    path: PathBuf,
+    which: impl FnOnce(&Recording) -> Option<Duration> + Send + 'static,
+) -> Result<Response, Problem> {
+    let looked = read(move || {
+        Recording::read(&path).map(|mut recording| {
+            let length = recording.milliseconds();
+            let at = which(&recording).unwrap_or_else(|| {
+                recording.events.clear();
+                Duration::ZERO
+            });
+            Moment::of(&recording, at).map(|moment| Moment { length, ..moment })
+        })
+    });
     let moment = looked.await??.map_err(|error| unreadable(&error))?;
     Ok(Json(moment).into_response())
+}
+
+/// How far into a recording a time is; nothing when it had not begun.
+fn since_beginning(recording: &Recording, time: u64) -> Option<Duration> {
+    let began = recording.header.timestamp.saturating_mul(1000);
+    time.checked_sub(began).map(Duration::from_millis)
 }
 
 /// Reads files where it holds nobody up.
