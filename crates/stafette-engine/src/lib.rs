@@ -42,7 +42,7 @@ pub use locks::{DeadlockAlert, DeskError, LockDesk, restore_locks};
 pub use outside::Wanted;
 pub use record::{HandoffView, RunView};
 pub use stafette_store::{Entry, HandoffRow, Stored};
-pub use stafette_workspace::changes::{FileDiff, Report};
+pub use stafette_workspace::changes::{FileDiff, Left, Report};
 pub use stafette_workspace::{ChangeError, Changes};
 pub use terminals::{
     BadSize, InputError, Piece, Recording, RecordingError, RecordingLines, ResizeError, Snapshot,

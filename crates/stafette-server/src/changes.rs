@@ -8,11 +8,12 @@ use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::change::{Author, Change, ChangeId, ChangeRules, Proposal};
-use stafette_engine::{ChangeError, FileDiff, Report};
+use stafette_core::lock::Holder;
+use stafette_engine::{ChangeError, FileDiff, Left, Report};
 
 use crate::openapi::named;
 use crate::request::{Body, Named};
-use crate::visitor::Visitor;
+use crate::visitor::{Via, Visitor};
 use crate::{Edge, Problem};
 
 /// The longest comment, in bytes.
@@ -141,19 +142,24 @@ async fn approve(
     Ok(Json(edge.engine.changes(approve).await?))
 }
 
-/// Nothing more is to be said.
+/// A wish to apply.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Go {}
+pub(crate) struct Go {
+    /// Who wishes it, whose own locks are not in the way.
+    by: String,
+}
 
 async fn apply(
     State(edge): State<Edge>,
     visitor: Visitor,
     Named(the): Named<TheChange>,
-    Body(Go {}): Body<Go>,
+    Body(Go { by }): Body<Go>,
 ) -> Result<Json<Report>, Problem> {
     for_people(&edge, &visitor)?;
     let (id, rules) = (the.id()?, rules(&edge)?);
+    let change = edge.engine.changes(async move |changes| changes.get(id)).await?;
+    unlocked(&edge, &visitor, &by, &change).await?;
     let apply = async move |changes: stafette_engine::Changes| changes.apply(id, &rules).await;
     Ok(Json(edge.engine.changes(apply).await?))
 }
@@ -161,12 +167,23 @@ async fn apply(
 async fn apply_all(
     State(edge): State<Edge>,
     visitor: Visitor,
-    Body(Go {}): Body<Go>,
+    Body(Go { by }): Body<Go>,
 ) -> Result<Json<Report>, Problem> {
     for_people(&edge, &visitor)?;
     let rules = rules(&edge)?;
-    let apply = async move |changes: stafette_engine::Changes| changes.land_all(&rules).await;
-    Ok(Json(edge.engine.changes(apply).await?))
+    let (mut ids, mut locked) = (Vec::new(), Vec::new());
+    for change in edge.engine.changes(async |changes| changes.open_sets()).await? {
+        match unlocked(&edge, &visitor, &by, &change).await {
+            Ok(()) => ids.push(change.id),
+            Err(problem) => {
+                locked.push(Left { id: change.id, why: problem.title, needs_person: false });
+            }
+        }
+    }
+    let apply = async move |changes: stafette_engine::Changes| changes.land(&ids, &rules).await;
+    let mut report = edge.engine.changes(apply).await?;
+    report.left.append(&mut locked);
+    Ok(Json(report))
 }
 
 /// How to undo.
@@ -175,16 +192,20 @@ async fn apply_all(
 pub(crate) struct Undo {
     /// Whether later changes on the same files go, too.
     with_later: bool,
+    /// Who wishes it, whose own locks are not in the way.
+    by: String,
 }
 
 async fn undo(
     State(edge): State<Edge>,
     visitor: Visitor,
     Named(the): Named<TheChange>,
-    Body(Undo { with_later }): Body<Undo>,
+    Body(Undo { with_later, by }): Body<Undo>,
 ) -> Result<Json<Report>, Problem> {
     for_people(&edge, &visitor)?;
     let (id, rules) = (the.id()?, rules(&edge)?);
+    let change = edge.engine.changes(async move |changes| changes.get(id)).await?;
+    unlocked(&edge, &visitor, &by, &change).await?;
     let undo =
         async move |changes: stafette_engine::Changes| changes.undo(id, with_later, &rules).await;
     Ok(Json(edge.engine.changes(undo).await?))
@@ -237,6 +258,22 @@ fn for_people(edge: &Edge, visitor: &Visitor) -> Result<(), Problem> {
             .because("a person approves, applies and undoes them")),
         None => Ok(()),
     }
+}
+
+/// What others have locked is not changed.
+async fn unlocked(
+    edge: &Edge,
+    visitor: &Visitor,
+    by: &str,
+    change: &Change,
+) -> Result<(), Problem> {
+    let holder = match (&visitor.via, by.trim()) {
+        (Via::Socket { .. }, "") => Holder::person("someone"),
+        (Via::Socket { .. }, name) => Holder::person(name),
+        _ => Holder::visitor(&visitor.name),
+    };
+    let paths: Vec<String> = change.paths().map(ToString::to_string).collect();
+    Ok(edge.engine.may_write(&holder, &paths, None).await?)
 }
 
 /// The agent whose process asks.

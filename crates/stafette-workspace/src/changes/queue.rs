@@ -79,11 +79,17 @@ impl Changes {
 
     /// Applies all sets that wait for nobody, in the order that they were proposed in.
     pub async fn land_all(&self, rules: &ChangeRules) -> Result<Report, ChangeError> {
-        let is_open = |change: &Change| {
+        let open = self.open_sets()?;
+        self.land(&open.iter().map(|change| change.id).collect::<Vec<_>>(), rules).await
+    }
+
+    /// The sets that were not tried yet, in the order that they were proposed in.
+    pub fn open_sets(&self) -> Result<Vec<Change>, ChangeError> {
+        let mut all = self.vault.list()?;
+        all.retain(|change| {
             matches!(change.status, ChangeStatus::Pending | ChangeStatus::Approved)
-        };
-        let open = self.vault.list()?.into_iter().filter(is_open);
-        self.land(&open.map(|change| change.id).collect::<Vec<_>>(), rules).await
+        });
+        Ok(all)
     }
 
     async fn land_held(

@@ -78,7 +78,7 @@ impl Vault {
     pub(super) fn keep(&self, bytes: &[u8]) -> Result<Digest, ChangeError> {
         let digest = Digest::of_bytes(&Sha256::digest(bytes));
         let (head, tail) = digest.as_str().split_at(2);
-        let failed = |source| ChangeError::files("write", &self.path.join("blobs"), source);
+        let failed = |source| ChangeError::files("write", self.path.join("blobs"), source);
         let folder = self.blob_folder(head).map_err(failed)?;
         if let Ok(Found::File(there, _)) = look_at(folder.as_fd(), tail.as_ref(), |_| Ok(()))
             && there.sha256 == digest
@@ -102,7 +102,7 @@ impl Vault {
     pub(super) fn blob(&self, digest: &Digest) -> Result<Vec<u8>, ChangeError> {
         let (head, tail) = digest.as_str().split_at(2);
         let path = || self.path.join("blobs").join(head).join(tail);
-        let failed = |source| ChangeError::files("read", &path(), source);
+        let failed = |source| ChangeError::files("read", path(), source);
         let mut bytes = Vec::new();
         let folder = self.inside.folder(&format!("blobs/{head}")).map_err(failed)?;
         let keep = |piece: &[u8]| {
@@ -157,7 +157,7 @@ impl Vault {
         let name = format!("{}.json", change.id);
         let bytes = serde_json::to_vec_pretty(change).unwrap_or_default();
         write_in(&self.sets, &name, &bytes)
-            .map_err(|source| ChangeError::files("write", &self.path.join(name), source))
+            .map_err(|source| ChangeError::files("write", self.path.join(name), source))
     }
 
     pub(super) fn journal(&self) -> Result<Option<Journal>, ChangeError> {
@@ -174,13 +174,13 @@ impl Vault {
     pub(super) fn write_journal(&self, journal: &Journal) -> Result<(), ChangeError> {
         let bytes = serde_json::to_vec(journal).unwrap_or_default();
         write_in(&self.root, JOURNAL, &bytes)
-            .map_err(|source| ChangeError::files("write", &self.path.join(JOURNAL), source))
+            .map_err(|source| ChangeError::files("write", self.path.join(JOURNAL), source))
     }
 
     /// Forgets what was going on, once nothing of it is left to do.
     pub(super) fn close_journal(&self) -> Result<(), ChangeError> {
         let failed =
-            |error: Errno| ChangeError::files("remove", &self.path.join(JOURNAL), error.into());
+            |error: Errno| ChangeError::files("remove", self.path.join(JOURNAL), error.into());
         match unlinkat(&self.root, JOURNAL, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(error) => return Err(failed(error)),
@@ -194,7 +194,7 @@ impl Vault {
     pub(super) fn stage(&self) -> Result<String, ChangeError> {
         let name = Uuid::now_v7().simple().to_string();
         let failed =
-            |error: Errno| ChangeError::files("make", &self.path.join("stage"), error.into());
+            |error: Errno| ChangeError::files("make", self.path.join("stage"), error.into());
         let stage = self.inside.folder("stage");
         let stage = stage.map_err(|error| ChangeError::files("open", &self.path, error))?;
         mkdirat(&stage, name.as_str(), Mode::from_raw_mode(0o700)).map_err(failed)?;
@@ -205,7 +205,7 @@ impl Vault {
     pub(super) fn stage_folder(&self, name: &str) -> Result<OwnedFd, ChangeError> {
         self.inside
             .folder(&format!("stage/{name}"))
-            .map_err(|source| ChangeError::files("open", &self.path.join("stage"), source))
+            .map_err(|source| ChangeError::files("open", self.path.join("stage"), source))
     }
 
     /// Removes what was put ready and is not needed. Only while no journal speaks of it.

@@ -121,7 +121,7 @@ pub(crate) async fn apply(context: &Context, arguments: cli::Apply) -> Result<Ex
         Some(change) => path(change, "/apply"),
         None => "/v1/changes/apply".to_owned(),
     };
-    let report: Value = client.post(&path, &json!({})).await?;
+    let report: Value = client.post(&path, &json!({ "by": person() })).await?;
     let needs_person = each(&report, "left").any(|left| left["needs_person"] == true);
     if each(&report, "landed").chain(each(&report, "rolled_back")).next().is_none()
         && !context.output.json
@@ -136,7 +136,7 @@ pub(crate) async fn apply(context: &Context, arguments: cli::Apply) -> Result<Ex
 
 pub(crate) async fn undo(context: &Context, arguments: cli::Undo) -> Result<Exit, Failure> {
     let client = daemon(context).await?;
-    let body = json!({ "with_later": arguments.with_later });
+    let body = json!({ "with_later": arguments.with_later, "by": person() });
     let report: Value = client.post(&path(&arguments.change, "/undo"), &body).await?;
     Ok(told(context, &report, "undone"))
 }

@@ -74,6 +74,21 @@ fn s4_06_what_the_projects_command_refuses_is_taken_back_with_exit_code_5() {
 }
 
 #[test]
+fn s5_04_what_somebody_else_has_locked_is_not_changed() {
+    let world = world();
+    let edit = json!([{ "file": "src/a.txt", "action": "modify", "content": "new\n" }]);
+    let id = propose(&world, &edit);
+    world.run_with(&["lock", "src/a.txt"], b"", &[("USER", "bob")]).ok();
+    let said = world.run(&["apply", &id]);
+    assert_eq!(said.code, 6, "{said:?}");
+    let said = world.run(&["apply", "--all"]).ok();
+    assert!(said.out.contains("c1 was left") && said.out.contains("bob"), "{said:?}");
+    assert_eq!(world.read("src/a.txt"), "one\ntwo\n");
+    world.run_with(&["apply", &id], b"", &[("USER", "bob")]).ok();
+    assert_eq!(world.read("src/a.txt"), "new\n");
+}
+
+#[test]
 fn s4_07_a_deletion_waits_in_the_inbox_for_a_yes() {
     let world = world();
     let id = propose(&world, &json!([{ "file": "src/b.txt", "action": "delete" }]));
