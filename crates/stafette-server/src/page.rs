@@ -75,7 +75,7 @@ fn is_ours(path: &str, headers: &HeaderMap) -> bool {
         .get(ACCEPT)
         .and_then(|kinds| kinds.to_str().ok())
         .is_some_and(|kinds| kinds.contains("text/html"));
-    html && !NOT_OURS.iter().any(|root| under(&root))
+    html && !NOT_OURS.iter().any(under)
 }
 
 fn send(file: &File, headers: &HeaderMap) -> Response {

@@ -108,6 +108,6 @@ fn b_13_the_page_does_what_people_need_in_a_real_browser() {
     assert!(said.contains("# skipped 0"), "{said}");
     // What was measured is shown to whoever asks for the output.
     for line in said.lines().filter(|line| line.contains("long tasks") || line.contains("axe:")) {
-        println!("{line}");
+        eprintln!("{line}");
     }
 }
