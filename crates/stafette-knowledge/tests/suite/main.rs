@@ -9,3 +9,4 @@ mod mirror;
 mod neo4j;
 mod radicale;
 mod story;
+mod versions;
