@@ -72,25 +72,27 @@ fn entity(number: usize) -> Entity {
     }
 }
 
+/// Chance from a number, the same every time.
+fn mixed(number: usize, salt: usize, limit: usize) -> usize {
+    let mut z = (number * 31 + salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (z ^ (z >> 31)) % limit
+}
+
 /// A link from one node to another that it may have, both from a number.
 fn link(number: usize, nodes: usize) -> Write {
-    let spread = |salt: usize| number.wrapping_mul(2_654_435_761).wrapping_add(salt * 97) % nodes;
-    let near = |from: usize, place: usize| (from / 100 * 100 + place).min(nodes - 1);
-    let from = spread(1);
-    let far = spread(7);
+    let hundreds = nodes / 100;
+    let some = |salt: usize, place: usize| mixed(number, salt, hundreds) * 100 + place;
+    let from = some(1, 1 + mixed(number, 2, 99));
+    let task = some(3, 15 + mixed(number, 4, 85));
     let (relation, to) = match label(from) {
-        Label::Decision => (Relation::Serves, near(far, 0)),
-        Label::Insight => (Relation::LearnedFrom, near(far, 15 + number % 80)),
-        Label::Task if number.is_multiple_of(3) => {
-            (Relation::DependsOn, near(far, 15 + number % 80))
-        }
-        Label::Task => (Relation::PartOf, near(far, 1 + number % 9)),
-        _ => return link(number + 1, nodes),
+        Label::Decision => (Relation::Serves, some(3, 0)),
+        Label::Insight => (Relation::LearnedFrom, task),
+        _ if number.is_multiple_of(3) => (Relation::DependsOn, task),
+        _ => (Relation::PartOf, some(3, 1 + mixed(number, 5, 9))),
     };
-    match relation.joins(label(from), label(to)) {
-        true => Write::Link { from: key(from), relation, to: key(to) },
-        false => link(number + 1, nodes),
-    }
+    Write::Link { from: key(from), relation, to: key(to) }
 }
 
 async fn load(graph: &dyn Graph, nodes: usize, links: usize) -> Result<(), GraphError> {

@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 mod entity;
 mod exchange;
+mod mirror;
 mod queued;
 mod relation;
 pub(crate) mod walk;
@@ -28,6 +29,7 @@ pub use entity::{
     TaskStatus,
 };
 pub use exchange::{ExchangeError, Exchanged, export, import};
+pub use mirror::Mirror;
 pub use queued::{Condition, MOST_WAITING, Queued, SetAside};
 pub use relation::{Link, Relation};
 

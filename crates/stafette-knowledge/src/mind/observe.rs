@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use stafette_core::handoff::Way;
 use stafette_core::{Event, HandoffId, Outcome, Recorded, RunId};
 
 use super::{Observation, Path, StepEnd};
@@ -26,6 +27,10 @@ pub fn observe(run: RunId, events: &[Recorded]) -> Vec<Observation> {
             }
             Event::HandoffClosed(closed) => {
                 let Some(path) = open.remove(&closed.handoff) else { continue };
+                // What was called off says nothing about those who had it.
+                if closed.way == Way::Cancelled {
+                    continue;
+                }
                 let end = match closed.response.outcome {
                     Outcome::Resolved | Outcome::Partial => StepEnd::Done,
                     Outcome::Failed => StepEnd::Failed,

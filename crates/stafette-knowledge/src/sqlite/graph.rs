@@ -293,7 +293,8 @@ impl Graph for SqliteGraph {
     fn pending_decisions(&self, limit: usize) -> Reply<'_, Vec<Node>> {
         Box::pin(self.base.read(move |conn| {
             let query = conn.prepare_cached(&format!(
-                "SELECT {NODE} FROM nodes WHERE label = 'Decision' AND status = 'pending' \
+                "SELECT {NODE} FROM nodes INDEXED BY decisions_pending \
+                 WHERE label = 'Decision' AND status = 'pending' \
                  ORDER BY made_at, id LIMIT ?1"
             ))?;
             nodes(query, [page(limit)])
@@ -339,7 +340,8 @@ impl Graph for SqliteGraph {
         Box::pin(self.base.read(move |conn| {
             if words.is_empty() {
                 let query = conn.prepare_cached(&format!(
-                    "SELECT {NODE} FROM nodes WHERE label = 'Insight' \
+                    "SELECT {NODE} FROM nodes INDEXED BY insights_by_certainty \
+                     WHERE label = 'Insight' \
                      ORDER BY sure DESC, id LIMIT ?1"
                 ))?;
                 return nodes(query, [page(limit)]);

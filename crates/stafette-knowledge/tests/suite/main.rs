@@ -5,6 +5,8 @@ mod cases;
 mod exchange;
 mod graph;
 mod history;
+mod mirror;
 mod neo4j;
 mod radicale;
 mod story;
+mod versions;
