@@ -12,7 +12,7 @@ use stafette_core::workflow::Budget;
 use stafette_core::{
     AgentName, Event, Fields, HandoffId, Input, Recorded, Run, RunId, TurnKey, Workflow,
 };
-use stafette_store::{AppendError, Batch, HandoffRow, Loaded, ReadError, RunFilter, Store, Stored};
+use stafette_store::{AppendError, Batch, HandoffRow, ReadError, RunFilter, Store, Stored};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
@@ -298,49 +298,6 @@ impl Engine {
         Ok(run)
     }
 
-    /// Begins a run that goes its own way from event `seq` of another one, or from where that is
-    /// now.
-    ///
-    /// # Errors
-    /// When there is no such run, it was over by then, or the store does not take it.
-    pub async fn fork(
-        &self,
-        from: RunId,
-        seq: Option<u64>,
-        by: String,
-    ) -> Result<RunId, EngineError> {
-        let moment = match seq {
-            None => self.state(from).await?,
-            Some(seq) => Arc::new(self.state_at(from, seq).await?),
-        };
-        let run = RunId(Uuid::now_v7());
-        let (workflow, request) = (&*moment.workflow, moment.request.as_str());
-        let alerts = self.ask_about(Beginning { run, workflow, request, by: &by }).await?;
-        let forked = Driver::fork(clock::now(), &moment, run, by);
-        let (driver, step) = forked.ok_or(EngineError::Over { run: from })?;
-        let position = self.store.append(step.batch()).await?;
-        self.bump(position);
-        // What it has out is given out once it is adopted, as after every other start.
-        let by = self.house.settings.node.clone();
-        self.spawn(driver, First::Adopt { by });
-        self.alert(run, alerts).await;
-        Ok(run)
-    }
-
-    /// A run as it was after event `seq`.
-    ///
-    /// # Errors
-    /// When there is no such run.
-    pub async fn state_at(&self, run: RunId, seq: u64) -> Result<Run, EngineError> {
-        let mut events = self.events(run, 0).await?;
-        events.retain(|stored| stored.entry.seq <= seq);
-        let loaded = Loaded { snapshot: None, entries: events };
-        match loaded.entries.is_empty() {
-            true => Err(EngineError::NoRun { run: run.to_string() }),
-            false => Ok(Driver::restore(&loaded)?.run().clone()),
-        }
-    }
-
     /// Gives an input to a run, and returns what became true of it once that is stored.
     ///
     /// # Errors
@@ -598,7 +555,7 @@ impl Engine {
         Ok(())
     }
 
-    fn spawn(&self, driver: Driver, first: First) {
+    pub(crate) fn spawn(&self, driver: Driver, first: First) {
         let run = driver.run().id;
         let (queue, receiver) = mpsc::channel(QUEUE);
         let shown = Shown { run: Arc::new(driver.run().clone()), trouble: None };
@@ -634,7 +591,7 @@ impl Engine {
         self.house.places.clear(is_living).await;
     }
 
-    fn bump(&self, position: u64) {
+    pub(crate) fn bump(&self, position: u64) {
         self.head.send_modify(|head| *head = position.max(*head));
     }
 

@@ -21,6 +21,7 @@ mod driver;
 mod engine;
 mod explain;
 mod feed;
+mod fork;
 pub mod garbage;
 mod house;
 mod locks;

@@ -56,6 +56,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/runs/{run}/why": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Explain how a run came to be as it is */
+        get: operations["explainRun"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/runs/{run}/why/{handoff}": {
         parameters: {
             query?: never;
@@ -813,6 +830,74 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The page for Prometheus */
+        get: operations["metrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/alerts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The alerts, and what began and stopped lately */
+        get: operations["listAlerts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/find": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Find words in events, handoffs and transcripts */
+        get: operations["find"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run}/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A run on one page that needs nothing else */
+        get: operations["reportRun"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/workflow": {
         parameters: {
             query?: never;
@@ -1266,19 +1351,14 @@ export interface components {
              */
             within: number | null;
         };
-        /** @description A handoff in an address. */
-        TheHandoff: {
-            /** @description The run: its id, some of its first or last digits, or `latest`. */
-            run: string;
-            /** @description The handoff, such as `h7`. */
-            handoff: string;
-        };
         /** @description The way of the work to one handoff, the user's request first. */
         Explanation: {
             /** @description The run. */
             run: components["schemas"]["RunId"];
             /** @description What the user asked for. */
             request: string;
+            /** @description What has become of it so far, and why. */
+            outcome: string;
             /** @description Each handoff on the way, and the one that was asked about last. */
             legs: components["schemas"]["Leg"][];
         };
@@ -1860,6 +1940,13 @@ export interface components {
             seen?: {
                 [key: string]: string;
             };
+        };
+        /** @description A handoff in an address. */
+        TheHandoff: {
+            /** @description The run: its id, some of its first or last digits, or `latest`. */
+            run: string;
+            /** @description The handoff, such as `h7`. */
+            handoff: string;
         };
         /** @description Who steers, and why. */
         Steer: {
@@ -2444,8 +2531,14 @@ export interface components {
             /** @description Whether it can be executed afterwards; as before when nothing is said. */
             executable?: boolean | null;
         };
-        /** @description Nothing more is to be said. */
-        Go: Record<string, never>;
+        /** @description A wish to apply. */
+        Go: {
+            /**
+             * @description Who wishes it, whose own locks are not in the way.
+             * @default
+             */
+            by: string;
+        };
         /** @description What became of the sets that were to be applied. */
         Report2: {
             /** @description The project has these now. */
@@ -2569,6 +2662,11 @@ export interface components {
              * @default false
              */
             with_later: boolean;
+            /**
+             * @description Who wishes it, whose own locks are not in the way.
+             * @default
+             */
+            by: string;
         };
         /** @description What somebody says. */
         Said: {
@@ -3000,6 +3098,10 @@ export interface components {
             triggers?: components["schemas"]["Trigger"][];
             /** @description Whom to tell that something happened. */
             notify?: components["schemas"]["Notify"] | null;
+            /** @description When people should look. */
+            alerts?: components["schemas"]["AlertRules"];
+            /** @description Where traces go. */
+            telemetry?: components["schemas"]["Telemetry"];
         };
         /** @description The workflow itself. */
         Header: {
@@ -3469,6 +3571,70 @@ export interface components {
              */
             except: components["schemas"]["News"][];
         };
+        /** @description The conditions under which people should look, over a window of time that ends now. */
+        AlertRules: {
+            /**
+             * @description Handoffs that failed; five minutes unless it says otherwise.
+             * @default {
+             *       "above": 5,
+             *       "within": 300000
+             *     }
+             */
+            failed: components["schemas"]["Threshold"];
+            /**
+             * @description Handoffs that were escalated to a person; an hour unless it says otherwise.
+             * @default {
+             *       "above": 10,
+             *       "within": 3600000
+             *     }
+             */
+            escalated: components["schemas"]["Threshold"];
+            /**
+             * @description Circular handoffs that were prevented; five minutes unless it says otherwise.
+             * @default {
+             *       "above": 0,
+             *       "within": 300000
+             *     }
+             */
+            circular_blocked: components["schemas"]["Threshold"];
+            /**
+             * @description How many milliseconds 95 of 100 handoffs took at most; five minutes unless it says otherwise.
+             * @default {
+             *       "above": 1800000,
+             *       "within": 300000
+             *     }
+             */
+            duration_ms_p95: components["schemas"]["Threshold"];
+        };
+        /** @description More than this within that time. */
+        Threshold: {
+            /**
+             * Format: uint64
+             * @description What may be reached, but not passed.
+             */
+            above: number;
+            /** @description How far back to look. */
+            within: components["schemas"]["Millis"];
+        };
+        /** @description Where traces go. */
+        Telemetry: {
+            /**
+             * @description The receiver, such as `http://127.0.0.1:4318`; `env` takes it from
+             *     `OTEL_EXPORTER_OTLP_ENDPOINT`. Without it nothing is sent.
+             */
+            otlp?: string | null;
+            /**
+             * @description How it is spoken to.
+             * @default http/protobuf
+             */
+            protocol: components["schemas"]["Protocol"];
+            /** @description Headers for it, each with the environment variable that has its value. */
+            headers?: {
+                [key: string]: string;
+            };
+        };
+        /** @description How a receiver is spoken to, in OpenTelemetry's words. */
+        Protocol: "http/protobuf" | "http/json" | "grpc";
         /** @description The run was created. Carries its workflow, so that replaying needs no file. */
         RunCreated: {
             /** @description Its name. */
@@ -3836,6 +4002,94 @@ export interface components {
             /** @description Why not, when it did not. */
             why?: string | null;
         };
+        /** @description All alerts. */
+        AlertList: {
+            /** @description The four of them. */
+            alerts: components["schemas"]["Alert"][];
+            /** @description What began to fire and stopped lately, the oldest first. */
+            changes: components["schemas"]["Change2"][];
+        };
+        /** @description An alert as people and programs see it. */
+        Alert: {
+            /** @description Its name. */
+            name: string;
+            /** @description What is measured. */
+            measure: string;
+            /** @description How bad it is. */
+            severity: components["schemas"]["Severity"];
+            /** @description Whether it fires. */
+            firing: boolean;
+            /** @description Since when. */
+            since?: string | null;
+            /**
+             * Format: uint64
+             * @description How much was measured.
+             */
+            value: number;
+            /**
+             * Format: uint64
+             * @description What may not be passed.
+             */
+            above: number;
+            /** @description How far back it looks. */
+            within: components["schemas"]["Millis"];
+            /** @description What to do about it. */
+            action: string;
+        };
+        /** @description How bad it is. */
+        Severity: "info" | "warning";
+        /** @description An alert began to fire, or stopped. */
+        Change2: {
+            /** @description When. */
+            at: components["schemas"]["Time"];
+            /** @description Which one. */
+            condition: components["schemas"]["Condition"];
+            /** @description Whether it fires now. */
+            firing: boolean;
+            /**
+             * Format: uint64
+             * @description How much was measured.
+             */
+            value: number;
+            /**
+             * Format: uint64
+             * @description What may not be passed.
+             */
+            above: number;
+        };
+        /** @description One of the four conditions. */
+        Condition: "failed" | "escalated" | "circular_blocked" | "duration_ms_p95";
+        /** @description What to look for. */
+        Wanted: {
+            /** @description Words that all must be there; the last may be unfinished. */
+            q: string;
+            /**
+             * Format: uint
+             * @description At most so many.
+             * @default 20
+             */
+            limit: number;
+        };
+        /** @description Something that was found. */
+        Hit: {
+            /** @description The run. */
+            run: components["schemas"]["RunId"];
+            /** @description The handoff that it is about. */
+            handoff?: components["schemas"]["HandoffId"] | null;
+            /**
+             * Format: uint64
+             * @description The event that it is from, or that ended the turn it was shown in.
+             */
+            seq: number;
+            /** @description When. */
+            at: string;
+            /** @description What it is: the event's name, or `transcript`. */
+            kind: string;
+            /** @description Who said it. */
+            who: string;
+            /** @description The words around; what was looked for stands in brackets. */
+            text: string;
+        };
         /** @description A document in an address. */
         TheSchema: {
             /** @description Its name, as `/v1/schemas` lists them. */
@@ -4084,6 +4338,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RunDetail"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    explainRun: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id, some of its first or last digits, or `latest`. */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The way of the work to one handoff, the user's request first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Explanation"];
                 };
             };
             /** @description What went wrong; `code` tells which. */
@@ -4846,7 +5132,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description Nothing more is to be said. */
+        /** @description A wish to apply. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Go"];
@@ -4952,7 +5238,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        /** @description Nothing more is to be said. */
+        /** @description A wish to apply. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Go"];
@@ -5709,6 +5995,129 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Tried"][];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    metrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Metrics in the text format of Prometheus. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": unknown;
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listAlerts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All alerts. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlertList"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    find: {
+        parameters: {
+            query: {
+                /** @description Words that all must be there; the last may be unfinished. */
+                q: string;
+                /** @description At most so many. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Hit"][];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    reportRun: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id, some of its first or last digits, or `latest`. */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page without scripts, to be kept or mailed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": unknown;
                 };
             };
             /** @description What went wrong; `code` tells which. */

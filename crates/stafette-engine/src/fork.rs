@@ -1,0 +1,57 @@
+//! Runs that go their own way from a moment in another one's past.
+
+use std::sync::Arc;
+
+use stafette_core::{Run, RunId};
+use stafette_store::Loaded;
+use uuid::Uuid;
+
+use crate::engine::{Engine, EngineError};
+use crate::task::First;
+use crate::warden::Beginning;
+use crate::{Driver, clock};
+
+impl Engine {
+    /// Begins a run that goes its own way from event `seq` of another one, or from where that is
+    /// now.
+    ///
+    /// # Errors
+    /// When there is no such run, it was over by then, or the store does not take it.
+    pub async fn fork(
+        &self,
+        from: RunId,
+        seq: Option<u64>,
+        by: String,
+    ) -> Result<RunId, EngineError> {
+        let moment = match seq {
+            None => self.state(from).await?,
+            Some(seq) => Arc::new(self.state_at(from, seq).await?),
+        };
+        let run = RunId(Uuid::now_v7());
+        let (workflow, request) = (&*moment.workflow, moment.request.as_str());
+        let alerts = self.ask_about(Beginning { run, workflow, request, by: &by }).await?;
+        let forked = Driver::fork(clock::now(), &moment, run, by);
+        let (driver, step) = forked.ok_or(EngineError::Over { run: from })?;
+        let position = self.store().append(step.batch()).await?;
+        self.bump(position);
+        // What it has out is given out once it is adopted, as after every other start.
+        let by = self.settings().node.clone();
+        self.spawn(driver, First::Adopt { by });
+        self.alert(run, alerts).await;
+        Ok(run)
+    }
+
+    /// A run as it was after event `seq`.
+    ///
+    /// # Errors
+    /// When there is no such run.
+    pub async fn state_at(&self, run: RunId, seq: u64) -> Result<Run, EngineError> {
+        let mut events = self.events(run, 0).await?;
+        events.retain(|stored| stored.entry.seq <= seq);
+        let loaded = Loaded { snapshot: None, entries: events };
+        match loaded.entries.is_empty() {
+            true => Err(EngineError::NoRun { run: run.to_string() }),
+            false => Ok(Driver::restore(&loaded)?.run().clone()),
+        }
+    }
+}
