@@ -23,7 +23,7 @@ use crate::house::House;
 use crate::locks::LockDesk;
 use crate::once::Once;
 use crate::task::{First, Message, QUEUE, Shown, Task};
-use crate::warden::{Beginning, Warden};
+use crate::warden::Warden;
 use crate::{Driver, Explanation, Feed, HandoffView, Leg, RunView, clock};
 
 /// Where the work happens.
