@@ -22,16 +22,20 @@ export function Graph(): JSX.Element {
   const phone = usePhone()
   const drawn = useMemo(() => state && graph(state), [state])
   if (!state || !drawn) return <Empty title="No agents yet" command="stafette init" />
-  const w = phone ? Math.min(112, Math.max(88, size.width / drawn.most - 18)) : Math.min(WIDTH, Math.max(92, size.width / (drawn.ranks * 1.45)))
+  const w = phone ? Math.min(112, Math.max(76, size.width / drawn.most - 18)) : Math.min(WIDTH, Math.max(92, size.width / (drawn.ranks * 1.45)))
   const deep = phone ? drawn.ranks * 92 : 0
   const width = Math.max(size.width, phone ? drawn.most * (w + 18) : drawn.ranks * (w + 36))
   const height = Math.max(size.height, deep, phone ? 0 : drawn.most * (HEIGHT + 18) + 60)
+  const beside = new Map<number, number>()
+  for (const { rank } of drawn.nodes) beside.set(rank, (beside.get(rank) ?? 0) + 1)
+  const most = Math.floor(w / 7.5)
   const spot = (node: Node): Spot => {
     const along = phone ? height : width
     const across = phone ? width : height
     const edge = phone ? HEIGHT / 2 + 22 : w / 2 + 22
     const one = edge + node.x * (along - 2 * edge)
-    const two = node.y * across
+    // On a phone there is no room to leave at the sides.
+    const two = phone ? ((node.index + 0.5) / (beside.get(node.rank) ?? 1)) * across : node.y * across
     return phone ? { x: two, y: one } : { x: one, y: two }
   }
   const spots = new Map(drawn.nodes.map((node) => [node.name, spot(node)]))
@@ -67,7 +71,7 @@ export function Graph(): JSX.Element {
             >
               <rect x={-w / 2} y={-HEIGHT / 2} width={w} height={HEIGHT} rx={3} />
               <text class="node-name" y={-4}>
-                {yours ? 'you' : node.name.length > 15 ? `${node.name.slice(0, 14)}…` : node.name}
+                {yours ? 'you' : node.name.length > most ? `${node.name.slice(0, most - 1)}…` : node.name}
               </text>
               <text class="node-word" y={12}>
                 {yours && group === 'idle' ? 'nothing to do' : group}

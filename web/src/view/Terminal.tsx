@@ -116,12 +116,15 @@ export function Follow(): JSX.Element {
   )
 }
 
+/** What became of a program, without the screen that is told with it. */
+const firstLine = (note: string): string => (note.split('\n')[0] ?? '').replace(/[;,]? last screen:$/, '')
+
 function Bar({ name, view, screened }: { name: string; view: TerminalView | undefined; screened: boolean }): JSX.Element {
   const one = cast.value.find((known) => known.name === name)
   const past = at.value !== null
   const lives = view !== undefined && !past && view.state !== 'ended'
   // How it died, until it works again.
-  const died = view && !past && one && one.session !== 'working' ? (view.note?.split('\n')[0] ?? '') : ''
+  const died = view && !past && one && one.session !== 'working' ? firstLine(view.note ?? '') : ''
   const resize = (by: number): void => {
     const next = Math.min(28, Math.max(7, size.get() + by))
     size.set(next)
@@ -146,7 +149,7 @@ function Bar({ name, view, screened }: { name: string; view: TerminalView | unde
           <span class="quiet">
             <Said text={(screened && one.session ? one.session : one.crashed ? 'crashed' : one.group).replaceAll('_', ' ')} />
           </span>
-          <Said text={died || (one.crashed ? (run.value?.sessions.get(name)?.note.split('\n')[0] ?? '') : one.doing)} of="stage-doing" />
+          <Said text={died || (one.crashed ? firstLine(run.value?.sessions.get(name)?.note ?? '') : one.doing)} of="stage-doing" />
         </p>
       )}
       {screened && (
@@ -245,7 +248,7 @@ function Terminal({ run: id, name, alive }: { run: string; name: string; alive: 
       resize: (cols, rows) => shown.resize(cols, rows),
       state: (state, said) => {
         // Its last screen, which is told as well, is the one above.
-        const first = said.split('\n')[0] ?? ''
+        const first = firstLine(said)
         setNote(state === 'working' || state === 'ready' ? '' : first || (state === 'crashed' ? 'The program died' : ''))
         void lookUpTerminals()
       },
