@@ -11,7 +11,7 @@
 //!   cannot be routed is an error of the protocol.
 //! - A session speaks for its own agent and for nobody else.
 //! - Every wait has an end, tells that it goes on, and can be called off.
-//! - The protocol's own types stop in [`wire`].
+//! - The protocol's own types stop in `wire`.
 
 mod caller;
 mod desk;

@@ -1,7 +1,7 @@
 //! The edge: requests come in, the engine's answers go out.
 //!
 //! The daemon speaks HTTP by two doors. The Unix socket belongs to its user, who may do
-//! everything there. On TCP the [guard](guard) stands in front of all routes: it lets in the
+//! everything there. On TCP the guard stands in front of all routes: it lets in the
 //! user's own browser and programs with a token, and nobody else.
 //!
 //! Invariants:
