@@ -156,7 +156,11 @@ impl Task {
             messages = refuse(messages, &error);
             self.show(Some(error.to_string()));
             if !matches!(error, AppendError::Conflict { .. }) {
-                tokio::time::sleep(pause).await;
+                // Told to stop: what is not stored is done again by the next one, as after a crash.
+                let stop = self.stopping.wait_for(|stop| *stop);
+                if tokio::time::timeout(pause, stop).await.is_ok() {
+                    return;
+                }
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
             if !self.reload().await || messages.is_empty() {

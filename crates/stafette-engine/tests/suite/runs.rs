@@ -118,3 +118,23 @@ async fn a_feed_misses_nothing_and_repeats_nothing() {
     assert_eq!(why.legs.len(), 1);
     assert!(matches!(engine.why(run, HandoffId(9)).await, Err(EngineError::NoHandoff { .. })));
 }
+
+#[tokio::test]
+async fn b_02_an_engine_stops_even_when_the_store_takes_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Flaky::new();
+    let engine =
+        Engine::open(Arc::new(store.clone()), settings(folder.path())).await.expect("opens");
+    let command = "cat >/dev/null; while [ ! -e full ]; do sleep 0.01; done";
+    let run = start(&engine, workflow(command)).await.expect("a run");
+    store.refuse.store(u32::MAX, Ordering::SeqCst);
+    std::fs::write(folder.path().join("full"), "").expect("written");
+    let refused = async {
+        while engine.view(run).await.is_ok_and(|(_, trouble)| trouble.is_none()) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, refused).await.expect("the store refuses");
+    tokio::time::timeout(PATIENCE, engine.stop()).await.expect("it stops");
+    assert_eq!(store.unfinished().await.expect("readable"), [run]);
+}
