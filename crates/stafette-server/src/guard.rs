@@ -133,7 +133,6 @@ impl Guard {
         rules::method(request.method(), headers)?;
         rules::origin(&self.origins, headers)?;
         rules::site(path, request.method(), headers)?;
-        rules::content(request.method(), headers)?;
         let visitor = match self.visitor(request)? {
             Some(visitor) => visitor,
             None if is_open(request.method(), path) => Visitor::nobody(),
@@ -142,6 +141,8 @@ impl Guard {
         if !is_open(request.method(), path) {
             visitor.may(Scope::needed(request.method(), path))?;
         }
+        // Whoever is not known hears that first, whatever they send.
+        rules::content(request.method(), headers)?;
         let name = match visitor.via {
             Via::Nobody => peer.to_string(),
             _ => visitor.name.clone(),

@@ -35,7 +35,15 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
             "/v1/triggers/{trigger}",
             post_with(
                 deliver,
-                about("deliverWebhook", "Begin a run by a webhook, signed with its secret"),
+                // Its signature is what it shows, so that no token is asked for.
+                |op| {
+                    let mut op = about(
+                        "deliverWebhook",
+                        "Begin a run by a webhook, signed with its secret",
+                    )(op);
+                    op.inner_mut().security = vec![Default::default()];
+                    op
+                },
             ),
         )
         .api_route(
