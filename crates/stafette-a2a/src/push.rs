@@ -14,7 +14,7 @@ use std::time::Duration;
 use a2a_types::{A2AError, StreamResponse, TaskPushNotificationConfig, TaskStatusUpdateEvent};
 use stafette_agents::a2a::http::{Address, Ask, HttpError, ask_at};
 use stafette_core::RunId;
-use stafette_engine::Engine;
+use stafette_engine::{Engine, EngineError};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
@@ -126,10 +126,15 @@ impl Postman {
         let mut feed = self.engine.feed(head);
         loop {
             let Some(entry) = self.book.read(run, id) else { return };
-            let Ok(state) = self.engine.state(run).await else {
-                // The run was cleared away.
-                drop(self.book.remove(run, id));
-                return;
+            let state = match self.engine.state(run).await {
+                Ok(state) => state,
+                Err(EngineError::NoRun { .. }) => {
+                    // The run was cleared away.
+                    drop(self.book.remove(run, id));
+                    return;
+                }
+                // It is still wanted: the next start goes on with it.
+                Err(_) => return,
             };
             let status = task::status(&state);
             let now = mark(&status);

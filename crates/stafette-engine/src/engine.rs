@@ -339,7 +339,11 @@ impl Engine {
     /// When there is no such run.
     pub async fn state(&self, run: RunId) -> Result<Arc<Run>, EngineError> {
         if let Some(handle) = self.handle(run) {
-            return Ok(handle.shown.borrow().run.clone());
+            let shown = handle.shown.borrow().run.clone();
+            // Whoever follows the events can know more than the memory for a moment.
+            if self.store.run(run).await?.is_none_or(|row| row.seq <= shown.seq) {
+                return Ok(shown);
+            }
         }
         let loaded = self.store.load(run).await?;
         let loaded = loaded.ok_or_else(|| EngineError::NoRun { run: run.to_string() })?;

@@ -1,4 +1,5 @@
-//! A store that is full for a while, and one that somebody else writes to.
+//! A store that is full for a while, that is slow to say what it took, and that somebody else
+//! writes to.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,16 +11,18 @@ use stafette_store::{
     Store, Stored, UpkeepError,
 };
 
-/// Refuses the next so many appends as full; otherwise a store in memory.
+/// Refuses the next so many appends as full, and says nothing of what it took while `mute` is held;
+/// otherwise a store in memory.
 #[derive(Clone)]
 pub(crate) struct Flaky {
     pub(crate) inner: MemoryStore,
     pub(crate) refuse: Arc<AtomicU32>,
+    pub(crate) mute: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Flaky {
     pub(crate) fn new() -> Self {
-        Flaky { inner: MemoryStore::new(), refuse: Arc::default() }
+        Flaky { inner: MemoryStore::new(), refuse: Arc::default(), mute: Arc::default() }
     }
 }
 
@@ -32,7 +35,11 @@ impl Store for Flaky {
                 let source = Fault::new(std::io::Error::other("no room"));
                 Err(AppendError::Full { source })
             }),
-            Err(_) => self.inner.append(batch),
+            Err(_) => Box::pin(async {
+                let taken = self.inner.append(batch).await;
+                drop(self.mute.lock().await);
+                taken
+            }),
         }
     }
     fn load(&self, run: RunId) -> Reply<'_, Result<Option<Loaded>, ReadError>> {

@@ -120,6 +120,39 @@ async fn a_feed_misses_nothing_and_repeats_nothing() {
 }
 
 #[tokio::test]
+async fn whoever_has_read_an_event_finds_the_run_as_it_is_after_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Flaky::new();
+    let engine =
+        Engine::open(Arc::new(store.clone()), settings(folder.path())).await.expect("opens");
+    let text = "workflow = { name = \"one\", entry = \"a\" }\n[agents.a]\nrunner = \"external\"";
+    let workflow = stafette_core::workflow::file::parse(text).expect("a workflow");
+    let run = start(&engine, workflow).await.expect("a run");
+    // It is cancelled, and everybody can read that, but the engine does not know it yet.
+    let mute = store.mute.lock().await;
+    let mut feed = engine.feed(engine.store().head().await.expect("readable"));
+    let cancel = Input::Cancel { by: "test".into(), why: String::new() };
+    let asked = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.send(run, cancel).await }
+    });
+    let page = tokio::time::timeout(PATIENCE, async {
+        loop {
+            // It is not told to look, so it looks again and again.
+            if let Ok(page) = tokio::time::timeout(Duration::from_millis(5), feed.next()).await {
+                break page.expect("readable").expect("an engine");
+            }
+        }
+    });
+    let page = page.await.expect("in time");
+    assert_eq!(page.last().expect("an event").entry.name, "run_finished");
+    assert_eq!(engine.view(run).await.expect("a run").0.status, "cancelled");
+    assert!(engine.state(run).await.expect("a run").status().is_final());
+    drop(mute);
+    asked.await.expect("no panic").expect("taken");
+}
+
+#[tokio::test]
 async fn b_02_an_engine_stops_even_when_the_store_takes_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Flaky::new();
