@@ -323,6 +323,39 @@ test('s1_15 a crash shows, and restart works', () =>
     await sight.close()
   }))
 
+test('b_12 the terminal of a moment is shown at that moment', () =>
+  story(RELAY, async (project) => {
+    const run = await project.start('Run')
+    const sight = await open(project, { path: `/runs/${run.slice(-8)}/agents/runner` })
+    const { page } = sight
+    await shows(page, 'must not be done twice')
+    const early = (await project.events(run)).at(-1)!.seq
+    await project.type(run, 'runner', 'early words')
+    await shows(page, '> early words')
+    await project.type(run, 'runner', 'pass')
+    await sees(page, 'anchor has the baton')
+    const late = (await project.events(run)).at(-1)!.seq
+    assert.ok(late > early)
+    await shows(page, '> pass')
+    const then = async (seq: number, has: string, not: string): Promise<void> => {
+      await page.goto(`${sight.url}/runs/${run.slice(-8)}/agents/runner?at=${seq}`)
+      await sees(page, `event ${seq} of`)
+      await shows(page, has)
+      assert.ok(!(await screen(page)).includes(not), `${not} was not there at event ${seq}`)
+    }
+    await page.goto(`${sight.url}/runs/${run.slice(-8)}/agents/anchor`)
+    await shows(page, 'must not be done twice')
+    await project.type(run, 'anchor', 'finish')
+    await until('the run ends', async () => (await project.status(run)).status === 'succeeded')
+    await then(early, '', '> early words')
+    await then(late, '> early words', 'never said')
+    await page.keyboard.press('l')
+    await shows(page, '> pass')
+    await sees(page, 'this is its last screen')
+    quiet(sight)
+    await sight.close()
+  }))
+
 test('a hostile terminal stream does nothing', () =>
   story(RELAY, async (project) => {
     const run = await project.start('Run')

@@ -104,7 +104,7 @@ impl Redactor {
     pub fn bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
         let mut scan = Scan::default();
         let mut clean = Vec::with_capacity(bytes.len());
-        scan.advance(self, bytes, true, &mut clean);
+        scan.advance(self, bytes, bytes.len(), &mut clean);
         if scan.found == 0 { Cow::Borrowed(bytes) } else { Cow::Owned(clean) }
     }
 
@@ -165,20 +165,28 @@ impl Stream {
     #[must_use]
     pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(piece);
-        self.release(false)
+        self.release((self.held.len() + 1).saturating_sub(LOOK))
+    }
+
+    /// Gives the lines that are whole, because nothing more comes for now. A line that was only
+    /// begun stays: the rest of a secret may follow.
+    #[must_use]
+    pub fn rest(&mut self) -> Vec<u8> {
+        let ends = |byte: &u8| matches!(byte, b'\n' | b'\r' | b'\x1b');
+        self.release(self.held.iter().rposition(ends).unwrap_or(0))
     }
 
     /// Gives what was held back; what comes later begins a new stream.
     #[must_use]
     pub fn finish(&mut self) -> Vec<u8> {
-        let rest = self.release(true);
+        let rest = self.release(self.held.len());
         self.scan = Scan::default();
         rest
     }
 
-    fn release(&mut self, is_end: bool) -> Vec<u8> {
+    fn release(&mut self, until: usize) -> Vec<u8> {
         let mut clean = Vec::new();
-        let used = self.scan.advance(&self.redactor, &self.held, is_end, &mut clean);
+        let used = self.scan.advance(&self.redactor, &self.held, until, &mut clean);
         self.held.drain(..used);
         clean
     }
@@ -193,14 +201,12 @@ struct Scan {
 }
 
 impl Scan {
-    /// Writes what is certain to `clean` and says how many bytes that took.
-    fn advance(&mut self, by: &Redactor, bytes: &[u8], is_end: bool, clean: &mut Vec<u8>) -> usize {
+    /// Decides on the bytes up to `until`, writes what stays of them to `clean`, and says how many
+    /// that took.
+    fn advance(&mut self, by: &Redactor, bytes: &[u8], until: usize, clean: &mut Vec<u8>) -> usize {
         let mut at = 0;
-        while at < bytes.len() {
+        while at < until {
             let rest = &bytes[at..];
-            if rest.len() < LOOK && !is_end {
-                break;
-            }
             let window = &rest[..rest.len().min(LOOK)];
             if let Some(dropping) = &mut self.dropping {
                 match dropping.step(window) {

@@ -216,6 +216,8 @@ impl Pump {
 
     async fn next(&mut self, chunk: &mut [u8]) -> Happening {
         let due = self.board.facts().supervisor.next();
+        let rest = self.recorder.as_ref().and_then(Recorder::next);
+        let due = due.into_iter().chain(rest).min();
         let (mut reading, mut writing, mut group) = (None, None, None);
         if let Some(program) = &mut self.program {
             let (read, write) = program.tty.split();
@@ -414,7 +416,13 @@ impl Pump {
 
     /// Does what is due now.
     async fn due(&mut self) {
-        let due = self.board.facts().supervisor.due(Instant::now());
+        let now = Instant::now();
+        if let Some(recorder) = &mut self.recorder
+            && recorder.next().is_some_and(|rest| rest <= now)
+        {
+            recorder.rest();
+        }
+        let due = self.board.facts().supervisor.due(now);
         match due {
             None => return,
             Some(Due::Restart) => {

@@ -13,6 +13,7 @@ use stafette_core::redact::{Redactor, Stream};
 use stafette_core::wire::frame::Word;
 use stafette_core::{AgentName, RunId};
 use thiserror::Error;
+use tokio::time::Instant;
 
 use super::SCROLLBACK_LIMIT;
 use crate::screen::{BadSize, Screen, Utf8};
@@ -22,6 +23,12 @@ pub const RECORDING_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// The longest line that a recording may have.
 const LINE_LIMIT: u64 = 1024 * 1024;
+
+/// Output that comes within this time of the one before counts as one.
+const MOMENT: Duration = Duration::from_millis(20);
+
+/// How long a program is quiet before what it printed last is written.
+const QUIET: Duration = Duration::from_millis(500);
 
 /// The first line of a recording.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -259,6 +266,8 @@ pub(super) struct Recorder {
     utf8: Utf8,
     /// Takes out secrets; it holds back a little until it is sure.
     clean: Stream,
+    /// When the last of what may be held back came, until that has rested.
+    came: Option<Instant>,
 }
 
 impl Recorder {
@@ -295,6 +304,7 @@ impl Recorder {
             limit: RECORDING_LIMIT,
             utf8: Utf8::default(),
             clean: redactor.stream(),
+            came: None,
         };
         if written > 0 {
             // Whoever wrote before may have been stopped within a line.
@@ -307,36 +317,59 @@ impl Recorder {
     /// The program printed this.
     pub(super) fn output(&mut self, bytes: &[u8]) {
         if self.size < self.limit {
+            let now = Instant::now();
+            if self.came.is_some_and(|came| now >= came + MOMENT) {
+                self.rest();
+            }
             let clean = self.clean.push(bytes);
-            let text = self.utf8.text(&clean);
-            self.event("o", &text);
+            self.came = Some(now);
+            self.print(&clean, now);
+        }
+    }
+
+    /// When the program has been quiet for so long that what is held back should be seen.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.came.map(|came| came + QUIET)
+    }
+
+    /// Writes what is held back of whole lines, as of the time when it came.
+    pub(super) fn rest(&mut self) {
+        if let Some(came) = self.came.take() {
+            let clean = self.clean.rest();
+            self.print(&clean, came);
         }
     }
 
     /// Writes what was held back: nothing that belongs to it comes for now.
     pub(super) fn settle(&mut self) {
         let clean = self.clean.finish();
-        let text = self.utf8.text(&clean);
-        self.event("o", &text);
+        let came = self.came.take().unwrap_or_else(Instant::now);
+        self.print(&clean, came);
     }
 
     /// The terminal has another size.
     pub(super) fn resize(&mut self, columns: u16, rows: u16) {
         self.settle();
-        self.event("r", &format!("{columns}x{rows}"));
+        self.event("r", &format!("{columns}x{rows}"), Instant::now());
     }
 
     /// Says something to whoever watches it later.
     pub(super) fn note(&mut self, text: &str) {
         self.settle();
-        self.event("m", text);
+        self.event("m", text, Instant::now());
     }
 
-    fn event(&mut self, kind: &str, text: &str) {
+    fn print(&mut self, clean: &[u8], came: Instant) {
+        let text = self.utf8.text(clean);
+        self.event("o", &text, came);
+    }
+
+    fn event(&mut self, kind: &str, text: &str, then: Instant) {
         if text.is_empty() || self.size >= self.limit {
             return;
         }
-        let mut at = self.began.elapsed().unwrap_or_default().as_secs_f64();
+        let since = self.began.elapsed().unwrap_or_default();
+        let mut at = since.saturating_sub(then.elapsed()).as_secs_f64();
         at = (at * 1e6).round() / 1e6;
         self.line(&format!("{}\n", json!([at, kind, text])));
         if self.size >= self.limit {
@@ -460,6 +493,35 @@ mod tests {
         let text = recording.screen_at(recording.length()).unwrap().text().join("");
         assert!(text.starts_with("the key is") && text.ends_with("is it not"), "{text}");
         assert!(!text.contains("hunter2"), "{text}");
+    }
+
+    /// Lets time pass for a recording.
+    fn pass(writer: &mut Recorder, time: Duration) {
+        writer.began -= time;
+        writer.came = writer.came.map(|came| came - time);
+    }
+
+    #[test]
+    fn b_12_what_was_printed_last_is_seen_at_the_time_when_it_came() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a.cast");
+        let mut writer = recorder(&path);
+        writer.output(b"one\r\n$ ");
+        pass(&mut writer, QUIET);
+        assert!(writer.next().unwrap() <= Instant::now(), "it has been quiet long enough");
+        writer.rest();
+        assert_eq!(writer.next(), None, "it rests");
+        let recording = Recording::read(&path).unwrap();
+        let (shown, now) = (recording.length(), writer.began.elapsed().unwrap());
+        assert!(shown + QUIET <= now, "it is shown when it came, not when it was written");
+        assert_eq!(recording.transcript().unwrap(), ["one"]);
+        // Without the timer, too: what came before is not put off to what comes after.
+        writer.output(b"two\r\n");
+        pass(&mut writer, Duration::from_secs(60));
+        writer.output(b"three\r\n");
+        let recording = Recording::read(&path).unwrap();
+        let then = writer.began.elapsed().unwrap() - Duration::from_secs(30);
+        assert_eq!(recording.screen_at(then).unwrap().text(), ["one", "$ two"]);
     }
 
     #[test]

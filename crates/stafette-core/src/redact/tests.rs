@@ -265,3 +265,15 @@ proptest! {
         prop_assert!(!survives);
     }
 }
+
+#[test]
+fn b_17_a_stream_that_rests_gives_its_whole_lines_and_no_part_of_a_secret() {
+    let redactor = Redactor::knowing(["hunter2hunter2"]);
+    let mut stream = redactor.stream();
+    assert_eq!(stream.push(b"one\r\ntwo hunter2hunter2\nthe key is hunter2"), b"");
+    assert_eq!(stream.rest(), b"one\r\ntwo [redacted:environment]");
+    assert_eq!(stream.rest(), b"", "it rests already");
+    assert_eq!(stream.push(b"hunter2\x1b[1m!"), b"");
+    assert_eq!(stream.rest(), b"\nthe key is [redacted:environment]");
+    assert_eq!(stream.finish(), b"\x1b[1m!");
+}
