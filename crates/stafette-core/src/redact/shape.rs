@@ -198,7 +198,7 @@ pub(super) fn look(before: &Before, window: &[u8]) -> Verdict {
     let found = match first {
         b'-' => private_key(window),
         b':' | b'=' => address(window).or_else(|| assignment(before, window)),
-        byte if is_word(*byte) => {
+        byte if is_word(*byte) && may_begin(window) => {
             let is_glued = before.last.is_some_and(is_word);
             let others = || (!is_glued).then(|| jwt(window).or_else(|| bearer(window))).flatten();
             token(window, is_glued).or_else(others)
@@ -259,6 +259,34 @@ const TOKENS: [Token; 35] = [
     token_of(b"ASIA", 16, Class::Capital, "aws"),
 ];
 
+/// Which second bytes may follow each first one at the beginning of a secret: a bit for each. It is
+/// asked for nearly every byte of everything that is kept.
+static BEGINNINGS: [[u64; 4]; 256] = {
+    let mut pairs = [[0; 4]; 256];
+    let mut at = 0;
+    while at < TOKENS.len() {
+        add(&mut pairs, TOKENS[at].begins);
+        at += 1;
+    }
+    add(&mut pairs, JWT);
+    at = 0;
+    while at < SCHEMES.len() {
+        add(&mut pairs, SCHEMES[at]);
+        at += 1;
+    }
+    pairs
+};
+
+const fn add(pairs: &mut [[u64; 4]; 256], begins: &[u8]) {
+    pairs[begins[0] as usize][begins[1] as usize / 64] |= 1 << (begins[1] % 64);
+}
+
+fn may_begin(window: &[u8]) -> bool {
+    let [first, second, ..] = window else { return false };
+    let seconds = BEGINNINGS[usize::from(*first)];
+    seconds[usize::from(*second) / 64] >> (second % 64) & 1 == 1
+}
+
 impl Token {
     /// Whether it begins so unlike anything else that it counts in the middle of a word too.
     fn is_distinct(&self) -> bool {
@@ -279,9 +307,12 @@ fn token(window: &[u8], is_glued: bool) -> Option<Match> {
     })
 }
 
-/// Two parts of JSON in base64, by how `{"` looks there.
+/// How `{"` looks in base64.
+const JWT: &[u8] = b"eyJ";
+
+/// Two parts of JSON in base64.
 fn jwt(window: &[u8]) -> Option<Match> {
-    let header = window.strip_prefix(b"eyJ")?;
+    let header = window.strip_prefix(JWT)?;
     let length = Class::Dashed.count(header);
     let payload = header[length..].strip_prefix(b".eyJ")?;
     (length >= 8 && Class::Dashed.count(payload) >= 8).then_some(Match {
@@ -291,10 +322,11 @@ fn jwt(window: &[u8]) -> Option<Match> {
     })
 }
 
+const SCHEMES: [&[u8]; 3] = [b"Bearer ", b"bearer ", b"Basic "];
+
 /// What stands in a header after the name of its scheme.
 fn bearer(window: &[u8]) -> Option<Match> {
-    let scheme = [&b"Bearer "[..], b"bearer ", b"Basic "];
-    let scheme = scheme.into_iter().find(|scheme| window.starts_with(scheme))?;
+    let scheme = SCHEMES.into_iter().find(|scheme| window.starts_with(scheme))?;
     let rest = &window[scheme.len()..];
     let value = &rest[..Class::Header.count(rest)];
     let is_token = value.len() >= 16
