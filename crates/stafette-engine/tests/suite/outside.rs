@@ -1,14 +1,12 @@
 //! Agents that come by themselves.
 
-use std::sync::Arc;
-
 use stafette_core::{
     HandoffId, Kind, Millis, Offer, Party, Reason, Response, TurnResult, Usage, Workflow,
 };
-use stafette_engine::{Engine, EngineError, Wanted};
+use stafette_engine::{EngineError, Wanted};
 
 use crate::flaky::Flaky;
-use crate::runs::{PATIENCE, end, settings, start};
+use crate::runs::{PATIENCE, end, open, start};
 
 pub(crate) fn workflow() -> Workflow {
     let text = r#"
@@ -41,8 +39,7 @@ fn result(text: &str) -> TurnResult {
 async fn b_11_two_agents_come_by_themselves_and_pass_the_work_on() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Flaky::new();
-    let engine = Engine::open(Arc::new(store.clone()), settings(folder.path())).await;
-    let engine = engine.expect("opens");
+    let engine = open(&store, folder.path()).await;
     let of = |agent: &str| Wanted { run: None, agent: Some(agent.parse().expect("a name")) };
     // B waits before there is anything; A's result is what wakes it.
     let waiting = tokio::spawn({
@@ -74,7 +71,7 @@ async fn b_11_two_agents_come_by_themselves_and_pass_the_work_on() {
     let order = engine.accept(run, handoff, "bob", lease).await.expect("it is free");
     // The daemon goes and another one comes: the turn stays with bob.
     engine.stop().await;
-    let engine = Engine::open(Arc::new(store), settings(folder.path())).await.expect("opens");
+    let engine = open(&store, folder.path()).await;
     engine.complete(order.key, result("built")).await.expect("it is still his");
     assert_eq!(end(&engine, run).await, "succeeded");
 }
@@ -82,8 +79,7 @@ async fn b_11_two_agents_come_by_themselves_and_pass_the_work_on() {
 #[tokio::test]
 async fn b_12_a_fork_goes_on_from_a_moment_of_the_past() {
     let folder = tempfile::tempdir().expect("a folder");
-    let engine = Engine::open(Arc::new(Flaky::new()), settings(folder.path())).await;
-    let engine = engine.expect("opens");
+    let engine = open(&Flaky::new(), folder.path()).await;
     let run = start(&engine, workflow()).await.expect("a run");
     let order = engine.accept(run, HandoffId(1), "alice", None).await.expect("it is free");
     let moment = engine.view(run).await.expect("a run").0.seq;

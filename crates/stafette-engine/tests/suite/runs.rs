@@ -24,6 +24,11 @@ pub(crate) fn settings(folder: &Path) -> Settings {
     }
 }
 
+/// An engine on a store, with a project in a folder.
+pub(crate) async fn open(store: &Flaky, folder: &Path) -> Engine {
+    Engine::open(Arc::new(store.clone()), settings(folder)).await.expect("opens")
+}
+
 pub(crate) fn workflow(command: &str) -> Workflow {
     let text = format!(
         r#"
@@ -50,8 +55,7 @@ pub(crate) async fn end(engine: &Engine, run: RunId) -> String {
 async fn b_01_what_an_agent_said_is_kept_until_the_store_takes_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Flaky::new();
-    let engine =
-        Engine::open(Arc::new(store.clone()), settings(folder.path())).await.expect("opens");
+    let engine = open(&store, folder.path()).await;
     let command = "cat >/dev/null; while [ ! -e full ]; do sleep 0.01; done";
     let run = start(&engine, workflow(command)).await.expect("a run");
     // The disk fills up while the agent works; then it ends its turn.
@@ -68,8 +72,7 @@ async fn b_01_what_an_agent_said_is_kept_until_the_store_takes_it() {
 async fn whoever_asks_hears_that_the_store_is_full() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Flaky::new();
-    let engine =
-        Engine::open(Arc::new(store.clone()), settings(folder.path())).await.expect("opens");
+    let engine = open(&store, folder.path()).await;
     store.refuse.store(1, Ordering::SeqCst);
     assert!(matches!(start(&engine, workflow("true")).await, Err(EngineError::Store { .. })));
     let run = start(&engine, workflow("cat >/dev/null; sleep 600")).await.expect("a run");
@@ -85,16 +88,14 @@ async fn whoever_asks_hears_that_the_store_is_full() {
 async fn b_01_an_engine_goes_on_with_what_another_one_left() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Flaky::new();
-    let first =
-        Engine::open(Arc::new(store.clone()), settings(folder.path())).await.expect("opens");
+    let first = open(&store, folder.path()).await;
     let command = "cat >/dev/null; while [ ! -e go ]; do sleep 0.01; done";
     let run = start(&first, workflow(command)).await.expect("a run");
     first.stop().await;
     // The next one finds the store full at first: the run is not left alone for that.
     store.refuse.store(2, Ordering::SeqCst);
     std::fs::write(folder.path().join("go"), "").expect("written");
-    let second =
-        Engine::open(Arc::new(store.clone()), settings(folder.path())).await.expect("opens");
+    let second = open(&store, folder.path()).await;
     assert_eq!(end(&second, run).await, "succeeded");
     assert_eq!(store.unfinished().await.expect("readable"), []);
 }
@@ -103,7 +104,7 @@ async fn b_01_an_engine_goes_on_with_what_another_one_left() {
 async fn a_feed_misses_nothing_and_repeats_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Flaky::new();
-    let engine = Engine::open(Arc::new(store), settings(folder.path())).await.expect("opens");
+    let engine = open(&store, folder.path()).await;
     let mut feed = engine.feed(0);
     let run = start(&engine, workflow("cat >/dev/null")).await.expect("a run");
     let mut seen = Vec::new();
@@ -123,11 +124,8 @@ async fn a_feed_misses_nothing_and_repeats_nothing() {
 async fn whoever_has_read_an_event_finds_the_run_as_it_is_after_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Flaky::new();
-    let engine =
-        Engine::open(Arc::new(store.clone()), settings(folder.path())).await.expect("opens");
-    let text = "workflow = { name = \"one\", entry = \"a\" }\n[agents.a]\nrunner = \"external\"";
-    let workflow = stafette_core::workflow::file::parse(text).expect("a workflow");
-    let run = start(&engine, workflow).await.expect("a run");
+    let engine = open(&store, folder.path()).await;
+    let run = start(&engine, crate::outside::workflow()).await.expect("a run");
     // It is cancelled, and everybody can read that, but the engine does not know it yet.
     let mute = store.mute.lock().await;
     let mut feed = engine.feed(engine.store().head().await.expect("readable"));
@@ -156,8 +154,7 @@ async fn whoever_has_read_an_event_finds_the_run_as_it_is_after_it() {
 async fn b_02_an_engine_stops_even_when_the_store_takes_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Flaky::new();
-    let engine =
-        Engine::open(Arc::new(store.clone()), settings(folder.path())).await.expect("opens");
+    let engine = open(&store, folder.path()).await;
     let command = "cat >/dev/null; while [ ! -e full ]; do sleep 0.01; done";
     let run = start(&engine, workflow(command)).await.expect("a run");
     store.refuse.store(u32::MAX, Ordering::SeqCst);

@@ -9,18 +9,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::world::{Said, World, program};
+use crate::world::{ECHO, Said, World, program};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-
-const ECHO: &str = r#"
-[workflow]
-name = "echo"
-entry = "one"
-[agents.one]
-runner = "exec"
-command = ["sh", "-c", "true"]
-"#;
 
 fn world() -> World {
     let world = World::new();

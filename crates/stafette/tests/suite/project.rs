@@ -1,6 +1,6 @@
 //! Setting a project up: init, trust, check, doctor.
 
-use crate::world::{World, repository};
+use crate::world::{ECHO, World, repository};
 
 #[test]
 fn init_shows_what_it_writes_and_what_it_writes_is_sound() {
@@ -128,15 +128,6 @@ fn nothing_runs_before_it_is_trusted_and_a_change_ends_the_trust() {
     assert_ne!(listed["hash"], hash);
     assert_eq!(listed["commands"][0]["command"], "sh -c true");
 }
-
-const ECHO: &str = r#"
-[workflow]
-name = "echo"
-entry = "one"
-[agents.one]
-runner = "exec"
-command = ["sh", "-c", "true"]
-"#;
 
 #[test]
 fn s2_11_mistakes_are_shown_with_line_column_and_a_caret() {

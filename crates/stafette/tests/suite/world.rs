@@ -41,6 +41,16 @@ impl Said {
     }
 }
 
+/// A workflow with one agent, which does nothing.
+pub(crate) const ECHO: &str = r#"
+[workflow]
+name = "echo"
+entry = "one"
+[agents.one]
+runner = "exec"
+command = ["sh", "-c", "true"]
+"#;
+
 impl World {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
