@@ -13,7 +13,7 @@ use stafette_agents::profile::{Profile, on_path};
 use stafette_agents::{Confined, Job};
 use stafette_core::RunId;
 use stafette_core::workflow::Sandbox;
-use stafette_sandbox::{Mode, Places, Policy, Prepared, SandboxError, prepare};
+use stafette_sandbox::{Mode, Places, Policy, Prepared, SandboxError, find_bubblewrap, prepare};
 use stafette_workspace::Worktree;
 
 use crate::engine::Settings;
@@ -66,7 +66,8 @@ pub(crate) fn confine(
     });
     policy.read.extend(programs(settings, job, &home));
     let launcher: [OsString; 2] = [settings.program.clone().into(), "sandboxed".into()];
-    let prepared = prepare(mode, &policy, &launcher, &scratch, &job.folder)?;
+    let bubblewrap = find_bubblewrap();
+    let prepared = prepare(mode, &policy, &launcher, &scratch, &job.folder, bubblewrap.as_deref())?;
     Ok(prepared.map(|prepared| {
         let confined =
             Confined { prefix: prepared.prefix.clone(), variables: prepared.variables.clone() };

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::bubblewrap;
-use crate::{Enforced, Mode, Offer, Policy, Report};
+use crate::{Enforced, Mode, Policy, Report};
 
 /// What `sandboxed` ends with when it did not become the command.
 const REFUSED: u8 = 125;
@@ -80,13 +80,15 @@ impl Prepared {
 
 /// Makes a sandbox ready: `launcher` is how this program is called as the launcher (its own path
 /// and `sandboxed`), `scratch` a folder for its order and its report that the agent may not write.
-/// `folder` is where the command starts. Nothing is to be put in front when the mode is off.
+/// `folder` is where the command starts. Where there is `bubblewrap`, it sees to the mounts. Nothing
+/// is to be put in front when the mode is off.
 pub fn prepare(
     mode: Mode,
     policy: &Policy,
     launcher: &[OsString],
     scratch: &Path,
     folder: &Path,
+    bubblewrap: Option<&Path>,
 ) -> Result<Option<Prepared>, SandboxError> {
     if mode == Mode::Off {
         return Ok(None);
@@ -101,7 +103,6 @@ pub fn prepare(
     for folder in policy.write.iter().chain(pinned).filter(|path| !path.exists()) {
         let _ = std::fs::create_dir_all(folder);
     }
-    let bubblewrap = Offer::look().bubblewrap;
     let spec = Spec {
         policy: policy.clone(),
         mode,
@@ -116,7 +117,7 @@ pub fn prepare(
     if let Some(program) = bubblewrap {
         let launcher = launcher.first().map(PathBuf::from).unwrap_or_default();
         let also = [launcher.as_path(), spec_file.as_path()];
-        prefix.push(program.into_os_string());
+        prefix.push(program.into());
         let mut arguments = bubblewrap::arguments(policy, &also, Some(folder));
         let at = arguments.len() - 1;
         arguments.splice(at..at, ["--bind".into(), report.clone().into(), report.clone().into()]);

@@ -5,7 +5,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use stafette_sandbox::{Enforced, Mode, Network, Offer, Places, Policy, Prepared, Report, prepare};
+use stafette_kit::tools;
+use stafette_sandbox::{
+    Enforced, Mode, Network, Offer, Places, Policy, Prepared, Report, find_bubblewrap, prepare,
+};
 use tempfile::TempDir;
 
 /// A home with keys, a repository with hooks, and a worktree beside it.
@@ -15,10 +18,22 @@ struct World {
     tree: PathBuf,
     common: PathBuf,
     policy: Policy,
+    bubblewrap: Option<PathBuf>,
 }
 
 impl World {
-    fn new() -> World {
+    /// One without bubblewrap, and one with it where the system lets it make namespaces.
+    fn both() -> Vec<World> {
+        tools::debian("bwrap", "bubblewrap").expect("bubblewrap");
+        let bubblewrap = find_bubblewrap();
+        if bubblewrap.is_none() {
+            eprintln!("bubblewrap does not work on this system and is left out");
+        }
+        let with = bubblewrap.map(|program| World::new(Some(program)));
+        std::iter::once(World::new(None)).chain(with).collect()
+    }
+
+    fn new(bubblewrap: Option<PathBuf>) -> World {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |path: &str| folder.path().join(path);
         for path in [
@@ -61,13 +76,13 @@ impl World {
             sockets: Vec::new(),
         });
         let (home, tree, common) = (at("home"), at("tree"), at("repo/.git"));
-        World { home, tree, common, policy, folder }
+        World { home, tree, common, policy, folder, bubblewrap }
     }
 
     fn prepare(&self, mode: Mode) -> Prepared {
         let launcher = [OsString::from(env!("CARGO_BIN_EXE_stafette-sandboxed"))];
         let scratch = self.folder.path().join("scratch");
-        prepare(mode, &self.policy, &launcher, &scratch, &self.tree)
+        prepare(mode, &self.policy, &launcher, &scratch, &self.tree, self.bubblewrap.as_deref())
             .expect("prepared")
             .expect("not off")
     }
@@ -98,193 +113,208 @@ fn holds(report: &Report, name: &str) -> bool {
 
 #[test]
 fn b_08_a_sandboxed_agent_does_its_work() {
-    let world = World::new();
-    for script in [
-        "echo new > src/new.txt && cat src/new.txt && mkdir -p target/x && rm -r target",
-        "echo top > top.txt && mv top.txt src/moved.txt && ln -s src/moved.txt link",
-        "echo x > $TMPDIR/file && cat $TMPDIR/file > /dev/null",
-        "cat $HOME/.cargo/config.toml && ls $HOME/.cargo/bin",
-        "echo x > $HOME/.agent/session",
-        "echo x > $COMMON/refs/heads/stafette/1/builder.lock && echo x > $COMMON/objects/x",
-        "cat $COMMON/config && cat stafette.toml .claude/settings.json",
-        "ls / > /dev/null; cat /etc/passwd /proc/self/status > /dev/null",
-    ] {
-        let (output, report) = world.run(Mode::Auto, script);
-        assert!(output.status.success(), "{script}: {output:?}\n{report}");
+    for world in World::both() {
+        for script in [
+            "echo new > src/new.txt && cat src/new.txt && mkdir -p target/x && rm -r target",
+            "echo top > top.txt && mv top.txt src/moved.txt && ln -s src/moved.txt link",
+            "echo x > $TMPDIR/file && cat $TMPDIR/file > /dev/null",
+            "cat $HOME/.cargo/config.toml && ls $HOME/.cargo/bin",
+            "echo x > $HOME/.agent/session",
+            "echo x > $COMMON/refs/heads/stafette/1/builder.lock && echo x > $COMMON/objects/x",
+            "cat $COMMON/config && cat stafette.toml .claude/settings.json",
+            "ls / > /dev/null; cat /etc/passwd /proc/self/status > /dev/null",
+        ] {
+            let (output, report) = world.run(Mode::Auto, script);
+            assert!(output.status.success(), "{script}: {output:?}\n{report}");
+        }
     }
 }
 
 #[test]
 fn b_08_a_sandboxed_agent_commits_to_its_branch_and_to_no_other() {
-    let mut world = World::new();
-    let repo = world.folder.path().join("project");
-    let tree = world.folder.path().join("worktree");
-    let git = |arguments: &[&str]| {
-        let mut command = Command::new("git");
-        command.args(["-c", "user.name=Mia", "-c", "user.email=mia@example.org"]);
-        let output = command.args(arguments).current_dir(&repo).output().expect("git");
-        assert!(output.status.success(), "{arguments:?}: {output:?}");
-        String::from_utf8(output.stdout).expect("text")
-    };
-    fs::create_dir(&repo).expect("a folder");
-    git(&["init", "-q", "-b", "main"]);
-    git(&["commit", "-q", "--allow-empty", "-m", "first"]);
-    let path = tree.to_str().expect("text");
-    git(&["worktree", "add", "-q", "-b", "stafette/1/builder", path]);
-    fs::write(world.home.join(".gitconfig"), "[user]\nname = Agent\nemail = agent@example.org\n")
+    for mut world in World::both() {
+        let repo = world.folder.path().join("project");
+        let tree = world.folder.path().join("worktree");
+        let git = |arguments: &[&str]| {
+            let mut command = Command::new("git");
+            command.args(["-c", "user.name=Mia", "-c", "user.email=mia@example.org"]);
+            let output = command.args(arguments).current_dir(&repo).output().expect("git");
+            assert!(output.status.success(), "{arguments:?}: {output:?}");
+            String::from_utf8(output.stdout).expect("text")
+        };
+        fs::create_dir(&repo).expect("a folder");
+        git(&["init", "-q", "-b", "main"]);
+        git(&["commit", "-q", "--allow-empty", "-m", "first"]);
+        let path = tree.to_str().expect("text");
+        git(&["worktree", "add", "-q", "-b", "stafette/1/builder", path]);
+        fs::write(
+            world.home.join(".gitconfig"),
+            "[user]\nname = Agent\nemail = agent@example.org\n",
+        )
         .expect("written");
-    world.policy = Policy::for_agent(&Places {
-        home: world.home.clone(),
-        worktree: tree.clone(),
-        git_own: Some(repo.join(".git/worktrees/worktree")),
-        git_common: Some(repo.join(".git")),
-        branch: Some("stafette/1/builder".into()),
-        temp: world.folder.path().join("temp"),
-        ..Places::default()
-    });
-    world.tree = tree;
-    let script = "echo x > x && git add . && git commit -q -m work && git status --short";
-    let (output, report) = world.run(Mode::Auto, script);
-    assert!(output.status.success(), "{output:?}\n{report}");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "all is committed");
-    assert_eq!(git(&["log", "--format=%s %an", "-1", "stafette/1/builder"]), "work Agent\n");
-    let main = git(&["rev-parse", "main"]);
-    if holds(&report, "files") {
-        assert!(!world.can("git branch -f main HEAD"));
-        assert!(!world.can("git config core.fsmonitor evil"));
+        world.policy = Policy::for_agent(&Places {
+            home: world.home.clone(),
+            worktree: tree.clone(),
+            git_own: Some(repo.join(".git/worktrees/worktree")),
+            git_common: Some(repo.join(".git")),
+            branch: Some("stafette/1/builder".into()),
+            temp: world.folder.path().join("temp"),
+            ..Places::default()
+        });
+        world.tree = tree;
+        let script = "echo x > x && git add . && git commit -q -m work && git status --short";
+        let (output, report) = world.run(Mode::Auto, script);
+        assert!(output.status.success(), "{output:?}\n{report}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "", "all is committed");
+        assert_eq!(git(&["log", "--format=%s %an", "-1", "stafette/1/builder"]), "work Agent\n");
+        let main = git(&["rev-parse", "main"]);
+        if holds(&report, "files") {
+            assert!(!world.can("git branch -f main HEAD"));
+            assert!(!world.can("git config core.fsmonitor evil"));
+        }
+        assert_eq!(git(&["rev-parse", "main"]), main);
     }
-    assert_eq!(git(&["rev-parse", "main"]), main);
 }
 
 #[test]
 fn b_08_keys_hooks_and_settings_are_out_of_reach_for_the_agent_and_its_children() {
-    let world = World::new();
-    let (_, report) = world.run(Mode::Auto, "true");
-    let denied_by_files = [
-        "cat $HOME/.ssh/id_ed25519",
-        "ls $HOME/.ssh",
-        "grep old $HOME/.cargo/credentials.toml",
-        "cat $HOME/diary.txt",
-        "ls $HOME",
-        "echo evil > $COMMON/hooks/pre-commit",
-        "echo evil > $COMMON/hooks/post-commit",
-        "echo evil >> $COMMON/config",
-        "rm $COMMON/hooks/pre-commit",
-        "mv $COMMON/hooks $COMMON/other",
-        "echo evil > $COMMON/../stafette.toml",
-        "echo evil > $COMMON/refs/heads/main",
-        "ln -s $HOME/.ssh link && cat link/id_ed25519",
-        "ln $HOME/.ssh/id_ed25519 hard",
-        "grep . /etc/shadow",
-    ];
-    let denied_by_mounts = [
-        "echo evil > .claude/settings.json",
-        "echo evil > .claude/new.json",
-        "rm -r .claude || mv .claude other",
-        "mkdir -p .stafette/x",
-        "echo evil > stafette.toml",
-        "echo gitdir: /elsewhere > .git",
-    ];
-    for (part, scripts) in [("files", &denied_by_files[..]), ("mounts", &denied_by_mounts[..])] {
-        if !holds(&report, part) {
-            // Then it must be said; the report is what is shown to the user.
-            assert!(report.to_string().contains(&format!("{part}: not enforced")), "{report}");
-            continue;
+    for world in World::both() {
+        let (_, report) = world.run(Mode::Auto, "true");
+        let denied_by_files = [
+            "cat $HOME/.ssh/id_ed25519",
+            "ls $HOME/.ssh",
+            "grep old $HOME/.cargo/credentials.toml",
+            "cat $HOME/diary.txt",
+            "ls $HOME",
+            "echo evil > $COMMON/hooks/pre-commit",
+            "echo evil > $COMMON/hooks/post-commit",
+            "echo evil >> $COMMON/config",
+            "rm $COMMON/hooks/pre-commit",
+            "mv $COMMON/hooks $COMMON/other",
+            "echo evil > $COMMON/../stafette.toml",
+            "echo evil > $COMMON/refs/heads/main",
+            "ln -s $HOME/.ssh link && cat link/id_ed25519",
+            "ln $HOME/.ssh/id_ed25519 hard",
+            "grep . /etc/shadow",
+        ];
+        let denied_by_mounts = [
+            "echo evil > .claude/settings.json",
+            "echo evil > .claude/new.json",
+            "rm -r .claude || mv .claude other",
+            "mkdir -p .stafette/x",
+            "echo evil > stafette.toml",
+            "echo gitdir: /elsewhere > .git",
+        ];
+        for (part, scripts) in [("files", &denied_by_files[..]), ("mounts", &denied_by_mounts[..])]
+        {
+            if !holds(&report, part) {
+                // Then it must be said; the report is what is shown to the user.
+                assert!(report.to_string().contains(&format!("{part}: not enforced")), "{report}");
+                continue;
+            }
+            for script in scripts {
+                assert!(!world.can(script), "{script}");
+                let grandchild = format!("sh -c 'sh -c \"{script}\"'");
+                assert!(!world.can(&grandchild), "{grandchild}");
+            }
         }
-        for script in scripts {
-            assert!(!world.can(script), "{script}");
-            let grandchild = format!("sh -c 'sh -c \"{script}\"'");
-            assert!(!world.can(&grandchild), "{grandchild}");
-        }
+        assert_eq!(
+            fs::read_to_string(world.common.join("hooks/pre-commit")).expect("there"),
+            "old"
+        );
+        assert_eq!(fs::read_to_string(world.common.join("config")).expect("there"), "old");
     }
-    assert_eq!(fs::read_to_string(world.common.join("hooks/pre-commit")).expect("there"), "old");
-    assert_eq!(fs::read_to_string(world.common.join("config")).expect("there"), "old");
 }
 
 #[test]
 fn b_08_calls_that_lead_out_of_the_sandbox_are_denied() {
-    let world = World::new();
-    let (_, report) = world.run(Mode::Auto, "true");
-    if !Offer::look().calls {
-        assert!(matches!(report.calls, Enforced::Not(_)), "{report}");
-        return;
+    for world in World::both() {
+        let (_, report) = world.run(Mode::Auto, "true");
+        if !Offer::look().calls {
+            assert!(matches!(report.calls, Enforced::Not(_)), "{report}");
+            continue;
+        }
+        assert_eq!(report.calls, Enforced::Fully);
+        let (output, _) = world.run(Mode::Auto, "unshare -Ur true; mount -t tmpfs none src; true");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("not permitted") || said.contains("denied"), "{said}");
+        assert!(!world.can("unshare -Ur true"));
+        assert!(!world.can("mount -t tmpfs none src"));
+        assert!(!world.can("umount .claude"));
+        if report.scope.is_whole() {
+            assert!(!world.can("kill -0 1"), "processes outside cannot be signalled");
+        }
+        let environment = format!("cat /proc/{}/environ", std::process::id());
+        assert!(!world.can(&environment), "nor looked into");
     }
-    assert_eq!(report.calls, Enforced::Fully);
-    let (output, _) = world.run(Mode::Auto, "unshare -Ur true; mount -t tmpfs none src; true");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("not permitted") || said.contains("denied"), "{said}");
-    assert!(!world.can("unshare -Ur true"));
-    assert!(!world.can("mount -t tmpfs none src"));
-    assert!(!world.can("umount .claude"));
-    if report.scope.is_whole() {
-        assert!(!world.can("kill -0 1"), "processes outside cannot be signalled");
-    }
-    let environment = format!("cat /proc/{}/environ", std::process::id());
-    assert!(!world.can(&environment), "nor looked into");
 }
 
 #[test]
 fn b_08_ports_are_closed_where_the_kernel_can_close_them() {
-    let mut world = World::new();
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = listener.local_addr().expect("an address").port();
-    let knock = format!("exec 3<>/dev/tcp/127.0.0.1/{port}");
-    let knock = format!("bash -c '{knock}'");
-    assert!(world.can(&knock), "open by default");
-    world.policy.network = Network::Ports(vec![1]);
-    let (output, report) = world.run(Mode::Auto, &knock);
-    if Offer::look().network {
-        assert_eq!(report.network, Enforced::Fully);
-        assert!(!output.status.success());
-        world.policy.network = Network::Ports(vec![port]);
-        assert!(world.can(&knock));
-    } else {
-        assert!(matches!(report.network, Enforced::Not(_)), "{report}");
+    for mut world in World::both() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let knock = format!("exec 3<>/dev/tcp/127.0.0.1/{port}");
+        let knock = format!("bash -c '{knock}'");
+        assert!(world.can(&knock), "open by default");
+        world.policy.network = Network::Ports(vec![1]);
+        let (output, report) = world.run(Mode::Auto, &knock);
+        if Offer::look().network {
+            assert_eq!(report.network, Enforced::Fully);
+            assert!(!output.status.success());
+            world.policy.network = Network::Ports(vec![port]);
+            assert!(world.can(&knock));
+        } else {
+            assert!(matches!(report.network, Enforced::Not(_)), "{report}");
+        }
     }
 }
 
 #[test]
 fn b_08_strict_runs_all_or_nothing() {
-    let world = World::new();
-    let (_, auto) = world.run(Mode::Auto, "true");
-    let (output, report) = world.run(Mode::Strict, "touch ran");
-    assert_eq!(report, auto, "the report does not depend on what it is for");
-    assert_eq!(output.status.success(), report.is_whole(), "{output:?}");
-    assert_eq!(world.tree.join("ran").exists(), report.is_whole());
-    if !report.is_whole() {
-        assert_eq!(output.status.code(), Some(125));
-        assert!(String::from_utf8_lossy(&output.stderr).contains("not enforced"), "{output:?}");
+    for world in World::both() {
+        let (_, auto) = world.run(Mode::Auto, "true");
+        let (output, report) = world.run(Mode::Strict, "touch ran");
+        assert_eq!(report, auto, "the report does not depend on what it is for");
+        assert_eq!(output.status.success(), report.is_whole(), "{output:?}");
+        assert_eq!(world.tree.join("ran").exists(), report.is_whole());
+        if !report.is_whole() {
+            assert_eq!(output.status.code(), Some(125));
+            assert!(String::from_utf8_lossy(&output.stderr).contains("not enforced"), "{output:?}");
+        }
     }
 }
 
 #[test]
 fn b_08_what_cannot_be_enforced_is_said_and_strict_refuses() {
-    let world = World::new();
-    fs::create_dir(world.tree.join("real")).expect("a folder");
-    fs::remove_dir_all(world.tree.join(".claude")).expect("removed");
-    // Somebody has put a link where settings would be: it can be pointed elsewhere.
-    std::os::unix::fs::symlink("real", world.tree.join(".claude")).expect("a link");
-    let (output, report) = world.run(Mode::Auto, "true");
-    assert!(output.status.success(), "{output:?}");
-    assert!(!report.mounts.is_whole(), "{report}");
-    let (output, report) = world.run(Mode::Strict, "touch ran");
-    assert_eq!(output.status.code(), Some(125), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("mounts: "), "{output:?}");
-    assert!(!report.is_whole() && !world.tree.join("ran").exists());
+    for world in World::both() {
+        fs::create_dir(world.tree.join("real")).expect("a folder");
+        fs::remove_dir_all(world.tree.join(".claude")).expect("removed");
+        // Somebody has put a link where settings would be: it can be pointed elsewhere.
+        std::os::unix::fs::symlink("real", world.tree.join(".claude")).expect("a link");
+        let (output, report) = world.run(Mode::Auto, "true");
+        assert!(output.status.success(), "{output:?}");
+        assert!(!report.mounts.is_whole(), "{report}");
+        let (output, report) = world.run(Mode::Strict, "touch ran");
+        assert_eq!(output.status.code(), Some(125), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("mounts: "), "{output:?}");
+        assert!(!report.is_whole() && !world.tree.join("ran").exists());
+    }
 }
 
 #[test]
 fn b_08_a_policy_says_what_it_allows_and_what_holds() {
-    let world = World::new();
-    let offer = Offer::look();
-    let text = world.policy.explain(&offer);
-    assert!(text.contains("must not see:") && text.contains(".ssh"), "{text}");
-    let files = if offer.files { "files (Landlock): yes" } else { "files (Landlock): no" };
-    assert!(text.contains(files), "{text}");
-    let (_, report) = world.run(Mode::Auto, "true");
-    if offer.bubblewrap.is_none() && !offer.files {
-        assert!(matches!(report.files, Enforced::Not(_)), "{report}");
+    for world in World::both() {
+        let offer = Offer::look();
+        let text = world.policy.explain(&offer);
+        assert!(text.contains("must not see:") && text.contains(".ssh"), "{text}");
+        let files = if offer.files { "files (Landlock): yes" } else { "files (Landlock): no" };
+        assert!(text.contains(files), "{text}");
+        let (_, report) = world.run(Mode::Auto, "true");
+        if offer.bubblewrap.is_none() && !offer.files {
+            assert!(matches!(report.files, Enforced::Not(_)), "{report}");
+        }
+        let none = prepare(Mode::Off, &world.policy, &[], world.folder.path(), &world.tree, None);
+        assert_eq!(none.expect("nothing to do"), None);
     }
-    let none = prepare(Mode::Off, &world.policy, &[], world.folder.path(), &world.tree);
-    assert_eq!(none.expect("nothing to do"), None);
 }
