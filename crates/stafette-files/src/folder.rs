@@ -61,6 +61,11 @@ pub(crate) enum Kind {
 }
 
 impl Seen {
+    /// When it changed, in seconds and nanoseconds.
+    pub(crate) fn changed(&self) -> (i64, i64) {
+        self.changed
+    }
+
     /// How long ago it changed, by the clock that files have.
     pub(crate) fn age(&self) -> std::time::Duration {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -121,8 +126,7 @@ impl Folder {
     }
 
     pub(crate) fn write(&self, place: Place, name: &str, text: &[u8]) -> io::Result<Seen> {
-        write(self.at(place), name, text)?;
-        look(self.at(place), name)?.ok_or_else(|| io::ErrorKind::NotFound.into())
+        write(self.at(place), name, text)
     }
 
     pub(crate) fn remove(&self, place: Place, name: &str) -> io::Result<()> {
@@ -130,6 +134,18 @@ impl Folder {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Removes a file of what is over, and the reason beside it.
+    pub(crate) fn clear(&self, place: Place, name: &str) -> io::Result<()> {
+        let stem = name.strip_suffix(".json").unwrap_or(name);
+        self.remove(place, &format!("{stem}{REASON}"))?;
+        self.remove(place, name)
+    }
+
+    /// Whether nothing is at a name.
+    pub(crate) fn lacks(&self, place: Place, name: &str) -> bool {
+        matches!(look(self.at(place), name), Ok(None))
     }
 
     /// Moves what is at `name` to `rejected`, whatever it is, and writes the reason beside it.
@@ -201,14 +217,17 @@ pub(crate) fn read(folder: &OwnedFd, name: &str) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a file so that it is there whole or not at all, also after a power loss.
-pub(crate) fn write(folder: &OwnedFd, name: &str, text: &[u8]) -> io::Result<()> {
+/// Writes a file so that it is there whole or not at all, also after a power loss. Tells what it
+/// looks like: whatever looks different later was written by somebody else.
+pub(crate) fn write(folder: &OwnedFd, name: &str, text: &[u8]) -> io::Result<Seen> {
     let making = format!(".{name}.{}", std::process::id());
     let flags =
         OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(openat(folder, &making, flags, Mode::from_raw_mode(0o644))?);
     file.write_all(text)?;
     file.sync_all()?;
+    let made = look(folder, &making)?.ok_or(io::ErrorKind::NotFound)?;
     renameat(folder, &making, folder, name)?;
-    Ok(fsync(folder)?)
+    fsync(folder)?;
+    Ok(made)
 }

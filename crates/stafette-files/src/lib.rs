@@ -19,7 +19,7 @@ mod mirror;
 mod moves;
 mod state;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +50,8 @@ pub struct Coordination {
     known: HashMap<(RunId, HandoffId), (Place, String)>,
     /// What was looked at and is still as it was.
     seen: HashMap<(Place, String), Seen>,
+    /// How many files of what is over are kept in each folder.
+    keep: usize,
 }
 
 impl std::fmt::Debug for Coordination {
@@ -59,7 +61,8 @@ impl std::fmt::Debug for Coordination {
 }
 
 impl Coordination {
-    /// Opens the folder `at`, making what is missing of it; `memory` is where we note what we wrote.
+    /// Opens the folder `at`, making what is missing of it; `memory` is where we note what we wrote,
+    /// `keep` how many files of what is over stay.
     ///
     /// # Errors
     /// When it cannot be made or is not a folder of its own.
@@ -68,11 +71,12 @@ impl Coordination {
         workflow: Arc<ReadWorkflow>,
         at: &Path,
         memory: PathBuf,
+        keep: usize,
     ) -> std::io::Result<Coordination> {
         let folder = Folder::open(at)?;
         let state = StateFile::open(folder.root()?, memory);
         let (known, seen) = (HashMap::new(), HashMap::new());
-        Ok(Coordination { engine, workflow, folder, state, known, seen })
+        Ok(Coordination { engine, workflow, folder, state, known, seen, keep })
     }
 
     /// Watches and mirrors until the engine is gone.
@@ -108,6 +112,24 @@ impl Coordination {
         }
     }
 
+    /// Removes the oldest files of what is over, so that the folder stays one that can be looked
+    /// through.
+    fn clear(&self, place: Place, mut entries: BTreeMap<String, Seen>) -> BTreeMap<String, Seen> {
+        let surplus = entries.len().saturating_sub(self.keep);
+        let mut oldest: Vec<(Seen, String)> = match surplus {
+            0 => Vec::new(),
+            _ => entries.iter().map(|(name, seen)| (*seen, name.clone())).collect(),
+        };
+        oldest.sort_by_key(|(seen, _)| seen.changed());
+        for (_, name) in oldest.into_iter().take(surplus) {
+            if let Err(error) = self.folder.clear(place, &name) {
+                tracing::warn!(%error, name, "cannot be cleared away");
+            }
+            entries.remove(&name);
+        }
+        entries
+    }
+
     /// Looks through the folder once; tells whether something was taken in.
     async fn look(&mut self) -> bool {
         let mut took = false;
@@ -118,6 +140,10 @@ impl Coordination {
                     tracing::warn!(%error, folder = place.name(), "cannot be read");
                     continue;
                 }
+            };
+            let entries = match place {
+                Place::Pending | Place::Accepted => entries,
+                Place::Completed | Place::Rejected => self.clear(place, entries),
             };
             self.seen.retain(|(at, name), _| *at != place || entries.contains_key(name));
             for (name, seen) in entries {

@@ -59,6 +59,14 @@ impl Coordination {
         let (place, name, document) = shown(run, &handoff);
         let text = serde_json::to_vec_pretty(&document).unwrap_or_default();
         let before = self.known.get(&(run, id)).cloned();
+        let is_over = matches!(handoff.state, State::Closed(_));
+        if is_over
+            && before.as_ref() == Some(&(place, name.clone()))
+            && self.folder.lacks(place, &name)
+        {
+            // It was there and was cleared away.
+            return;
+        }
         let same = self.folder.read(place, &name).is_ok_and(|there| there == text);
         if !same {
             match self.folder.write(place, &name, &text) {

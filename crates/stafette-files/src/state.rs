@@ -41,17 +41,18 @@ impl StateFile {
 
     /// Whether somebody else wrote since we did.
     pub(crate) fn was_touched(&self) -> bool {
-        look(&self.folder, NAME).ok().flatten() != self.seen
+        self.look() != self.seen
     }
 
-    /// What is in the file: nothing when there is none, an error when it cannot be read.
-    fn theirs(&self) -> Result<Option<Value>, String> {
-        match look(&self.folder, NAME) {
-            Ok(None) => Ok(None),
-            Ok(Some(_)) => {
-                let bytes = read(&self.folder, NAME).map_err(|error| error.to_string())?;
-                serde_json::from_slice(&bytes).map(Some).map_err(|error| error.to_string())
-            }
+    fn look(&self) -> Option<Seen> {
+        look(&self.folder, NAME).ok().flatten()
+    }
+
+    /// What is in the file: null when there is none, an error when it cannot be read.
+    fn theirs(&self) -> Result<Value, String> {
+        match read(&self.folder, NAME) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| error.to_string()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Value::Null),
             Err(error) => Err(error.to_string()),
         }
     }
@@ -64,8 +65,8 @@ impl StateFile {
         // Noted first: a crash in between looks like an edit that changed nothing.
         let _ = std::fs::write(&self.memory, &text);
         match write(&self.folder, NAME, &text) {
-            Ok(()) => {
-                self.seen = look(&self.folder, NAME).ok().flatten();
+            Ok(seen) => {
+                self.seen = Some(seen);
                 self.ours = state;
             }
             Err(error) => tracing::warn!(%error, "state.json cannot be written"),
@@ -82,11 +83,12 @@ impl Coordination {
             None => None,
         };
         let truth = json!(projection(run.as_deref()));
+        // Looked at first: what is written from here on is found the next time.
+        let seen = self.state.look();
         let theirs = match self.state.theirs() {
-            Ok(theirs) => theirs.unwrap_or(Value::Null),
+            Ok(theirs) => theirs,
             Err(error) => {
-                let fresh = look(&self.state.folder, NAME).ok().flatten();
-                if fresh.is_some_and(|seen| seen.age() < SETTLES) {
+                if seen.is_some_and(|seen| seen.age() < SETTLES) {
                     return;
                 }
                 tracing::warn!(error, "state.json was not readable and is written anew");
@@ -100,10 +102,12 @@ impl Coordination {
         if let (Some(run), false) = (&run, merged.conflicts.is_empty()) {
             self.report(run, &merged.conflicts, &theirs).await;
         }
-        if merged.state != theirs || self.state.seen.is_none() {
+        if self.state.look() != seen {
+            // Somebody writes right now; their words are merged the next time.
+        } else if merged.state != theirs || self.state.seen.is_none() {
             self.state.put(merged.state);
         } else {
-            self.state.seen = look(&self.state.folder, NAME).ok().flatten();
+            self.state.seen = seen;
             self.state.ours = merged.state;
         }
     }

@@ -36,6 +36,11 @@ fn workflow() -> Workflow {
 
 impl Room {
     async fn new() -> Room {
+        Room::keeping(1000).await
+    }
+
+    /// One that keeps so many files of what is over.
+    async fn keeping(keep: usize) -> Room {
         let folder = tempfile::tempdir().expect("a folder");
         let settings = Settings {
             project: folder.path().to_owned(),
@@ -49,7 +54,8 @@ impl Room {
         let at = folder.path().join(".claude");
         let memory = folder.path().join("memory/state.json");
         let read = Arc::new(|| Ok(workflow()));
-        let coordination = Coordination::open(engine.clone(), read, &at, memory).expect("opens");
+        let coordination =
+            Coordination::open(engine.clone(), read, &at, memory, keep).expect("opens");
         let task = tokio::spawn(coordination.live());
         Room { folder, engine, _task: task }
     }
@@ -106,8 +112,9 @@ impl Room {
             let entries = fs::read_dir(self.at("handoffs").join(place)).ok()?;
             entries.flatten().find_map(|entry| {
                 let value: Value = serde_json::from_slice(&fs::read(entry.path()).ok()?).ok()?;
-                // Ours, not what somebody dropped.
-                let ours = value["to"] == to && value["context"]["handoff"].is_string();
+                // Ours, not what somebody dropped, and not while it is being made.
+                let whole = !entry.file_name().to_string_lossy().starts_with('.');
+                let ours = value["to"] == to && value["context"]["handoff"].is_string() && whole;
                 ours.then(|| (entry.path(), value))
             })
         })
@@ -172,7 +179,8 @@ async fn s5_02_two_agents_pass_the_work_on_with_nothing_but_files() {
     let (pending, for_builder) = room.file_for("pending", "builder").await;
     assert_eq!(for_builder["message_id"], FIRST);
     assert_eq!(for_builder["context"]["spec"], "specs/auth.md");
-    assert!(!room.at("handoffs/pending/plan.json").exists(), "{}", room.tree());
+    let dropped = room.at("handoffs/pending/plan.json");
+    room.until("the dropped file to go", || (!dropped.exists()).then_some(())).await;
     // The builder writes its answer into the file and moves it straight to completed.
     let mut answer = for_builder.clone();
     answer["response"] = json!({ "summary": "built", "outputs": { "commit": "abc123" } });
@@ -258,4 +266,21 @@ async fn s5_03_an_edit_of_the_state_is_taken_in_or_becomes_a_question() {
     let questions = room.engine.questions().await.expect("questions");
     assert_eq!(questions.len(), 1);
     assert!(questions[0].body.contains("mallory"), "{}", questions[0].body);
+}
+
+#[tokio::test]
+async fn s5_02_of_what_is_over_only_the_latest_files_stay() {
+    let room = Room::keeping(2).await;
+    for n in 0..5 {
+        room.drop(&format!("bad-{n}.json"), "no JSON");
+        let last = format!("bad-{n}.json");
+        room.until("the last one", || room.tree().contains(&last).then_some(())).await;
+        room.rejection(&last).await;
+    }
+    room.until("the older ones to go", || {
+        let tree = room.tree();
+        (tree.split(' ').count() == 4 && tree.contains("bad-4.reason.json")).then_some(())
+    })
+    .await;
+    assert!(room.at("handoffs/rejected/bad-3.json").exists(), "{}", room.tree());
 }

@@ -223,7 +223,7 @@ impl Daemon {
         let folder = project.root.join(&wanted.folder);
         let memory = state.join("coordination/state.json");
         let read = Arc::new(move || read().map_err(|problem| problem.title));
-        match Coordination::open(engine.clone(), read, &folder, memory) {
+        match Coordination::open(engine.clone(), read, &folder, memory, wanted.keep) {
             Ok(coordination) => drop(tokio::spawn(coordination.live())),
             Err(error) => tracing::error!(%error, "the coordination folder cannot be used"),
         }

@@ -9,10 +9,13 @@ use serde::{Deserialize, Serialize};
 pub struct Coordination {
     /// The folder, within the project.
     pub folder: String,
+    /// How many files `completed` and `rejected` hold each, at most; the oldest go.
+    #[schemars(range(min = 1, max = 5000))]
+    pub keep: usize,
 }
 
 impl Default for Coordination {
     fn default() -> Self {
-        Coordination { folder: ".claude".into() }
+        Coordination { folder: ".claude".into(), keep: 1000 }
     }
 }
