@@ -5,7 +5,8 @@ mod plain;
 
 use std::process::ExitStatus;
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use stafette_core::change::Proposal;
 use stafette_core::run::tell::Told;
 use stafette_core::wire::frame::{Code, Frame};
 use stafette_core::{
@@ -23,6 +24,9 @@ const OFFERS: usize = 32;
 
 /// The most alerts that one turn may raise; further ones are dropped.
 const ALERTS: u32 = 32;
+
+/// The most sets of edits that one turn may propose.
+const SETS: u32 = 16;
 
 /// The most mistakes that are told at once.
 const MISTAKES: usize = 16;
@@ -57,6 +61,7 @@ pub(crate) struct Harvest {
     usage: Usage,
     mistakes: Vec<String>,
     alerts: u32,
+    sets: u32,
     /// What the agent said went wrong last.
     trouble: Option<String>,
     /// A failure that the transport has already named.
@@ -84,6 +89,7 @@ impl Harvest {
             usage: Usage::default(),
             mistakes: Vec::new(),
             alerts: 0,
+            sets: 0,
             trouble: None,
             failure: None,
             runs_on: false,
@@ -139,6 +145,7 @@ impl Harvest {
                 None
             }
             "REPORT" => Some(self.report(&payload)),
+            "CHANGE" => self.change(payload),
             // A type that a later version knows.
             _ => None,
         }
@@ -151,7 +158,20 @@ impl Harvest {
             Value::Array(values) => values,
             value => vec![value],
         };
-        values.into_iter().filter_map(|value| self.single(value)).collect()
+        let mut signals = Vec::new();
+        for mut value in values {
+            // An answer may bring its edits along.
+            let edits = value.as_object_mut().and_then(|fields| fields.remove("codeChanges"));
+            if let Some(edits) = edits {
+                let reason = value.get("summary").cloned().unwrap_or_else(|| "".into());
+                signals.extend(self.change(json!({ "codeChanges": edits, "reason": reason })));
+                if value.as_object().is_some_and(serde_json::Map::is_empty) {
+                    continue;
+                }
+            }
+            signals.extend(self.single(value));
+        }
+        signals
     }
 
     fn single(&mut self, value: Value) -> Option<Signal> {
@@ -182,6 +202,22 @@ impl Harvest {
             None => {
                 let response = plain::response(&self.agent, payload);
                 self.keep("RESULT", response.map(|response| Piece::Response(Box::new(response))));
+            }
+        }
+    }
+
+    /// Takes a set of edits. It only proposes, so it needs no proof of where it comes from.
+    fn change(&mut self, payload: Value) -> Option<Signal> {
+        self.sets += 1;
+        if self.sets > SETS {
+            self.mistake(&format!("CHANGE: more than {SETS} sets in one turn"));
+            return None;
+        }
+        match serde_json::from_value::<Proposal>(payload) {
+            Ok(proposal) => Some(Signal::Change(Box::new(proposal))),
+            Err(error) => {
+                self.mistake(&format!("CHANGE: {error}"));
+                None
             }
         }
     }
@@ -290,6 +326,9 @@ impl Harvest {
     }
 }
 
+/// The signals that there are.
+pub(crate) const KINDS: [&str; 6] = ["READY", "HANDOFF", "RESULT", "REPORT", "CHANGE", "ERROR"];
+
 /// Whether a signal moves work.
 fn matters(kind: &str) -> bool {
     matches!(kind, "HANDOFF" | "RESULT")
@@ -299,8 +338,9 @@ fn matters(kind: &str) -> bool {
 fn signal_in(value: &Value) -> Option<(String, Value)> {
     let fields = value.as_object()?;
     let kind = fields.get("type")?.as_str()?;
-    let known = matches!(kind, "READY" | "ERROR" | "HANDOFF" | "RESULT" | "REPORT");
-    known.then(|| (kind.to_owned(), fields.get("payload").cloned().unwrap_or_default()))
+    KINDS
+        .contains(&kind)
+        .then(|| (kind.to_owned(), fields.get("payload").cloned().unwrap_or_default()))
 }
 
 /// A process that did not end well.

@@ -39,6 +39,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use stafette_core::change::Proposal;
 use stafette_core::handoff::Receipt;
 use stafette_core::run::session::SessionState;
 use stafette_core::workflow::{Agent, Runner};
@@ -144,6 +145,8 @@ pub enum Signal {
         /// In a sentence.
         message: String,
     },
+    /// The agent proposes a set of edits.
+    Change(Box<Proposal>),
     /// The agent wants to do something and waits for an answer by [`Session::reply`].
     Asks {
         /// Which question this is; no other of the turn has this name, also when it is delivered

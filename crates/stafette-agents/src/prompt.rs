@@ -135,6 +135,8 @@ fn ending(job: &Job) -> String {
                  are handed along\n\
                  - RESULT and {\"status\": \"resolved|partial|failed\", \"outputs\": {…}, \"summary\": TEXT}: \
                  your answer\n\
+                 - CHANGE and {\"changes\": [{\"file\": PATH, \"action\": \"create|modify|delete|rename\", \
+                 \"content\": TEXT}], \"reason\": TEXT}: edits of the user's own files, for a person to apply\n\
                  - REPORT and {\"tokens\": N, \"cost_usd\": X, \"note\": TEXT}: progress\n\
                  - ERROR and {\"code\": UPPER_SNAKE, \"message\": TEXT}: people must see this",
             );
@@ -143,7 +145,8 @@ fn ending(job: &Job) -> String {
             "End your output with one JSON document and nothing after it: \
              {\"status\": \"resolved|partial|failed\", \"outputs\": {…}, \"summary\": TEXT} to answer, \
              {\"to\": NAME, \"summary\": TEXT, …} to pass the work on (further fields are handed along), \
-             or an array of both.",
+             or an array of both. \"codeChanges\" in it proposes edits of the user's own files: \
+             [{\"file\": PATH, \"action\": \"create|modify|delete|rename\", \"content\": TEXT}].",
         ),
     }
     if job.order.routes.iter().any(|route| route == "human") {

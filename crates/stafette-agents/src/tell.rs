@@ -7,7 +7,7 @@ use stafette_core::run::tell::Told;
 use stafette_core::{AgentName, TurnKey};
 
 use crate::Signal;
-use crate::harvest::Harvest;
+use crate::harvest::{Harvest, KINDS};
 use crate::process;
 
 /// Something that an agent told: for the run, and for people to see.
@@ -24,8 +24,8 @@ pub struct Telling {
 /// # Errors
 /// Every mistake in it, with its path.
 pub fn read(agent: &AgentName, kind: &str, payload: Value) -> Result<Telling, Vec<String>> {
-    if !matches!(kind, "READY" | "ERROR" | "HANDOFF" | "RESULT" | "REPORT") {
-        let known = "READY, HANDOFF, RESULT, REPORT or ERROR";
+    if !KINDS.contains(&kind) {
+        let known = "READY, HANDOFF, RESULT, REPORT, CHANGE or ERROR";
         return Err(vec![format!("`{kind}` is not a signal: it is one of {known}")]);
     }
     let mut harvest = Harvest::new(agent, false);

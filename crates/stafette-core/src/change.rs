@@ -13,7 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{AgentName, HandoffId, RunId};
+use crate::run::change::{FILES_TOLD, FileNote, ProposedSet};
+use crate::{AgentName, HandoffId, Party, Reason, RunId, TurnOrder};
 
 pub use crate::workflow::changes::ChangeRules;
 pub use gate::{Gate, GateKind, gates, is_dependency, protection};
@@ -132,6 +133,8 @@ pub enum ChangeStatus {
     Pending,
     /// A person said yes to its gates.
     Approved,
+    /// A person said no.
+    Refused,
     /// It is in the project, and nothing was asked about it.
     Applied,
     /// It is in the project, and the project's command said yes.
@@ -155,6 +158,7 @@ impl ChangeStatus {
         match self {
             ChangeStatus::Pending => "pending",
             ChangeStatus::Approved => "approved",
+            ChangeStatus::Refused => "refused",
             ChangeStatus::Applied => "applied",
             ChangeStatus::Validated => "validated",
             ChangeStatus::Failed => "failed",
@@ -241,6 +245,19 @@ pub struct Proposal {
     /// What for.
     #[serde(default)]
     pub reason: String,
+    /// The set that it replaces, when it is a revision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revises: Option<ChangeId>,
+}
+
+impl TurnOrder {
+    /// The set that a person sent back with this turn, to be revised.
+    #[must_use]
+    pub fn revises(&self) -> Option<ChangeId> {
+        let sent_back = self.offer.from == Party::Human && self.offer.reason == Reason::FixRequest;
+        let change = self.offer.outputs.get("change").filter(|_| sent_back)?;
+        change.as_str()?.parse().ok()
+    }
 }
 
 /// A file with its content: what an edit finds, or what it leaves.
@@ -307,8 +324,23 @@ pub struct Comment {
     /// About which line of it as it would be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
+    /// About which revision of the set.
+    #[serde(default = "first")]
+    pub revision: u32,
     /// What.
     pub text: String,
+}
+
+impl Comment {
+    /// In a line: the place, and what is said about it.
+    #[must_use]
+    pub fn told(&self) -> String {
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => format!("{file}:{line}: {}", self.text),
+            (Some(file), None) => format!("{file}: {}", self.text),
+            (None, _) => self.text.clone(),
+        }
+    }
 }
 
 /// A change as it is kept.
@@ -318,6 +350,9 @@ pub struct Change {
     pub id: ChangeId,
     /// How far it is.
     pub status: ChangeStatus,
+    /// How often it was proposed: 1 at first, one more with each revision.
+    #[serde(default = "first")]
+    pub revision: u32,
     /// Who made it.
     pub author: Author,
     /// What for.
@@ -359,9 +394,38 @@ pub struct Change {
     /// What was said about it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comments: Vec<Comment>,
+    /// Whether its run has yet to hear of something that is written here.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untold: bool,
+}
+
+fn first() -> u32 {
+    1
 }
 
 impl Change {
+    /// What its run records of it.
+    #[must_use]
+    pub fn proposed(&self) -> ProposedSet {
+        let note = |edit: &Edit| FileNote {
+            file: edit.file.clone(),
+            action: edit.action,
+            from: edit.from.clone(),
+            before: edit.before.as_ref().map(|content| content.sha256.clone()),
+            after: edit.after.as_ref().map(|content| content.sha256.clone()),
+        };
+        ProposedSet {
+            change: self.id,
+            agent: self.author.agent.clone(),
+            handoff: self.author.handoff,
+            revision: self.revision,
+            reason: self.reason.clone(),
+            count: self.edits.len(),
+            files: self.edits.iter().take(FILES_TOLD).map(note).collect(),
+            gates: self.gates.iter().take(FILES_TOLD).cloned().collect(),
+        }
+    }
+
     /// Whether a person has to say yes before it can be applied.
     #[must_use]
     pub fn waits_for_person(&self) -> bool {

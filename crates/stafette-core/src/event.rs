@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Time;
 use crate::run::{
-    adopt, alert, answer, assess, budget, close, create, fail, finish, fork, park, pause,
+    adopt, alert, answer, assess, budget, change, close, create, fail, finish, fork, park, pause,
     permission, propose, receipt, recover, renew, resume, session, take, tell, turn,
 };
 
@@ -43,12 +43,17 @@ pub enum Event {
     QuestionAnswered(answer::QuestionAnswered),
     BudgetReached(budget::BudgetReached),
     BudgetRaised(budget::BudgetRaised),
+    ChangeProposed(Box<change::ChangeProposed>),
+    ChangeCommented(Box<change::ChangeCommented>),
+    ChangeReturned(change::ChangeReturned),
+    ChangeOrdered(change::ChangeOrdered),
+    ChangeSettled(change::ChangeSettled),
     AlertRaised(alert::AlertRaised),
 }
 
 impl Event {
     /// All names.
-    pub const NAMES: [&str; 29] = [
+    pub const NAMES: [&str; 34] = [
         "run_created",
         "run_forked",
         "run_adopted",
@@ -77,6 +82,11 @@ impl Event {
         "question_answered",
         "budget_reached",
         "budget_raised",
+        "change_proposed",
+        "change_commented",
+        "change_returned",
+        "change_ordered",
+        "change_settled",
         "alert_raised",
     ];
 
@@ -112,6 +122,11 @@ impl Event {
             Event::QuestionAnswered(_) => "question_answered",
             Event::BudgetReached(_) => "budget_reached",
             Event::BudgetRaised(_) => "budget_raised",
+            Event::ChangeProposed(_) => "change_proposed",
+            Event::ChangeCommented(_) => "change_commented",
+            Event::ChangeReturned(_) => "change_returned",
+            Event::ChangeOrdered(_) => "change_ordered",
+            Event::ChangeSettled(_) => "change_settled",
             Event::AlertRaised(_) => "alert_raised",
         }
     }
@@ -139,6 +154,11 @@ impl Event {
             Event::LateResultKept(e) => Some(e.turn.handoff),
             Event::RecoveryChosen(e) => Some(e.handoff),
             Event::QuestionAnswered(e) => Some(e.handoff),
+            Event::ChangeProposed(e) => e.set.handoff,
+            Event::ChangeCommented(e) => e.handoff,
+            Event::ChangeReturned(e) => e.handoff,
+            Event::ChangeOrdered(e) => e.handoff,
+            Event::ChangeSettled(e) => e.handoff,
             Event::RunCreated(_)
             | Event::RunForked(_)
             | Event::RunAdopted(_)

@@ -174,6 +174,9 @@ pub enum About {
     Permission(TurnKey, String),
     /// Whether the run may spend more: raise, an amount, or stop.
     Budget,
+    /// Whether a set of edits may be applied: approve, refuse or later; anything else goes back to
+    /// the agent that proposed it.
+    Change(crate::change::ChangeId),
 }
 
 /// A handoff as somebody proposes it: a request in any dialect, translated.

@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::change::{ChangeId, ChangeStatus, Comment};
 use crate::handoff::Receipt;
+use crate::run::change::{ChangeWork, ProposedSet};
 use crate::run::session::SessionState;
 use crate::run::tell::Told;
 use crate::{
@@ -100,6 +102,40 @@ pub enum Input {
         text: String,
         /// Who it was.
         by: String,
+    },
+    /// A set of edits is proposed; it is kept already.
+    ProposeChange {
+        /// In which turn, when in one.
+        turn: Option<TurnKey>,
+        /// Which set.
+        set: Box<ProposedSet>,
+    },
+    /// Somebody says something about a set.
+    CommentChange {
+        /// About which set.
+        change: ChangeId,
+        /// What, and about which place.
+        comment: Comment,
+    },
+    /// Somebody wants a set in the project, or out of it.
+    OrderChange {
+        /// Which set.
+        change: ChangeId,
+        /// What is to be done.
+        work: ChangeWork,
+        /// Who wants it.
+        by: String,
+    },
+    /// A set is allowed, refused, in the project, or out of it.
+    SettleChange {
+        /// Which set.
+        change: ChangeId,
+        /// How far it is.
+        status: ChangeStatus,
+        /// Who had it so.
+        by: String,
+        /// What is worth knowing about it.
+        note: String,
     },
     /// Something went wrong that people must see.
     Alert {

@@ -10,6 +10,7 @@ mod arbitrate;
 pub mod assess;
 pub mod budget;
 mod cancel;
+pub mod change;
 pub mod close;
 pub mod create;
 mod escalate;
@@ -39,6 +40,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::change::ChangeId;
 use crate::handoff::{Outcome, Response, State};
 use crate::{
     AgentName, Event, Handoff, HandoffId, Input, Party, Reason, Recorded, RunId, Time, TurnKey,
@@ -78,6 +80,9 @@ pub struct Run {
     /// How each agent's process stands, where there is one to see.
     #[serde(default)]
     pub sessions: BTreeMap<AgentName, session::SessionState>,
+    /// The sets of edits that were proposed, the newest ones.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub changes: BTreeMap<ChangeId, change::SetState>,
     /// When it began.
     pub created_at: Time,
     /// When it last changed.
@@ -217,7 +222,7 @@ impl Run {
     pub fn decide(&self, now: Time, input: Input) -> Vec<Event> {
         let mut draft = Draft { run: self.clone(), now, events: Vec::new() };
         if self.status().is_final() {
-            finish::keep_if_late(&mut draft, input);
+            after_the_end(&mut draft, input);
             return draft.events;
         }
         match input {
@@ -238,6 +243,14 @@ impl Run {
             Input::Propose { offer } => propose::decide(&mut draft, *offer),
             Input::Answer { handoff, values, text, by } => {
                 answer::decide(&mut draft, handoff, answer::Answer { values, text, by });
+            }
+            Input::ProposeChange { turn, set } => change::propose_set(&mut draft, turn, *set),
+            Input::CommentChange { change, comment } => {
+                change::comment(&mut draft, change, comment);
+            }
+            Input::OrderChange { change, work, by } => change::order(&mut draft, change, work, by),
+            Input::SettleChange { change, status, by, note } => {
+                change::settle(&mut draft, change, status, by, note);
             }
             Input::Alert { code, message } => alert::decide(&mut draft, code, message),
             Input::RaiseBudget { money, tokens } => budget::raise(&mut draft, money, tokens),
@@ -278,6 +291,11 @@ impl Run {
             Event::HandoffParked(e) => e.apply(self),
             Event::LateResultKept(_) => self.tally.late += 1,
             Event::BudgetRaised(e) => e.apply(self),
+            Event::ChangeProposed(e) => e.apply(self),
+            Event::ChangeCommented(e) => e.apply(self),
+            Event::ChangeReturned(e) => e.apply(self),
+            Event::ChangeOrdered(e) => e.apply(self),
+            Event::ChangeSettled(e) => e.apply(self),
             Event::RecoveryChosen(_)
             | Event::QuestionAnswered(_)
             | Event::BudgetReached(_)
@@ -433,11 +451,26 @@ impl Draft {
                 for id in pending {
                     turn::decide(self, id);
                 }
+                change::advance(self);
             }
             close::finish_if_done(self);
             if self.events.len() == before {
                 return;
             }
         }
+    }
+}
+
+/// What still counts when the run is over: results are kept as evidence, and what was proposed in it
+/// goes its way into the project and out of it.
+fn after_the_end(draft: &mut Draft, input: Input) {
+    match input {
+        Input::ProposeChange { turn: None, set } => change::propose_set(draft, None, *set),
+        Input::CommentChange { change, comment } => change::comment(draft, change, comment),
+        Input::OrderChange { change, work, by } => change::order(draft, change, work, by),
+        Input::SettleChange { change, status, by, note } => {
+            change::settle(draft, change, status, by, note);
+        }
+        other => finish::keep_if_late(draft, other),
     }
 }

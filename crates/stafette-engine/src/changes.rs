@@ -1,14 +1,22 @@
 //! Changes of the project's own files, for those who propose, allow, apply and undo them.
+//!
+//! A set is kept beside the runs, and its run records what becomes of it. A person's word is recorded
+//! first and written to the set then; what is proposed, and what came of an attempt to apply or undo
+//! it, is kept first, marked as untold, and recorded then. Either way the other half is made up for
+//! when the next daemon starts.
+
+mod review;
 
 use std::path::{Path, PathBuf};
 
 use stafette_agents::tell;
-use stafette_core::Run;
-use stafette_core::change::{Author, Change};
+use stafette_core::change::{Author, Change, ChangeId, ChangeRules, ChangeStatus, Proposal};
+use stafette_core::{Event, Recorded, Run, TurnOrder};
 use stafette_workspace::{ChangeError, Changes, Worktree, WorktreeError, Worktrees};
 use thiserror::Error;
 
 use crate::Engine;
+use crate::engine::Settings;
 
 /// Where changes are kept.
 fn home(project: &Path) -> PathBuf {
@@ -29,13 +37,7 @@ impl Engine {
         T: Send + 'static,
         F: Future<Output = Result<T, ChangeError>>,
     {
-        let project = self.settings().project.clone();
-        let runtime = tokio::runtime::Handle::current();
-        let work = tokio::task::spawn_blocking(move || {
-            let changes = Changes::open(&project, &home(&project))?;
-            runtime.block_on(work(changes))
-        });
-        work.await.unwrap_or(Err(ChangeError::Busy))
+        with(&self.settings().project, work).await
     }
 
     /// The agent that a process belongs to, and what it works on, if it does.
@@ -56,6 +58,103 @@ impl Engine {
                 person: String::new(),
             })
         })
+    }
+}
+
+/// Does something with the changes of a project, on a thread that may wait.
+async fn with<T, F>(
+    project: &Path,
+    work: impl FnOnce(Changes) -> F + Send + 'static,
+) -> Result<T, ChangeError>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T, ChangeError>>,
+{
+    let project = project.to_owned();
+    let runtime = tokio::runtime::Handle::current();
+    let work = tokio::task::spawn_blocking(move || {
+        let changes = Changes::open(&project, &home(&project))?;
+        runtime.block_on(work(changes))
+    });
+    work.await.unwrap_or(Err(ChangeError::Busy))
+}
+
+/// Keeps what an agent proposes in a turn: as a new set, or in the place of the one that it was sent
+/// back. What is secret in its reason is taken out.
+pub(crate) async fn take_in(
+    settings: &Settings,
+    rules: &ChangeRules,
+    order: &TurnOrder,
+    mut proposal: Proposal,
+) -> Result<Change, ChangeError> {
+    proposal.author = Author {
+        run: Some(order.key.run),
+        agent: Some(order.agent.clone()),
+        handoff: Some(order.key.handoff),
+        person: String::new(),
+    };
+    proposal.revises = proposal.revises.or_else(|| order.revises());
+    proposal.reason = settings.redactor.text(&proposal.reason).into_owned();
+    let rules = rules.clone();
+    with(&settings.project, async move |changes| changes.propose(proposal, &rules).await).await
+}
+
+/// Notes that a run knows a change as it is here. If that fails, it is told again later.
+pub(crate) async fn told(project: &Path, change: Change) {
+    let told = with(project, async move |changes| changes.told(&change).await).await;
+    if let Err(error) = told {
+        tracing::warn!(%error, "a change will be told again");
+    }
+}
+
+/// Writes to the sets what people said of them in their run.
+pub(crate) async fn mirror(project: &Path, events: &[Recorded]) {
+    let word = |event: &Event| match event {
+        Event::ChangeSettled(settled) => {
+            matches!(settled.status, ChangeStatus::Approved | ChangeStatus::Refused)
+        }
+        Event::ChangeCommented(_) => true,
+        _ => false,
+    };
+    let words = events.iter().map(|recorded| &recorded.event).filter(|event| word(event));
+    let words: Vec<Event> = words.cloned().collect();
+    if words.is_empty() {
+        return;
+    }
+    let written = with(project, async move |changes| {
+        for event in &words {
+            match event {
+                Event::ChangeSettled(settled) => {
+                    follow(&changes, settled.change, settled.status, &settled.by).await?;
+                }
+                Event::ChangeCommented(said) => {
+                    changes.comment(said.change, said.comment.clone()).await?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    });
+    if let Err(error) = written.await {
+        tracing::warn!(%error, "what was said of a change is not written to it yet");
+    }
+}
+
+/// Gives a set the status that a person gave it in its run, unless it is further already.
+async fn follow(
+    changes: &Changes,
+    id: ChangeId,
+    status: ChangeStatus,
+    by: &str,
+) -> Result<(), ChangeError> {
+    let change = changes.get(id)?;
+    if change.status == status || Changes::decidable(&change, status).is_err() {
+        return Ok(());
+    }
+    match status {
+        ChangeStatus::Approved => changes.approve(id, by).await.map(drop),
+        ChangeStatus::Refused => changes.refuse(id, by).await.map(drop),
+        _ => Ok(()),
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use stafette_agents::profile::{Library, Profile};
 use stafette_agents::terminal::{Follow, SessionNews, Terminals};
 use stafette_agents::{Job, Permissions, Signal};
+use stafette_core::change::{ChangeRules, Proposal};
 use stafette_core::handoff::Receipt;
 use stafette_core::redact::Redactor;
 use stafette_core::run::permission::Permit;
@@ -28,7 +29,7 @@ use crate::place::Places;
 use crate::task::Message;
 use crate::tokens::Tokens;
 use crate::warden::{ALERT, Verdict, Warden};
-use crate::{Plan, crash};
+use crate::{Plan, changes, crash};
 
 /// The sessions of one run.
 #[derive(Debug, Default)]
@@ -117,6 +118,7 @@ impl Sessions {
                 settings,
                 told,
                 terminals,
+                rules: run.workflow.changes.clone(),
                 warden,
                 queue,
             };
@@ -210,6 +212,8 @@ struct Pump {
     /// Whose sandbox people were told about.
     told: Arc<Mutex<HashSet<AgentName>>>,
     terminals: Terminals,
+    /// What holds for changes that it proposes.
+    rules: ChangeRules,
     /// Who is asked before the session begins, and by which workflow.
     warden: Option<(Arc<dyn Warden>, Arc<Workflow>)>,
     queue: mpsc::Sender<Message>,
@@ -234,7 +238,7 @@ impl Pump {
             Ok(ready) => ready,
             Err(message) => return self.does_not_start(FailureKind::Fatal, message).await,
         };
-        let folder = job.folder.clone();
+        let (folder, order) = (job.folder.clone(), job.order.clone());
         if let Some((warden, workflow)) = &self.warden {
             let asked = warden.before_turn(workflow, &job.order, &folder);
             let verdict = tokio::select! {
@@ -287,6 +291,7 @@ impl Pump {
                 Some(Signal::Alert { code, message }) => {
                     self.tell(Input::Alert { code, message }).await;
                 }
+                Some(Signal::Change(proposal)) => self.change(&order, *proposal).await,
                 Some(Signal::Asks { id, title, detail, options, default, within }) => {
                     asked.insert(id.clone());
                     self.stands(SessionState::Waiting, title.clone()).await;
@@ -335,6 +340,28 @@ impl Pump {
                     self.keep(Input::Fail { turn, failure, usage: Usage::default() }).await;
                     return;
                 }
+            }
+        }
+    }
+
+    /// Keeps a set of edits, and has the run record it. One that cannot be meant is told.
+    async fn change(&self, order: &TurnOrder, proposal: Proposal) {
+        match changes::take_in(&self.settings, &self.rules, order, proposal).await {
+            Ok(change) => {
+                let (turn, set) = (Some(self.key), Box::new(change.proposed()));
+                let input = Input::ProposeChange { turn, set };
+                crash::point();
+                // Not cleaned: what could be secret in it is taken out, and digests must not be.
+                let (stored, is_stored) = oneshot::channel();
+                let sent = self.queue.send(Message::heard(input, Some(stored))).await;
+                if sent.is_ok() && is_stored.await.is_ok() {
+                    changes::told(&self.settings.project, change).await;
+                }
+            }
+            Err(error) => {
+                let code = "CHANGE_REFUSED".to_owned();
+                let message = format!("{} proposed what is no change: {error}", self.agent);
+                self.tell(Input::Alert { code, message }).await;
             }
         }
     }

@@ -174,6 +174,13 @@ pub enum EngineError {
         /// Why.
         source: stafette_store::LockError,
     },
+    /// A change could not be proposed, applied or undone.
+    #[error(transparent)]
+    Change {
+        /// Why.
+        #[from]
+        source: stafette_workspace::ChangeError,
+    },
     /// A hook said no.
     #[error("a hook said no: {why}")]
     Blocked {
@@ -258,6 +265,7 @@ impl Engine {
             clearing.clear_away().await;
             drop(alive);
         });
+        engine.mend_changes().await;
         Ok(engine)
     }
 
@@ -491,8 +499,15 @@ impl Engine {
         self.house.settings.redactor.value(&mut payload);
         let telling = stafette_agents::tell::read(&agent, kind, payload)
             .map_err(|mistakes| EngineError::Mistaken { mistakes })?;
-        if let Some(input) = telling.signal.and_then(|signal| heard(turn, signal)) {
-            self.send(run, input).await?;
+        match telling.signal {
+            Some(Signal::Change(proposal)) => {
+                self.propose_change(turn, *proposal).await?;
+            }
+            signal => {
+                if let Some(input) = signal.and_then(|signal| heard(turn, signal)) {
+                    self.send(run, input).await?;
+                }
+            }
         }
         let told = Box::new(telling.told);
         let ends = !told.offers.is_empty() || told.response.is_some();

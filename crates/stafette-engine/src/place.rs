@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use stafette_core::change::Change;
 use stafette_core::{AgentName, Party, Run, RunId, State, TurnOrder};
 use stafette_workspace::{Base, Worktree, WorktreeError, Worktrees};
 use tokio::sync::{Mutex, OnceCell};
@@ -45,24 +46,28 @@ impl Places {
     }
 
     /// The run is over: what came of it is left on a branch, and the worktrees go, each saved.
-    pub(crate) async fn leave(&self, run: &Run) {
+    /// That branch is also proposed as a change, which is given back.
+    pub(crate) async fn leave(&self, run: &Run) -> Option<Change> {
         confine::leave(&self.settings, run.id);
         if !run.workflow.workflow.worktrees {
-            return;
+            return None;
         }
-        let Ok(worktrees) = self.worktrees().await else { return };
+        let Ok(worktrees) = self.worktrees().await else { return None };
         let last = last_at_work(run).and_then(|agent| worktrees.get(run.id, &agent));
         if let Some(last) = &last
             && let Err(error) = worktrees.land(last, &Worktrees::result_branch(run.id)).await
         {
             tracing::error!(run = %run.id, %error, "the result has no branch; its worktree stays");
-            return;
+            return None;
         }
-        // The branch has the work in any case; that it is no change is only in the way.
-        if let Some(last) = &last
-            && let Err(error) = changes::propose(&self.settings.project, worktrees, run, last).await
-        {
-            tracing::warn!(run = %run.id, %error, "the result is no change, only a branch");
+        let mut change = None;
+        if let Some(last) = &last {
+            let proposed = changes::propose(&self.settings.project, worktrees, run, last).await;
+            // The branch has the work in any case; that it is no change is only in the way.
+            let unfit = |error| {
+                tracing::warn!(run = %run.id, %error, "the result is no change, only a branch");
+            };
+            change = proposed.map_err(unfit).ok().flatten();
         }
         let all: Vec<Worktree> =
             run.workflow.agents.keys().filter_map(|agent| worktrees.get(run.id, agent)).collect();
@@ -71,6 +76,7 @@ impl Places {
                 tracing::warn!(run = %run.id, %error, "a worktree stays");
             }
         }
+        change
     }
 
     /// Clears away what is over, unless somebody is at it; what goes wrong is only in the way.

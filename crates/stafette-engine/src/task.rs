@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::dispatch::{Sessions, name};
 use crate::engine::EngineError;
 use crate::house::House;
-use crate::{Driver, Step, clock, crash};
+use crate::{Driver, Step, changes, clock, crash};
 
 /// How much may wait for a run before those who send are held back.
 pub(crate) const QUEUE: usize = 256;
@@ -100,12 +100,16 @@ impl Task {
             self.handle(messages).await;
         }
         self.house.tokens.forget(self.driver.run().id);
-        self.sessions.end().await;
+        std::mem::take(&mut self.sessions).end().await;
         self.house.terminals.end_run(self.driver.run().id).await;
         if self.driver.run().status().is_final() {
             let (scratch, run) = (&self.house.settings.scratch, self.driver.run().id);
             stafette_agents::a2a::leave(scratch, run).await;
-            self.house.places.leave(self.driver.run()).await;
+            if let Some(change) = self.house.places.leave(self.driver.run()).await {
+                let (turn, set) = (None, Box::new(change.proposed()));
+                self.handle(vec![Message::heard(Input::ProposeChange { turn, set }, None)]).await;
+                changes::told(&self.house.settings.project, change).await;
+            }
         }
     }
 
@@ -147,6 +151,7 @@ impl Task {
                     let events = step.events.clone();
                     self.carry_out(step);
                     self.house.locks.mind(self.driver.run()).await;
+                    changes::mirror(&self.house.settings.project, &events).await;
                     self.announce(position);
                     return answer(messages, &events);
                 }

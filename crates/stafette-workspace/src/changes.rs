@@ -20,6 +20,7 @@ mod journal;
 mod plan;
 mod proposal;
 mod queue;
+mod record;
 mod undo;
 mod validation;
 mod vault;
@@ -30,8 +31,9 @@ use std::time::{Duration, SystemTime};
 
 use stafette_core::Time;
 use stafette_core::change::{
-    BadPath, Change, ChangeId, ChangeRules, ChangeStatus, Comment, FilePath, Gate, GateKind, gates,
+    BadPath, Change, ChangeId, ChangeRules, ChangeStatus, FilePath, Gate, gates,
 };
+use stafette_core::run::change::told;
 use thiserror::Error;
 
 use crate::git::GitError;
@@ -102,7 +104,7 @@ pub enum ChangeError {
         file: FilePath,
     },
     /// A person has to say yes.
-    #[error("{id} needs a person's yes: {}", list(gates))]
+    #[error("{id} needs a person's yes: {}", told(gates))]
     NeedsPerson {
         /// Which change.
         id: ChangeId,
@@ -118,6 +120,14 @@ pub enum ChangeError {
         status: ChangeStatus,
         /// What was asked for.
         wanted: &'static str,
+    },
+    /// It is somebody else's.
+    #[error("{id} is a change of {by}, who alone can revise it")]
+    NotYours {
+        /// Which change.
+        id: ChangeId,
+        /// Whose it is.
+        by: String,
     },
     /// Later changes stand on it.
     #[error("{id} has later changes on top of it: {}", on_top(later))]
@@ -173,15 +183,6 @@ impl ChangeError {
 
 fn reach(file: &FilePath, source: io::Error) -> ChangeError {
     ChangeError::files("reach", file.as_str(), source)
-}
-
-fn list(gates: &[Gate]) -> String {
-    let said = gates.iter().map(|gate| match gate.kind {
-        GateKind::Deletion => format!("deletes {}", gate.file),
-        GateKind::OwnLogic => format!("steers the team by {}", gate.file),
-        GateKind::Dependencies => format!("changes dependencies in {}", gate.file),
-    });
-    said.collect::<Vec<_>>().join(", ")
 }
 
 fn on_top(later: &[(ChangeId, FilePath)]) -> String {
@@ -264,47 +265,6 @@ impl Changes {
                 Ok(Recovered::TakenBack)
             }
         }
-    }
-
-    /// A person says yes to what a change needs it for.
-    pub async fn approve(&self, id: ChangeId, by: &str) -> Result<Change, ChangeError> {
-        let _hold = self.vault.hold().await?;
-        self.recover_held().await?;
-        let mut change = self.vault.get(id)?;
-        if !matches!(change.status, ChangeStatus::Pending | ChangeStatus::Failed) {
-            let status = change.status;
-            return Err(ChangeError::Status { id, status, wanted: "approved" });
-        }
-        change.status = ChangeStatus::Approved;
-        change.approved_by = Some(by.to_owned());
-        self.vault.put(&change)?;
-        Ok(change)
-    }
-
-    /// Somebody says something about a change.
-    pub async fn comment(
-        &self,
-        id: ChangeId,
-        by: &str,
-        place: Option<(String, Option<u32>)>,
-        text: &str,
-    ) -> Result<Change, ChangeError> {
-        let _hold = self.vault.hold().await?;
-        let mut change = self.vault.get(id)?;
-        let (file, line) = place.map_or((None, None), |(file, line)| (Some(file), line));
-        if let Some(file) = &file
-            && !change.paths().any(|path| path.as_str() == file)
-        {
-            let flaw = "the change does not touch it";
-            return Err(ChangeError::Edit { file: file.clone(), flaw });
-        }
-        if change.comments.len() >= 1000 {
-            return Err(ChangeError::Size { flaw: "a change has at most 1000 comments" });
-        }
-        let (by, text) = (by.to_owned(), text.to_owned());
-        change.comments.push(Comment { by, at: now(), file, line, text });
-        self.vault.put(&change)?;
-        Ok(change)
     }
 
     /// Whether a change may be applied now.
@@ -410,6 +370,7 @@ impl Changes {
         };
         for change in &mut changes {
             settle(change, !terms.validate.is_empty());
+            change.untold = change.author.run.is_some();
             change.commit = commit.as_ref().map(|commit| commit.to.clone());
             change.notes.clone_from(&notes);
             if terms.emptied.is_none() {

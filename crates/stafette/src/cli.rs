@@ -542,7 +542,7 @@ pub(crate) struct Demo {
 
 #[derive(Debug, Args)]
 pub(crate) struct Emit {
-    /// READY, HANDOFF, RESULT, REPORT or ERROR.
+    /// READY, HANDOFF, RESULT, REPORT, CHANGE or ERROR.
     pub(crate) kind: String,
     /// A stage's name or JSON, as in a frame; `-` reads it from standard input.
     pub(crate) payload: Option<String>,

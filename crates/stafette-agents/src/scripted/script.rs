@@ -8,6 +8,8 @@ use stafette_core::{Millis, TurnKey, TurnOrder, Usd};
 use thiserror::Error;
 use toml::Spanned;
 
+use crate::harvest::KINDS;
+
 /// Everything that an agent does.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Script {
@@ -242,12 +244,12 @@ impl RawStep {
             steps.push(Step::Report { tokens, usd, note });
         }
         if let Some(kind) = self.emit {
-            if !matches!(kind.as_str(), "READY" | "HANDOFF" | "ERROR" | "RESULT" | "REPORT") {
+            if !KINDS.contains(&kind.as_str()) {
                 return Err(format!(
-                    "`{kind}` is not a signal: use READY, HANDOFF, ERROR, RESULT or REPORT"
+                    "`{kind}` is not a signal: use READY, HANDOFF, ERROR, RESULT, REPORT or CHANGE"
                 ));
             }
-            if payload.is_none() && matches!(kind.as_str(), "HANDOFF" | "ERROR") {
+            if payload.is_none() && matches!(kind.as_str(), "HANDOFF" | "ERROR" | "CHANGE") {
                 return Err(format!("`{kind}` needs a `payload`"));
             }
             let payload = payload.take().unwrap_or_else(|| Value::Object(Default::default()));

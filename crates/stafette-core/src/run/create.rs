@@ -68,6 +68,7 @@ impl Run {
             last_use: Vec::new(),
             purse: Purse::new(created.budget.clone()),
             sessions: BTreeMap::new(),
+            changes: BTreeMap::new(),
             created_at: at,
             updated_at: at,
         }

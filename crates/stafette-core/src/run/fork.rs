@@ -50,6 +50,8 @@ impl Run {
         run.updated_at = at;
         run.purse.spent = Usage::default();
         run.sessions.clear();
+        // They are the other one's, and become of them what becomes there.
+        run.changes.clear();
         for handoff in run.handoffs.values_mut() {
             let about = handoff.offer.question.as_ref().map(|question| &question.about);
             if let Some(About::Permission(turn, request)) = about {

@@ -302,6 +302,13 @@ fn line(event: &Event) -> String {
         Event::QuestionAnswered(e) => format!("{} answered: {}", e.handoff, e.answer.text),
         Event::BudgetReached(e) => format!("budget reached: {}", e.why),
         Event::BudgetRaised(e) => format!("budget raised to {}", e.limit.money),
+        Event::ChangeProposed(e) => {
+            format!("{} proposed, revision {}", e.set.change, e.set.revision)
+        }
+        Event::ChangeCommented(e) => format!("{} commented: {}", e.change, e.comment.text),
+        Event::ChangeReturned(e) => format!("{} goes back with {:?}", e.change, e.handoff),
+        Event::ChangeOrdered(e) => format!("{} to {:?}", e.change, e.work).to_lowercase(),
+        Event::ChangeSettled(e) => format!("{} {}", e.change, e.status.as_str()),
         Event::AlertRaised(e) => format!("alert {}: {}", e.code, e.message),
     }
 }

@@ -19,6 +19,9 @@ pub struct ChangeRules {
     /// Whether what is applied is committed, with the touched files as they were in a commit
     /// before it.
     pub commit: bool,
+    /// Whether a person is asked about every set that an agent proposes, not only about deletions,
+    /// what steers the team and dependencies.
+    pub ask_always: bool,
     /// What steers the team itself, so that a person has to say yes; `stafette.toml` always does.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub own: Vec<Pattern>,
@@ -33,6 +36,7 @@ impl Default for ChangeRules {
             validate: Vec::new(),
             timeout: Millis::minutes(10),
             commit: true,
+            ask_always: false,
             own: Vec::new(),
             protected: Vec::new(),
         }

@@ -32,6 +32,7 @@ impl World {
                     About::Confirm(..) => "question about plain output",
                     About::Permission(..) => "question about a permission",
                     About::Budget => "budget stop",
+                    About::Change(_) => "question about a change",
                 });
             }
         }

@@ -1,8 +1,8 @@
 //! A set is proposed: checked, and kept with all its contents.
 
 use stafette_core::change::{
-    Action, Author, Change, ChangeRules, ChangeStatus, Content, Digest, Edit, FileEdit, FilePath,
-    LARGEST_FILE, MOST_FILES, Proposal, gates,
+    Action, Author, Change, ChangeId, ChangeRules, ChangeStatus, Content, Digest, Edit, FileEdit,
+    FilePath, LARGEST_FILE, MOST_FILES, Proposal, gates,
 };
 
 use super::enclosure::Found;
@@ -50,7 +50,7 @@ impl Changes {
         rules: &ChangeRules,
     ) -> Result<Change, ChangeError> {
         let drafts = proposal.changes.into_iter().map(Draft::from).collect();
-        self.draft(drafts, proposal.author, proposal.reason, rules).await
+        self.keep(drafts, proposal.author, proposal.reason, proposal.revises, rules).await
     }
 
     /// Keeps a set. It is refused as a whole when one edit of it cannot be meant.
@@ -59,6 +59,19 @@ impl Changes {
         drafts: Vec<Draft>,
         author: Author,
         reason: String,
+        rules: &ChangeRules,
+    ) -> Result<Change, ChangeError> {
+        self.keep(drafts, author, reason, None, rules).await
+    }
+
+    /// Keeps a set, as a new one or in the place of another. A turn that is delivered again proposes
+    /// the same again, which is kept once.
+    async fn keep(
+        &self,
+        drafts: Vec<Draft>,
+        author: Author,
+        reason: String,
+        revises: Option<ChangeId>,
         rules: &ChangeRules,
     ) -> Result<Change, ChangeError> {
         if drafts.is_empty() {
@@ -75,9 +88,26 @@ impl Changes {
         let edits = drafts.into_iter().map(|draft| self.edit(draft));
         let edits = edits.collect::<Result<Vec<Edit>, _>>()?;
         check(&edits, rules)?;
+        let earlier = match revises {
+            Some(id) => Some(self.revised(id, &author)?),
+            None if author.handoff.is_some() => {
+                let same = |it: &Change| it.author == author && it.edits == edits;
+                let same = |it: &Change| same(it) && it.status == ChangeStatus::Pending;
+                self.vault.list()?.into_iter().rev().find(same)
+            }
+            None => None,
+        };
+        if let Some(earlier) = earlier.as_ref().filter(|earlier| earlier.edits == edits)
+            && earlier.reason == reason
+        {
+            return Ok(earlier.clone());
+        }
+        let earlier = earlier.filter(|_| revises.is_some());
         let change = Change {
-            id: self.vault.next_id()?,
+            id: earlier.as_ref().map_or_else(|| self.vault.next_id(), |earlier| Ok(earlier.id))?,
+            revision: earlier.as_ref().map_or(1, |earlier| earlier.revision + 1),
             status: ChangeStatus::Pending,
+            untold: author.run.is_some(),
             author,
             reason,
             gates: gates(&edits, rules),
@@ -92,10 +122,23 @@ impl Changes {
             folders: Vec::new(),
             failure: None,
             notes: Vec::new(),
-            comments: Vec::new(),
+            comments: earlier.map(|earlier| earlier.comments).unwrap_or_default(),
         };
         self.vault.put(&change)?;
         Ok(change)
+    }
+
+    /// The set that is to be replaced: nobody replaces another's, or what the project has.
+    fn revised(&self, id: ChangeId, by: &Author) -> Result<Change, ChangeError> {
+        let earlier = self.vault.get(id)?;
+        if earlier.status.is_in() {
+            let status = earlier.status;
+            return Err(ChangeError::Status { id, status, wanted: "revised" });
+        }
+        match (&earlier.author.run, &earlier.author.agent) == (&by.run, &by.agent) {
+            true => Ok(earlier),
+            false => Err(ChangeError::NotYours { id, by: earlier.author.to_string() }),
+        }
     }
 
     fn edit(&self, draft: Draft) -> Result<Edit, ChangeError> {

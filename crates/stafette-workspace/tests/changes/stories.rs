@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use stafette_core::change::{Action, Author, ChangeId, ChangeRules, ChangeStatus, FileEdit};
+use stafette_core::change::{
+    Action, Author, ChangeId, ChangeRules, ChangeStatus, FileEdit, Proposal,
+};
 use stafette_core::{AgentName, RunId};
 use stafette_workspace::{Base, ChangeError, Worktrees};
 
@@ -204,9 +206,11 @@ async fn s4_06_comments_are_kept_with_the_change() {
     let change = world.propose_everything().await;
     let place = Some(("a.txt".to_owned(), Some(2)));
     let changes = world.changes();
-    changes.comment(change.id, "mia", place, "why 2?").await.expect("kept");
+    let remark = changes.remark(change.id, "mia", place, "why 2?").expect("a place");
+    changes.comment(change.id, remark.clone()).await.expect("kept");
+    changes.comment(change.id, remark).await.expect("kept once");
     let elsewhere = Some(("keep.txt".to_owned(), None));
-    assert!(changes.comment(change.id, "mia", elsewhere, "?").await.is_err());
+    assert!(changes.remark(change.id, "mia", elsewhere, "?").is_err());
     let comments = changes.get(change.id).expect("there").comments;
     assert_eq!((comments.len(), comments[0].line), (1, Some(2)));
 }
@@ -252,4 +256,40 @@ async fn s4_06_the_work_in_a_worktree_becomes_a_change() {
     std::os::unix::fs::symlink("a.txt", next.folder.join("link")).expect("linked");
     let refused = worktrees.difference(&next).await;
     assert!(refused.is_err_and(|error| error.to_string().contains("link")));
+}
+
+#[tokio::test]
+async fn s4_06_a_revision_replaces_the_set_and_needs_a_new_yes() {
+    let world = World::new();
+    let changes = world.changes();
+    let author = |handoff| Author {
+        run: Some(RunId(uuid::Uuid::from_u128(7))),
+        agent: Some("ada".parse().expect("a name")),
+        handoff: Some(stafette_core::HandoffId(handoff)),
+        ..Author::default()
+    };
+    let set = |content: &str, author, revises| Proposal {
+        changes: vec![edit(Action::Modify, "a.txt", Some(content))],
+        author,
+        reason: "a reason".to_owned(),
+        revises,
+    };
+    let first = changes.propose(set("1\n", author(1), None), &rules()).await.expect("proposed");
+    let again = changes.propose(set("1\n", author(1), None), &rules()).await.expect("the same");
+    assert_eq!((again.id, again.untold), (first.id, true), "a turn may be delivered twice");
+    changes.approve(first.id, "mia").await.expect("approved");
+    let revised = set("2\n", author(3), Some(first.id));
+    let revised = changes.propose(revised, &rules()).await.expect("revised");
+    assert_eq!((revised.id, revised.revision), (first.id, 2));
+    assert_eq!((revised.status, revised.approved_by), (ChangeStatus::Pending, None));
+    let stranger = Author { agent: Some("ben".parse().expect("a name")), ..author(4) };
+    let stolen = changes.propose(set("3\n", stranger, Some(first.id)), &rules()).await;
+    assert!(matches!(stolen, Err(ChangeError::NotYours { .. })), "{stolen:?}");
+    changes.apply(first.id, &rules()).await.expect("applied");
+    assert_eq!(world.read("a.txt"), "2\n");
+    let late = changes.propose(set("3\n", author(5), Some(first.id)), &rules()).await;
+    assert!(matches!(late, Err(ChangeError::Status { .. })), "{late:?}");
+    let refused = changes.propose(set("4\n", author(6), None), &rules()).await.expect("proposed");
+    changes.refuse(refused.id, "mia").await.expect("refused");
+    assert!(changes.apply(refused.id, &rules()).await.is_err());
 }

@@ -110,7 +110,8 @@ impl World {
 
     pub(crate) async fn propose(&self, edits: Vec<FileEdit>) -> Result<Change, ChangeError> {
         let author = Author { person: "mia".to_owned(), ..Author::default() };
-        let proposal = Proposal { changes: edits, author, reason: "a reason".to_owned() };
+        let reason = "a reason".to_owned();
+        let proposal = Proposal { changes: edits, author, reason, revises: None };
         self.changes().propose(proposal, &rules()).await
     }
 

@@ -1,0 +1,166 @@
+use super::*;
+use crate::Status;
+use crate::run::story::{RELAY, Story, h, pass};
+
+const C1: ChangeId = ChangeId(1);
+
+fn set(revision: u32, deletes: bool) -> Box<ProposedSet> {
+    let file: FilePath = "src/old.rs".parse().expect("a path");
+    let gate = Gate { kind: GateKind::Deletion, file: file.clone() };
+    let action = if deletes { Action::Delete } else { Action::Modify };
+    Box::new(ProposedSet {
+        change: C1,
+        agent: None,
+        handoff: None,
+        revision,
+        reason: "Nobody calls it".into(),
+        count: 1,
+        files: vec![FileNote { file, action, from: None, before: None, after: None }],
+        gates: if deletes { vec![gate] } else { Vec::new() },
+    })
+}
+
+fn proposes(story: &mut Story, handoff: HandoffId, set: Box<ProposedSet>) {
+    let turn = Some(story.key(handoff));
+    story.input(crate::Input::ProposeChange { turn, set });
+}
+
+fn says(story: &mut Story, text: &str) {
+    let file = Some("src/old.rs".to_owned());
+    let (by, at, text) = ("ann".into(), "now".into(), text.into());
+    let comment = Comment { by, at, file, line: Some(7), revision: 1, text };
+    story.input(crate::Input::CommentChange { change: C1, comment });
+}
+
+fn settled(story: &mut Story, status: ChangeStatus) {
+    let (by, note) = ("ann".to_owned(), String::new());
+    story.input(crate::Input::SettleChange { change: C1, status, by, note });
+}
+
+fn status(story: &Story) -> ChangeStatus {
+    story.run.changes[&C1].status
+}
+
+#[test]
+fn s4_07_what_a_person_has_to_allow_is_a_question_that_the_run_waits_for() {
+    let mut story = Story::new(RELAY);
+    story.accept(h(1));
+    proposes(&mut story, h(1), set(1, true));
+    story.done(h(1));
+    assert_eq!(story.status(), Status::WaitingForHuman);
+    assert_eq!(story.question(h(2)).options, ["approve", "refuse", "later"]);
+    assert!(story.question(h(2)).details.contains("deletes src/old.rs"));
+    story.person_says(h(2), "approve");
+    assert_eq!((status(&story), story.status()), (ChangeStatus::Approved, Status::Succeeded));
+    let by = "ann".to_owned();
+    story.input(crate::Input::OrderChange { change: C1, work: ChangeWork::Apply, by });
+    settled(&mut story, ChangeStatus::Validated);
+    settled(&mut story, ChangeStatus::Validated);
+    settled(&mut story, ChangeStatus::Undone);
+    insta::assert_snapshot!(story.transcript(), @r"
+    run created: Add user auth
+    h1 human → planner (task_handoff)
+    h1 turn 1.1 ordered
+    h1 acknowledged
+    c1 proposed, revision 1
+    h2 planner → human (change)
+    h1 turn ended
+    h1 Resolved by planner
+    h2 answered: approve
+    h2 Resolved by human
+    c1 approved
+    run succeeded: nothing is left to do
+    c1 to apply
+    c1 validated
+    c1 undone
+    ");
+}
+
+#[test]
+fn s4_06_a_remark_goes_back_to_the_agent_and_its_revision_replaces_the_set() {
+    let mut story = Story::new(RELAY);
+    story.accept(h(1));
+    proposes(&mut story, h(1), set(1, true));
+    says(&mut story, "Keep it for one release");
+    assert_eq!(story.run.open().count(), 2, "an agent that is at it is not disturbed");
+    story.hands(h(1), vec![pass("builder")]);
+    let order = story.run.outbox().find(|order| order.agent.as_str() == "planner").expect("a turn");
+    assert_eq!(order.revises(), Some(C1));
+    assert!(order.offer.summary.contains("src/old.rs:7: Keep it"));
+    assert_eq!(story.state(h(2)), "cancelled", "nobody is asked about what is being revised");
+    let back = order.key.handoff;
+    story.accept(back);
+    proposes(&mut story, back, set(2, false));
+    proposes(&mut story, back, set(2, false));
+    story.done(back);
+    assert_eq!(story.run.changes[&C1].revision, 2);
+    assert!(!story.run.changes[&C1].asks, "what is left of it needs nobody");
+    story.done(h(3));
+    assert_eq!(story.status(), Status::Succeeded);
+}
+
+#[test]
+fn s4_07_an_answer_in_other_words_goes_back_and_an_agent_that_insists_is_asked_about_again() {
+    let mut story = Story::new(RELAY);
+    story.accept(h(1));
+    proposes(&mut story, h(1), set(1, true));
+    story.done(h(1)).person_says(h(2), "Only mark it as old");
+    assert_eq!(story.status(), Status::Running);
+    story.done(h(3));
+    assert_eq!(story.status(), Status::WaitingForHuman);
+    story.person_says(h(4), "refuse");
+    assert_eq!((status(&story), story.status()), (ChangeStatus::Refused, Status::Succeeded));
+}
+
+#[test]
+fn s4_07_nobody_there_leaves_the_set_for_later_and_every_set_can_be_asked_about() {
+    let mut story = Story::relay_with("[changes]\nask_always = true\n");
+    story.accept(h(1));
+    proposes(&mut story, h(1), set(1, false));
+    story.done(h(1));
+    assert_eq!(story.status(), Status::WaitingForHuman);
+    story.until_due();
+    assert_eq!((status(&story), story.status()), (ChangeStatus::Pending, Status::Succeeded));
+}
+
+#[test]
+fn what_is_decided_elsewhere_takes_its_question_along_and_late_sets_are_not_taken() {
+    let mut story = Story::new(RELAY);
+    story.accept(h(1));
+    let late = story.key(h(1));
+    proposes(&mut story, h(1), set(1, true));
+    settled(&mut story, ChangeStatus::Approved);
+    assert_eq!(story.state(h(2)), "cancelled");
+    story.done(h(1));
+    assert_eq!(story.status(), Status::Succeeded);
+    let before = story.log.len();
+    story.input(crate::Input::ProposeChange { turn: Some(late), set: set(2, true) });
+    says(&mut story, "too late to go back, yet it is kept");
+    assert_eq!(story.log.len(), before + 1);
+}
+
+#[test]
+fn a_run_remembers_so_many_sets_and_takes_no_more_while_they_are_open() {
+    let mut story = Story::new(RELAY);
+    story.accept(h(1));
+    for number in 1..=u32::try_from(MOST_SETS).expect("small") + 5 {
+        let set = Box::new(ProposedSet { change: ChangeId(number), ..*set(1, false) });
+        proposes(&mut story, h(1), set);
+    }
+    assert_eq!(story.run.changes.len(), MOST_SETS);
+    settled(&mut story, ChangeStatus::Applied);
+    proposes(&mut story, h(1), Box::new(ProposedSet { change: ChangeId(99), ..*set(1, false) }));
+    assert!(story.run.changes.contains_key(&ChangeId(99)) && !story.run.changes.contains_key(&C1));
+}
+
+#[test]
+fn s4_07_an_attempt_that_came_to_nothing_leaves_the_question_open() {
+    let mut story = Story::new(RELAY);
+    story.accept(h(1));
+    proposes(&mut story, h(1), set(1, true));
+    let by = "ann".to_owned();
+    story.input(crate::Input::OrderChange { change: C1, work: ChangeWork::Apply, by });
+    settled(&mut story, ChangeStatus::Pending);
+    story.done(h(1));
+    assert_eq!((story.state(h(2)), story.status()), ("asked", Status::WaitingForHuman));
+}

@@ -1,0 +1,308 @@
+//! What becomes of a set between its proposal and its end, recorded in its run.
+
+use std::collections::BTreeSet;
+
+use stafette_core::change::{Change, ChangeId, ChangeRules, ChangeStatus, Comment, Proposal};
+use stafette_core::run::change::ChangeWork;
+use stafette_core::{Input, Recorded, RunId, TurnKey};
+use stafette_store::AppendError;
+use stafette_workspace::changes::Report;
+use stafette_workspace::{ChangeError, Changes};
+
+use super::{follow, home, mirror, take_in, told};
+use crate::engine::{Engine, EngineError};
+use crate::{Driver, Explanation, clock, crash};
+
+/// How often a run that is over is tried again when somebody else has just written to it.
+const TRIES: usize = 8;
+
+impl Engine {
+    /// An agent proposes a set in its turn.
+    ///
+    /// # Errors
+    /// When the turn is over, or the set cannot be meant.
+    pub async fn propose_change(
+        &self,
+        turn: TurnKey,
+        proposal: Proposal,
+    ) -> Result<Change, EngineError> {
+        let state = self.state(turn.run).await?;
+        let order = state.outbox().find(|order| order.key == turn);
+        let order = order.ok_or(EngineError::Late { turn })?;
+        let change = take_in(self.settings(), &state.workflow.changes, &order, proposal).await?;
+        crash::point();
+        let set = Box::new(change.proposed());
+        self.send(turn.run, Input::ProposeChange { turn: Some(turn), set }).await?;
+        let known = self.state(turn.run).await?.changes.get(&change.id).map(|set| set.revision);
+        if known != Some(change.revision) {
+            let id = change.id;
+            let why = "its turn was over when it was proposed, or its run has too many open sets";
+            self.changes(async move |changes| changes.turned_away(id, why).await).await?;
+            return Err(EngineError::Late { turn });
+        }
+        told(&self.settings().project, change.clone()).await;
+        Ok(change)
+    }
+
+    /// Somebody who has no turn proposes a set; the run that it says it is of records it.
+    ///
+    /// # Errors
+    /// When the set cannot be meant, or there is no such run.
+    pub async fn propose_aside(
+        &self,
+        proposal: Proposal,
+        rules: ChangeRules,
+    ) -> Result<Change, EngineError> {
+        if let Some(run) = proposal.author.run {
+            self.view(run).await?;
+        }
+        let propose = async move |changes: Changes| changes.propose(proposal, &rules).await;
+        let change = self.changes(propose).await?;
+        self.introduce(&change).await?;
+        told(&self.settings().project, change.clone()).await;
+        Ok(change)
+    }
+
+    /// A person says yes to a set, or no. Its run hears it first.
+    ///
+    /// # Errors
+    /// When the set is too far for that.
+    pub async fn decide_change(
+        &self,
+        id: ChangeId,
+        status: ChangeStatus,
+        by: String,
+        note: String,
+    ) -> Result<Change, EngineError> {
+        let change = self.changes(async move |changes| changes.get(id)).await?;
+        Changes::decidable(&change, status)?;
+        if let Some(run) = change.author.run {
+            self.introduce(&change).await?;
+            let by = by.clone();
+            self.record(run, Input::SettleChange { change: id, status, by, note }).await?;
+        }
+        let write = async move |changes: Changes| {
+            follow(&changes, id, status, &by).await?;
+            changes.get(id)
+        };
+        Ok(self.changes(write).await?)
+    }
+
+    /// Somebody says something about a set. While its run goes on, the agent that proposed it gets
+    /// to hear it.
+    ///
+    /// # Errors
+    /// When the set does not touch that place.
+    pub async fn comment_change(
+        &self,
+        id: ChangeId,
+        by: String,
+        place: Option<(String, Option<u32>)>,
+        text: String,
+    ) -> Result<Change, EngineError> {
+        let text = self.settings().redactor.text(&text).into_owned();
+        let look = async move |changes: Changes| {
+            Ok((changes.get(id)?, changes.remark(id, &by, place, &text)?))
+        };
+        let (change, comment) = self.changes(look).await?;
+        if let Some(run) = change.author.run {
+            self.introduce(&change).await?;
+            let comment: Comment = comment.clone();
+            self.record(run, Input::CommentChange { change: id, comment }).await?;
+        }
+        Ok(self.changes(async move |changes| changes.comment(id, comment).await).await?)
+    }
+
+    /// Applies a set, or takes it back. That it is wanted is recorded first.
+    ///
+    /// # Errors
+    /// What keeps it from being tried.
+    pub async fn apply_change(
+        &self,
+        id: ChangeId,
+        rules: ChangeRules,
+        by: String,
+    ) -> Result<Report, EngineError> {
+        let apply = async move |changes: Changes| changes.apply(id, &rules).await;
+        self.carry_out(vec![id], ChangeWork::Apply, by, apply).await
+    }
+
+    /// Applies all these sets that can be, in this order.
+    ///
+    /// # Errors
+    /// What keeps all of them from being tried.
+    pub async fn apply_changes(
+        &self,
+        ids: Vec<ChangeId>,
+        rules: ChangeRules,
+        by: String,
+    ) -> Result<Report, EngineError> {
+        let batch = ids.clone();
+        let apply = async move |changes: Changes| changes.land(&batch, &rules).await;
+        self.carry_out(ids, ChangeWork::Apply, by, apply).await
+    }
+
+    /// Takes a set out of the project again.
+    ///
+    /// # Errors
+    /// What keeps it in.
+    pub async fn undo_change(
+        &self,
+        id: ChangeId,
+        with_later: bool,
+        rules: ChangeRules,
+        by: String,
+    ) -> Result<Report, EngineError> {
+        let undo = async move |changes: Changes| changes.undo(id, with_later, &rules).await;
+        self.carry_out(vec![id], ChangeWork::Undo, by, undo).await
+    }
+
+    /// Why a change came about: the way back from the handoff that it was proposed in.
+    ///
+    /// # Errors
+    /// When there is no such change, or it belongs to no run.
+    pub async fn why_change(&self, id: ChangeId) -> Result<Explanation, EngineError> {
+        let change = self.changes(async move |changes| changes.get(id)).await?;
+        let author = change.author;
+        match (author.run, author.handoff) {
+            (Some(run), Some(handoff)) => self.why(run, handoff).await,
+            (Some(run), None) => self.why_run(run).await,
+            (None, _) => Err(EngineError::NoRun { run: format!("behind {id}") }),
+        }
+    }
+
+    /// Has the runs hear what a crash kept from them, and the sets what people said of them.
+    pub(crate) async fn mend_changes(&self) {
+        if !home(&self.settings().project).join("changes").is_dir() {
+            return;
+        }
+        let mended = self.changes(async |changes| {
+            changes.recover().await?;
+            changes.list()
+        });
+        let all = match mended.await {
+            Ok(all) => all,
+            Err(error) => return tracing::error!(%error, "changes cannot be looked after"),
+        };
+        for run in self.living() {
+            for (id, known) in &run.changes {
+                let (id, status) = (*id, known.status);
+                let write =
+                    async move |changes: Changes| follow(&changes, id, status, "a person").await;
+                if let Err(error) = self.changes(write).await {
+                    tracing::warn!(%id, %error, "a person's word is not written to it");
+                }
+            }
+        }
+        for change in all.into_iter().filter(|change| change.untold) {
+            let id = change.id;
+            if let Err(error) = self.settle(id, "", "").await {
+                tracing::warn!(%id, %error, "its run has yet to hear of it");
+            }
+        }
+    }
+
+    /// Records that something is wanted, does it, and records what came of it.
+    async fn carry_out<F>(
+        &self,
+        ids: Vec<ChangeId>,
+        work: ChangeWork,
+        by: String,
+        does: impl FnOnce(Changes) -> F + Send + 'static,
+    ) -> Result<Report, EngineError>
+    where
+        F: Future<Output = Result<Report, ChangeError>>,
+    {
+        for id in ids.iter().copied() {
+            let change = self.changes(async move |changes| changes.get(id)).await?;
+            let Some(run) = change.author.run else { continue };
+            self.introduce(&change).await?;
+            self.changes(async move |changes| changes.untell(id).await).await?;
+            self.record(run, Input::OrderChange { change: id, work, by: by.clone() }).await?;
+        }
+        crash::point();
+        let report = self.changes(does).await;
+        crash::point();
+        let mut touched: BTreeSet<ChangeId> = ids.into_iter().collect();
+        let mut note = String::new();
+        match &report {
+            Ok(report) => touched.extend(report.landed.iter().map(|change| change.id)),
+            Err(error) => note = error.to_string(),
+        }
+        for id in touched {
+            // What is not recorded now is when the next daemon starts: the set says so.
+            if let Err(error) = self.settle(id, &by, &note).await {
+                tracing::warn!(%id, %error, "what came of a change is not recorded yet");
+            }
+        }
+        Ok(report?)
+    }
+
+    /// Has the run of a set record how far that is.
+    async fn settle(&self, id: ChangeId, by: &str, note: &str) -> Result<(), EngineError> {
+        let change = self.changes(async move |changes| changes.get(id)).await?;
+        let Some(run) = change.author.run else { return Ok(()) };
+        self.introduce(&change).await?;
+        let state = self.state(run).await?;
+        let known = state.changes.get(&id);
+        if known.is_none_or(|it| it.ordered.is_none() && it.status == change.status) {
+            told(&self.settings().project, change).await;
+            return Ok(());
+        }
+        let note = match (&change.failure, &change.commit) {
+            _ if !note.is_empty() => note.to_owned(),
+            (Some(failure), _) if change.status == ChangeStatus::Failed => {
+                failure.lines().next().unwrap_or_default().to_owned()
+            }
+            (_, Some(commit)) if change.status.is_in() => format!("commit {commit}"),
+            _ => String::new(),
+        };
+        let (status, by) = (change.status, by.to_owned());
+        self.record(run, Input::SettleChange { change: id, status, by, note }).await?;
+        told(&self.settings().project, change).await;
+        Ok(())
+    }
+
+    /// Has the run of a set know it, if it does not.
+    async fn introduce(&self, change: &Change) -> Result<(), EngineError> {
+        let Some(run) = change.author.run else { return Ok(()) };
+        let state = self.state(run).await?;
+        let known = state.changes.get(&change.id).map(|known| known.revision);
+        if known != Some(change.revision) {
+            let set = Box::new(change.proposed());
+            self.record(run, Input::ProposeChange { turn: None, set }).await?;
+        }
+        Ok(())
+    }
+
+    /// Gives an input to a run that may be over.
+    async fn record(&self, run: RunId, input: Input) -> Result<Vec<Recorded>, EngineError> {
+        match self.send(run, input.clone()).await {
+            Err(EngineError::Over { .. }) => self.record_late(run, input).await,
+            other => other,
+        }
+    }
+
+    /// Gives an input to a run that is over: nobody else lives for it, so the store is asked.
+    async fn record_late(&self, run: RunId, input: Input) -> Result<Vec<Recorded>, EngineError> {
+        let mut tries = 0;
+        loop {
+            let loaded = self.store().load(run).await?;
+            let loaded = loaded.ok_or_else(|| EngineError::NoRun { run: run.to_string() })?;
+            let driver = Driver::restore(&loaded)?;
+            let step = driver.decide(clock::now(), [input.clone()]);
+            if step.is_empty() {
+                return Ok(Vec::new());
+            }
+            match self.store().append(step.batch()).await {
+                Ok(position) => {
+                    self.bump(position);
+                    mirror(&self.settings().project, &step.events).await;
+                    return Ok(step.events);
+                }
+                Err(AppendError::Conflict { .. }) if tries < TRIES => tries += 1,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}

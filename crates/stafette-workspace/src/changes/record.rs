@@ -1,0 +1,110 @@
+//! What is written to the record of a set besides its edits: a person's word, remarks, and what its
+//! run has yet to hear.
+
+use stafette_core::change::{Change, ChangeId, ChangeStatus, Comment};
+
+use super::{ChangeError, Changes, now};
+
+impl Changes {
+    /// A person says yes to what a change needs it for.
+    pub async fn approve(&self, id: ChangeId, by: &str) -> Result<Change, ChangeError> {
+        self.decide(id, ChangeStatus::Approved, by).await
+    }
+
+    /// A person does not want a change.
+    pub async fn refuse(&self, id: ChangeId, by: &str) -> Result<Change, ChangeError> {
+        self.decide(id, ChangeStatus::Refused, by).await
+    }
+
+    async fn decide(
+        &self,
+        id: ChangeId,
+        status: ChangeStatus,
+        by: &str,
+    ) -> Result<Change, ChangeError> {
+        let _hold = self.vault.hold().await?;
+        self.recover_held().await?;
+        let mut change = self.vault.get(id)?;
+        Self::decidable(&change, status)?;
+        change.status = status;
+        change.approved_by = (status == ChangeStatus::Approved).then(|| by.to_owned());
+        self.vault.put(&change)?;
+        Ok(change)
+    }
+
+    /// Whether a person's word about a change still counts: not while the project has it.
+    pub fn decidable(change: &Change, wanted: ChangeStatus) -> Result<(), ChangeError> {
+        let wanted = if wanted == ChangeStatus::Refused { "refused" } else { "approved" };
+        match change.status {
+            ChangeStatus::Pending
+            | ChangeStatus::Approved
+            | ChangeStatus::Refused
+            | ChangeStatus::Failed => Ok(()),
+            status => Err(ChangeError::Status { id: change.id, status, wanted }),
+        }
+    }
+
+    /// Something to be said about a change; its place is checked.
+    pub fn remark(
+        &self,
+        id: ChangeId,
+        by: &str,
+        place: Option<(String, Option<u32>)>,
+        text: &str,
+    ) -> Result<Comment, ChangeError> {
+        let change = self.vault.get(id)?;
+        let (file, line) = place.map_or((None, None), |(file, line)| (Some(file), line));
+        if let Some(file) = &file
+            && !change.paths().any(|path| path.as_str() == file)
+        {
+            let flaw = "the change does not touch it";
+            return Err(ChangeError::Edit { file: file.clone(), flaw });
+        }
+        if change.comments.len() >= 1000 {
+            return Err(ChangeError::Size { flaw: "a change has at most 1000 comments" });
+        }
+        let (by, text, revision) = (by.to_owned(), text.to_owned(), change.revision);
+        Ok(Comment { by, at: now(), file, line, revision, text })
+    }
+
+    /// Keeps what is said about a change; what is kept already is kept once.
+    pub async fn comment(&self, id: ChangeId, comment: Comment) -> Result<Change, ChangeError> {
+        let _hold = self.vault.hold().await?;
+        let mut change = self.vault.get(id)?;
+        if !change.comments.contains(&comment) {
+            change.comments.push(comment);
+            self.vault.put(&change)?;
+        }
+        Ok(change)
+    }
+
+    /// Notes that the run of a change is about to hear something of it.
+    pub async fn untell(&self, id: ChangeId) -> Result<Change, ChangeError> {
+        let _hold = self.vault.hold().await?;
+        let mut change = self.vault.get(id)?;
+        change.untold = true;
+        self.vault.put(&change)?;
+        Ok(change)
+    }
+
+    /// Notes that the run of a change knows it as it is here, unless it has moved on.
+    pub async fn told(&self, known: &Change) -> Result<(), ChangeError> {
+        let _hold = self.vault.hold().await?;
+        let mut change = self.vault.get(known.id)?;
+        if change.untold && (change.status, change.revision) == (known.status, known.revision) {
+            change.untold = false;
+            self.vault.put(&change)?;
+        }
+        Ok(())
+    }
+
+    /// The run did not take a change: its turn was over.
+    pub async fn turned_away(&self, id: ChangeId, why: &str) -> Result<(), ChangeError> {
+        let _hold = self.vault.hold().await?;
+        let mut change = self.vault.get(id)?;
+        change.status = ChangeStatus::Failed;
+        change.failure = Some(why.to_owned());
+        change.untold = false;
+        self.vault.put(&change)
+    }
+}
