@@ -7,6 +7,7 @@ mod complete;
 mod escalate;
 mod handoff;
 mod lock;
+mod propose_change;
 mod reject;
 mod report;
 mod start_run;
@@ -86,6 +87,7 @@ pub(crate) fn all() -> &'static [Entry] {
             entry::<report::Tool>(),
             entry::<lock::Tool>(),
             entry::<unlock::Tool>(),
+            entry::<propose_change::Tool>(),
             entry::<handoff::Tool>(),
             entry::<escalate::Tool>(),
             entry::<complete::Tool>(),

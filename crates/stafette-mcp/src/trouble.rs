@@ -126,6 +126,9 @@ impl From<EngineError> for Trouble {
             EngineError::Read { .. } | EngineError::Restore { .. } => {
                 ("not_readable", "The person who runs Stafette finds more in its log.")
             }
+            EngineError::Change { .. } => {
+                ("bad_change", "Correct the edits and propose the whole set again.")
+            }
             EngineError::Lock { .. } => (
                 "locked",
                 "Work on something else first and try again; what a person holds, only a person \

@@ -7,12 +7,13 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_core::change::{Author, Change, ChangeId, ChangeRules, Proposal};
+use stafette_core::change::{Author, Change, ChangeId, ChangeRules, ChangeStatus, Proposal};
 use stafette_core::lock::Holder;
-use stafette_engine::{ChangeError, FileDiff, Left, Report};
+use stafette_core::{RunId, TurnKey};
+use stafette_engine::{ChangeError, Explanation, FileDiff, Left, Report};
 
 use crate::openapi::named;
-use crate::request::{Body, Named};
+use crate::request::{Asked, Body, Named};
 use crate::visitor::{Via, Visitor};
 use crate::{Edge, Problem};
 
@@ -39,6 +40,14 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
         .api_route(
             "/v1/changes/{change}/approve",
             post_with(approve, about("approveChange", "Say yes to what a person has to")),
+        )
+        .api_route(
+            "/v1/changes/{change}/refuse",
+            post_with(refuse, about("refuseChange", "Say no to a change")),
+        )
+        .api_route(
+            "/v1/changes/{change}/why",
+            get_with(why, about("whyChange", "How a change came about")),
         )
         .api_route(
             "/v1/changes/{change}/apply",
@@ -76,8 +85,25 @@ pub(crate) struct ChangeList {
     changes: Vec<Change>,
 }
 
-async fn list(State(edge): State<Edge>) -> Result<Json<ChangeList>, Problem> {
-    let changes = edge.engine.changes(async |changes| changes.list()).await?;
+/// Which changes are meant.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Which {
+    /// Only those of this run.
+    run: Option<RunId>,
+    /// Only those of this status.
+    status: Option<ChangeStatus>,
+}
+
+async fn list(
+    State(edge): State<Edge>,
+    Asked(Which { run, status }): Asked<Which>,
+) -> Result<Json<ChangeList>, Problem> {
+    let mut changes = edge.engine.changes(async |changes| changes.list()).await?;
+    changes.retain(|change| {
+        run.is_none_or(|run| change.author.run == Some(run))
+            && status.is_none_or(|status| change.status == status)
+    });
     Ok(Json(ChangeList { changes }))
 }
 
@@ -88,16 +114,39 @@ async fn propose(
 ) -> Result<(StatusCode, Json<Change>), Problem> {
     let rules = rules(&edge)?;
     // An agent is who it is, whatever it says.
-    match agent(&edge, &visitor) {
-        Some(author) => proposal.author = author,
-        None if proposal.author.agent.is_none() => {
-            proposal.author.person = visitor.signed(proposal.author.person);
+    let turn = match agent(&edge, &visitor) {
+        Some(author) => {
+            let turn = turn(&edge, &author).await?;
+            proposal.author = author;
+            turn
         }
-        None => {}
-    }
-    let propose =
-        async move |changes: stafette_engine::Changes| changes.propose(proposal, &rules).await;
-    Ok((StatusCode::CREATED, Json(edge.engine.changes(propose).await?)))
+        // One of the outside says which it is, and has to have a turn.
+        None if proposal.author.agent.is_some() && proposal.author.run.is_some() => {
+            let Author { run, agent, .. } = &proposal.author;
+            match agent {
+                Some(agent) => Some(edge.engine.turn_of(*run, agent).await?),
+                None => None,
+            }
+        }
+        None => {
+            proposal.author.person = visitor.signed(proposal.author.person);
+            None
+        }
+    };
+    let change = match turn {
+        Some(turn) => edge.engine.propose_change(turn, proposal).await?,
+        None => edge.engine.propose_aside(proposal, rules).await?,
+    };
+    Ok((StatusCode::CREATED, Json(change)))
+}
+
+/// The turn that an agent has, when it works on one.
+async fn turn(edge: &Edge, author: &Author) -> Result<Option<TurnKey>, Problem> {
+    let Some(run) = author.run else { return Ok(None) };
+    let state = edge.engine.state(run).await?;
+    let mut orders = state.outbox();
+    let own = orders.find(|order| Some(order.key.handoff) == author.handoff);
+    Ok(own.map(|order| order.key))
 }
 
 /// A change, line by line.
@@ -138,8 +187,39 @@ async fn approve(
 ) -> Result<Json<Change>, Problem> {
     for_people(&edge, &visitor)?;
     let (id, by) = (the.id()?, visitor.signed(by));
-    let approve = async move |changes: stafette_engine::Changes| changes.approve(id, &by).await;
-    Ok(Json(edge.engine.changes(approve).await?))
+    let decided = edge.engine.decide_change(id, ChangeStatus::Approved, by, String::new());
+    Ok(Json(decided.await?))
+}
+
+/// A person's no.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct No {
+    /// Who says it, for the record.
+    by: String,
+    /// Why.
+    why: String,
+}
+
+async fn refuse(
+    State(edge): State<Edge>,
+    visitor: Visitor,
+    Named(the): Named<TheChange>,
+    Body(No { by, why }): Body<No>,
+) -> Result<Json<Change>, Problem> {
+    for_people(&edge, &visitor)?;
+    if why.len() > LONGEST_COMMENT {
+        return Err(Problem::new(422, "bad_comment", "A reason has up to 16 KiB"));
+    }
+    let (id, by) = (the.id()?, visitor.signed(by));
+    Ok(Json(edge.engine.decide_change(id, ChangeStatus::Refused, by, why).await?))
+}
+
+async fn why(
+    State(edge): State<Edge>,
+    Named(the): Named<TheChange>,
+) -> Result<Json<Explanation>, Problem> {
+    Ok(Json(edge.engine.why_change(the.id()?).await?))
 }
 
 /// A wish to apply.
@@ -160,8 +240,7 @@ async fn apply(
     let (id, rules) = (the.id()?, rules(&edge)?);
     let change = edge.engine.changes(async move |changes| changes.get(id)).await?;
     unlocked(&edge, &visitor, &by, &change).await?;
-    let apply = async move |changes: stafette_engine::Changes| changes.apply(id, &rules).await;
-    Ok(Json(edge.engine.changes(apply).await?))
+    Ok(Json(edge.engine.apply_change(id, rules, visitor.signed(by)).await?))
 }
 
 async fn apply_all(
@@ -180,8 +259,7 @@ async fn apply_all(
             }
         }
     }
-    let apply = async move |changes: stafette_engine::Changes| changes.land(&ids, &rules).await;
-    let mut report = edge.engine.changes(apply).await?;
+    let mut report = edge.engine.apply_changes(ids, rules, visitor.signed(by)).await?;
     report.left.append(&mut locked);
     Ok(Json(report))
 }
@@ -206,9 +284,7 @@ async fn undo(
     let (id, rules) = (the.id()?, rules(&edge)?);
     let change = edge.engine.changes(async move |changes| changes.get(id)).await?;
     unlocked(&edge, &visitor, &by, &change).await?;
-    let undo =
-        async move |changes: stafette_engine::Changes| changes.undo(id, with_later, &rules).await;
-    Ok(Json(edge.engine.changes(undo).await?))
+    Ok(Json(edge.engine.undo_change(id, with_later, rules, visitor.signed(by)).await?))
 }
 
 /// What somebody says.
@@ -240,10 +316,7 @@ async fn comment(
     }
     let by = visitor.signed(said.by);
     let place = said.file.map(|file| (file, said.line));
-    let comment = async move |changes: stafette_engine::Changes| {
-        changes.comment(id, &by, place, &said.text).await
-    };
-    Ok(Json(edge.engine.changes(comment).await?))
+    Ok(Json(edge.engine.comment_change(id, by, place, said.text).await?))
 }
 
 /// The rules of the workflow, which must be trusted: it names a command.
@@ -290,6 +363,7 @@ impl From<ChangeError> for Problem {
             | ChangeError::Size { .. }
             | ChangeError::Collision { .. } => (422, "bad_change"),
             ChangeError::Protected { .. } => (403, "protected"),
+            ChangeError::NotYours { .. } => (403, "not_yours"),
             ChangeError::NotAFile { .. } => (409, "not_a_file"),
             ChangeError::Changed { .. } => (409, "changed_since"),
             ChangeError::NeedsPerson { .. } => (409, "needs_person"),

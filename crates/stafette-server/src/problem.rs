@@ -91,6 +91,10 @@ impl Problem {
 
 impl From<EngineError> for Problem {
     fn from(error: EngineError) -> Self {
+        let error = match error {
+            EngineError::Change { source } => return source.into(),
+            error => error,
+        };
         let (status, code) = match &error {
             EngineError::NoRun { .. } => (404, "no_run"),
             EngineError::NoHandoff { .. } => (404, "no_handoff"),
@@ -110,6 +114,7 @@ impl From<EngineError> for Problem {
             EngineError::MayNotWrite { conflict } => locks::in_the_way(conflict),
             EngineError::LockStore { .. } => (507, "not_stored"),
             EngineError::Blocked { .. } => (409, "blocked"),
+            EngineError::Change { .. } => (409, "change_status"),
             EngineError::Stopping => (503, "stopping"),
         };
         let causes = causes(&error);

@@ -295,7 +295,7 @@ fn speed(text: &str) -> Result<f64, String> {
 
 #[derive(Debug, Args)]
 pub(crate) struct Why {
-    /// The handoff, such as h7 or RUN:h7, or a run; the newest run otherwise.
+    /// The handoff, such as h7 or RUN:h7, a change such as c3, or a run; the newest run otherwise.
     pub(crate) what: Option<String>,
 }
 
@@ -415,12 +415,19 @@ pub(crate) enum ChangesCommand {
         /// The change, such as c3.
         change: String,
     },
+    /// Say no to a change.
+    Refuse {
+        /// The change, such as c3.
+        change: String,
+        /// Why.
+        why: Option<String>,
+    },
     /// Propose the set of edits in a JSON document.
     Propose {
         /// The document; `-` is the standard input.
         file: PathBuf,
     },
-    /// Say something about a change; it is kept with it.
+    /// Say something about a change; the agent that proposed it gets it back.
     Comment {
         /// The change, such as c3.
         change: String,

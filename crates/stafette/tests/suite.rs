@@ -44,6 +44,8 @@ mod plugin;
 mod project;
 #[path = "suite/real_cli.rs"]
 mod real_cli;
+#[path = "suite/reviews.rs"]
+mod reviews;
 #[path = "suite/runs.rs"]
 mod runs;
 #[path = "suite/sandbox.rs"]

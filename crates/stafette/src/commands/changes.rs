@@ -24,6 +24,11 @@ pub(crate) async fn run(context: &Context, arguments: cli::Changes) -> Result<Ex
             let said = format!("{} may be applied: stafette apply {0}", text(&answer, "id"));
             tell(context, &answer, &said)
         }
+        Some(ChangesCommand::Refuse { change, why }) => {
+            let body = json!({ "by": person(), "why": why.unwrap_or_default() });
+            let answer: Value = client.post(&path(&change, "/refuse"), &body).await?;
+            tell(context, &answer, &format!("{} is refused", text(&answer, "id")))
+        }
         Some(ChangesCommand::Propose { file }) => {
             let mut document: Value = serde_json::from_str(&read(&file)?).map_err(|error| {
                 Failure::usage(format!("{} is not JSON", file.display())).because(&error)
@@ -38,7 +43,13 @@ pub(crate) async fn run(context: &Context, arguments: cli::Changes) -> Result<Ex
         Some(ChangesCommand::Comment { change, text, file, line }) => {
             let body = json!({ "text": text, "by": person(), "file": file, "line": line });
             let answer: Value = client.post(&path(&change, "/comment"), &body).await?;
-            tell(context, &answer, "kept with the change")
+            let said = match answer["author"]["agent"].as_str() {
+                Some(agent) => {
+                    format!("kept with the change; {agent} hears it while its run goes on")
+                }
+                None => "kept with the change".to_owned(),
+            };
+            tell(context, &answer, &said)
         }
     }
 }
@@ -93,8 +104,8 @@ async fn list(context: &Context, client: &Client) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// A line for each change that waits for a person's yes.
-pub(crate) async fn waiting(client: &Client) -> Result<Vec<String>, Failure> {
+/// A line for each change that waits for a person's yes, and is not one of the questions.
+pub(crate) async fn waiting(client: &Client, asked: &[Value]) -> Result<Vec<String>, Failure> {
     let list: Value = client.get("/v1/changes").await?;
     let changes = list["changes"].as_array().into_iter().flatten();
     let line = |change: &Value| {
@@ -108,7 +119,9 @@ pub(crate) async fn waiting(client: &Client) -> Result<Vec<String>, Failure> {
             plain(&author(change)),
         )
     };
-    Ok(changes.filter(|change| is_waiting(change)).map(line).collect())
+    let about = "/handoff/offer/question/about/change";
+    let is_asked = |change: &Value| asked.iter().any(|it| it.pointer(about) == Some(&change["id"]));
+    Ok(changes.filter(|change| is_waiting(change) && !is_asked(change)).map(line).collect())
 }
 
 fn is_waiting(change: &Value) -> bool {

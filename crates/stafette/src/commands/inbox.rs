@@ -13,7 +13,7 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
         context.output.data(&questions);
         return Ok(Exit::Ok);
     }
-    let changes = super::changes::waiting(&client).await?;
+    let changes = super::changes::waiting(&client, &questions).await?;
     for change in &changes {
         context.output.line(change);
     }

@@ -34,7 +34,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Log) -> Result<Exit, 
 /// Number, time, name, and what it is about.
 pub(super) fn line(event: &Value) -> String {
     let text = |path: &str| event.pointer(path).and_then(Value::as_str).unwrap_or_default();
-    let about = ["/turn", "/handoff", "/id"]
+    let about = ["/change", "/turn", "/handoff", "/id"]
         .into_iter()
         .map(text)
         .find(|text| !text.is_empty())
@@ -45,6 +45,9 @@ pub(super) fn line(event: &Value) -> String {
         "/failure/message",
         "/ending/why",
         "/why",
+        "/status",
+        "/comment/text",
+        "/work",
         "/reason",
         "/receipt",
         "/text",

@@ -195,6 +195,12 @@ pub(crate) fn line(context: &Context, event: &Value) -> Option<String> {
         "turn_failed" => step(&output.paint(Tone::Bad, "!"), text("/failure/message").to_owned()),
         "retry_scheduled" => step("↻", format!("attempt {} follows", event["attempt"])),
         "budget_reached" => step(&output.paint(Tone::Yours, "$"), text("/why").to_owned()),
+        "change_proposed" => {
+            let word = if event["revision"] == 1 { "proposed" } else { "revised" };
+            let reason = short(text("/reason"), 80);
+            step("±", format!("{:>4} {word}: {reason}", text("/change")))
+        }
+        "change_settled" => step("±", format!("{:>4} {}", text("/change"), text("/status"))),
         "alert_raised" => {
             step(&output.paint(Tone::Bad, "!"), format!("{}: {}", text("/code"), text("/message")))
         }

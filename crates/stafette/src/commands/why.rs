@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use stafette_core::HandoffId;
+use stafette_core::change::ChangeId;
 
 use super::{Context, daemon, run_path, segment};
 use crate::cli;
@@ -14,6 +15,9 @@ pub(crate) async fn run(context: &Context, arguments: cli::Why) -> Result<Exit, 
     let path = match what.and_then(|what| what.rsplit_once(':')) {
         Some((run, handoff)) => run_path(Some(run), &format!("/why/{}", segment(handoff))),
         None => match what {
+            Some(text) if text.starts_with('c') && text.parse::<ChangeId>().is_ok() => {
+                super::changes::path(text, "/why")
+            }
             Some(text) if text.parse::<HandoffId>().is_ok() => {
                 run_path(None, &format!("/why/{}", segment(text)))
             }
@@ -52,6 +56,9 @@ pub(crate) async fn run(context: &Context, arguments: cli::Why) -> Result<Exit, 
         detail("asked", short(&text(leg, "/handoff/offer/question/details"), 100));
         detail("answer", short(&text(leg, "/handoff/state/closed/response/summary"), 100));
         detail("rule", rules(leg));
+        for said in changes(leg) {
+            detail("change", said);
+        }
     }
     if path.ends_with("/why") {
         output.line(&format!("○ {}", short(&text(&explained, "/outcome"), 100)));
@@ -94,6 +101,40 @@ fn refusal(leg: &Value) -> String {
         })
         .map(|refusal| refusal.to_string())
         .unwrap_or_default()
+}
+
+/// What became of the sets that were proposed in it, a line each.
+fn changes(leg: &Value) -> Vec<String> {
+    let events = leg["events"].as_array().into_iter().flatten();
+    let mut told: Vec<(String, Vec<String>)> = Vec::new();
+    for event in events {
+        let Some(change) = event["change"].as_str() else { continue };
+        let word = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
+        let by = match word("by") {
+            by if by.is_empty() => by,
+            by => format!(" by {by}"),
+        };
+        let said = match event["event"].as_str().unwrap_or_default() {
+            "change_proposed" if event["revision"] == 1 => "proposed".to_owned(),
+            "change_proposed" => format!("revised ({})", event["revision"]),
+            "change_commented" => {
+                let comment = &event["comment"];
+                let text = comment["text"].as_str().unwrap_or_default();
+                format!("{}: {}", comment["by"].as_str().unwrap_or_default(), short(text, 40))
+            }
+            "change_returned" => "sent back".to_owned(),
+            "change_settled" => match word("note") {
+                note if note.is_empty() => word("status") + &by,
+                note => format!("{}{by} ({})", word("status"), short(&note, 60)),
+            },
+            _ => continue,
+        };
+        match told.iter_mut().find(|(known, _)| known == change) {
+            Some((_, list)) => list.push(said),
+            None => told.push((change.to_owned(), vec![said])),
+        }
+    }
+    told.iter().map(|(change, list)| plain(&format!("{change} {}", list.join(" → ")))).collect()
 }
 
 /// What was decided about it, in order.

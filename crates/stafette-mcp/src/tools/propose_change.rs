@@ -1,0 +1,69 @@
+//! `propose_change`: edits of the user's own files, for a person to apply.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_core::change::{ChangeId, FileEdit, Proposal};
+use stafette_core::run::change::told;
+
+use super::Effect;
+use crate::Trouble;
+use crate::desk::Desk;
+use crate::seat::Whose;
+
+pub(super) struct Tool;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// The edits, each of one file with its whole content afterwards.
+    changes: Vec<FileEdit>,
+    /// What they are for, in a sentence; it becomes the commit's message.
+    reason: String,
+    /// The set that this one replaces, such as `c3`. Leave it out in a turn that sent one back to
+    /// you: then it is known.
+    #[serde(default)]
+    revises: Option<String>,
+    #[serde(flatten)]
+    whose: Whose,
+}
+
+/// The set is kept.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// Its name, such as `c3`.
+    change: String,
+    /// How often it was proposed, this time included.
+    revision: u32,
+    /// What a person is asked about before it can be applied; empty when nothing.
+    needs_yes: String,
+}
+
+impl super::Tool for Tool {
+    const NAME: &'static str = "propose_change";
+    const TITLE: &'static str = "Propose a change";
+    const ABOUT: &'static str = "Proposes edits of the user's own files as one set, which a person \
+        looks at and applies or sends back; nothing is written before that. Use it when you were \
+        asked for a change and do not write the files yourself, and to revise a set that came back \
+        with comments. Give every file's whole content: `create`, `modify`, `delete`, or `rename` \
+        with `from`. The turn goes on. Returns the set's name and what a person has to allow.\n\
+        Example: {\"reason\": \"Answer in plain text\", \"changes\": [{\"file\": \"src/greet.py\", \
+        \"action\": \"modify\", \"content\": \"print('hello')\\n\"}]}";
+    const EFFECT: Effect = Effect::Settles;
+    type Arguments = Arguments;
+    type Answer = Answer;
+
+    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
+        let seat = desk.seat(&arguments.whose).await?;
+        let revises = arguments.revises.map(|text| text.parse::<ChangeId>()).transpose();
+        let revises = revises.map_err(|error| {
+            Trouble::new("not_a_change", error.to_string()).fix("Give it as you were told it.")
+        })?;
+        let Arguments { changes, reason, .. } = arguments;
+        let proposal = Proposal { changes, reason, revises, ..Proposal::default() };
+        let change = desk.engine.propose_change(seat.turn, proposal).await?;
+        Ok(Answer {
+            change: change.id.to_string(),
+            revision: change.revision,
+            needs_yes: told(&change.gates),
+        })
+    }
+}

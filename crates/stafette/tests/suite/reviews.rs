@@ -1,0 +1,172 @@
+//! Changes as part of a run: proposed by an agent, talked about, revised, allowed, applied, undone,
+//! and every step of it recorded.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::world::World;
+
+const TEAM: &str = r#"
+[workflow]
+name = "review"
+entry = "builder"
+[agents.builder]
+runner = "scripted"
+script = "builder.toml"
+"#;
+
+const BUILDER: &str = r##"
+[[turn]]
+when = { has = ["change"] }
+steps = [
+  { say = "Keeping it as it was asked" },
+  { emit = "CHANGE", payload = { reason = "Mark the old greeting", changes = [
+    { file = "greet.py", action = "modify", content = "# old\nprint('hello')\n" } ] } },
+]
+[[turn]]
+steps = [
+  { emit = "CHANGE", payload = { reason = "Nobody greets any more", changes = [
+    { file = "greet.py", action = "delete" } ] } },
+]
+"##;
+
+fn world() -> World {
+    let world = World::workflow(TEAM);
+    world.write("builder.toml", BUILDER);
+    world.write("greet.py", "print('hello')\n");
+    world
+}
+
+/// Asks again until it is so.
+fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+    let since = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(since.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+}
+
+fn change(world: &World) -> Value {
+    world.run(&["changes", "--json"]).ok().json()["changes"][0].clone()
+}
+
+/// What is recorded of changes, in a word each.
+fn story(world: &World) -> Vec<String> {
+    let events = world.run(&["log", "--json"]).ok().lines();
+    let told = events.iter().filter_map(|event| {
+        let name = event["event"].as_str()?.strip_prefix("change_")?;
+        Some(match name {
+            "settled" => event["status"].as_str()?.to_owned(),
+            "proposed" => format!("proposed {}", event["revision"]),
+            "ordered" => format!("to {}", event["work"].as_str()?),
+            other => other.to_owned(),
+        })
+    });
+    told.collect()
+}
+
+#[test]
+fn s4_07_a_set_is_asked_about_goes_back_is_revised_applied_and_undone_in_its_run() {
+    let world = world();
+    let said = world.run(&["run", "Clean up", "--json"]);
+    assert_eq!(said.code, 3, "a person is asked: {said:?}");
+    let inbox = world.run(&["inbox"]).ok();
+    assert!(inbox.out.contains("it deletes greet.py"), "{inbox:?}");
+    assert!(!inbox.out.contains("changes approve"), "it is asked about once: {inbox:?}");
+    world.run(&["changes", "comment", "c1", "Keep it", "--file", "greet.py", "--line", "1"]).ok();
+    let revised =
+        until("no revision came", || Some(change(&world)).filter(|change| change["revision"] == 2));
+    assert_eq!(
+        (revised["status"].as_str(), revised["gates"].as_array().map(Vec::len)),
+        (Some("pending"), Some(0))
+    );
+    assert_eq!(revised["comments"][0]["text"], "Keep it");
+    until("the run goes on", || {
+        let status = world.run(&["status", "--json"]).json();
+        status.to_string().contains("succeeded").then_some(())
+    });
+    assert_eq!(world.run(&["inbox"]).ok().out, "", "nothing of it needs a person any more");
+    world.run(&["changes", "approve", "c1"]).ok();
+    world.run(&["apply", "c1"]).ok();
+    assert_eq!(world.read("greet.py"), "# old\nprint('hello')\n");
+    world.run(&["undo", "c1"]).ok();
+    assert_eq!(world.read("greet.py"), "print('hello')\n");
+    let expected = [
+        "proposed 1",
+        "commented",
+        "returned",
+        "proposed 2",
+        "approved",
+        "to apply",
+        "applied",
+        "to undo",
+        "undone",
+    ];
+    assert_eq!(story(&world), expected);
+    let why = world.run(&["why", "c1"]).ok();
+    assert!(why.out.contains("revised (2)") && why.out.contains("undone by ada"), "{why:?}");
+}
+
+#[test]
+fn s4_07_an_answer_in_the_inbox_decides_about_the_set() {
+    for (word, status) in [("approve", "approved"), ("refuse", "refused"), ("later", "pending")] {
+        let world = world();
+        world.run(&["run", "Clean up", "--json"]);
+        world.run(&["answer", "h2", word]).ok();
+        assert_eq!(change(&world)["status"], status);
+        let by = (word == "approve").then_some("ada");
+        assert_eq!(change(&world)["approved_by"].as_str(), by);
+        assert_eq!(world.run(&["apply", "c1"]).code == 0, word == "approve", "{word}");
+    }
+}
+
+#[test]
+fn s4_06_edits_in_a_json_answer_and_in_a_frame_are_proposed() {
+    let answer = r#"{"codeChanges":[{"file":"a.txt","action":"create","content":"a\n"}],"summary":"An a","status":"resolved"}"#;
+    let frame =
+        r#"<<<ODEI:CHANGE:{"changes":[{"file":"b.txt","action":"create","content":"b\n"}]}>>>"#;
+    for (print, format) in [(answer, "result = \"json\"\n"), (frame, "")] {
+        let script = format!("cat > /dev/null; echo '{print}'");
+        let world = World::workflow(&format!(
+            "[workflow]\nname = \"one\"\nentry = \"one\"\n[agents.one]\nrunner = \"exec\"\n{format}\
+             command = [\"sh\", \"-c\", {script:?}]\n"
+        ));
+        world.run(&["run", "Write it", "--json"]).ok();
+        assert_eq!(change(&world)["author"]["handoff"], "h1", "{print}");
+        assert_eq!(story(&world), ["proposed 1"], "{print}");
+        world.run(&["apply", "--all"]).ok();
+        assert_eq!(story(&world), ["proposed 1", "to apply", "applied"]);
+    }
+}
+
+#[test]
+fn b_01_a_daemon_that_is_killed_anywhere_leaves_the_set_and_its_run_of_one_mind() {
+    let world = world();
+    world.run(&["run", "Clean up", "--json"]);
+    world.run(&["answer", "h2", "approve"]).ok();
+    for place in 0..10 {
+        let work = if change(&world)["status"] == "applied" { "undo" } else { "apply" };
+        world.run(&["down"]).ok();
+        let after = place.to_string();
+        world.run_with(&[work, "c1"], b"", &[("STAFETTE_CRASH_AFTER", &after)]);
+        // The next one is not armed, and finds what is left.
+        world.run(&["down"]);
+        let change = change(&world);
+        let is_there = world.project().join("greet.py").exists();
+        let status = change["status"].as_str().expect("a status").to_owned();
+        assert_eq!(is_there, status != "applied", "place {place}: {status}");
+        let told = story(&world);
+        let last = told.last().map(String::as_str);
+        assert_eq!(last, Some(status.as_str()), "place {place}: {told:?}");
+        assert_eq!(change.get("untold"), None, "place {place}");
+    }
+    let told = story(&world);
+    assert!(
+        told.contains(&"applied".to_owned()) && told.contains(&"undone".to_owned()),
+        "{told:?}"
+    );
+}
