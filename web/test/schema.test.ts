@@ -21,6 +21,7 @@ const KNOWN: Record<Recorded['event'], true> = {
   inputs_assessed: true, turn_ordered: true, receipt_given: true, turn_taken: true, turn_told: true, turn_finished: true, turn_failed: true,
   session_changed: true, permit_given: true, lease_renewed: true, retry_scheduled: true, late_result_kept: true, recovery_chosen: true,
   question_answered: true, budget_reached: true, budget_raised: true, alert_raised: true,
+  change_proposed: true, change_commented: true, change_returned: true, change_ordered: true, change_settled: true,
 }
 
 test('the types are those of the API; `npm run types` makes them anew', async () => {

@@ -92,6 +92,12 @@ impl Mcp {
         Mcp { engine, workflow, http, sessions, streams }
     }
 
+    /// How many clients are connected: streams, and sessions over HTTP.
+    pub async fn connected(&self) -> usize {
+        let streams = STREAMS.saturating_sub(self.streams.available_permits());
+        streams + self.sessions.sessions.read().await.len()
+    }
+
     /// A place for one more stream, if there is one.
     #[must_use]
     pub fn place(&self) -> Option<Place> {

@@ -47,18 +47,26 @@ pub(crate) struct Health {
     /// Its process, for those who are known here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
+    /// How many clients are connected by MCP, for those who are known here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mcp_sessions: Option<usize>,
 }
 
-async fn alive(visitor: Visitor) -> Json<Health> {
+async fn alive(State(edge): State<Edge>, visitor: Visitor) -> Json<Health> {
     let known = visitor.via != Via::Nobody;
+    let mcp_sessions = match known {
+        true => Some(edge.mcp.connected().await),
+        false => None,
+    };
     Json(Health {
         status: "ok",
         version: known.then_some(env!("CARGO_PKG_VERSION")),
         pid: known.then(std::process::id),
+        mcp_sessions,
     })
 }
 
 async fn ready(State(edge): State<Edge>, visitor: Visitor) -> Result<Json<Health>, Problem> {
     edge.engine.ready().await?;
-    Ok(alive(visitor).await)
+    Ok(alive(State(edge), visitor).await)
 }

@@ -533,6 +533,9 @@ pub(crate) struct Demo {
     /// Do not open anything; only print.
     #[arg(long)]
     pub(crate) headless: bool,
+    /// Watch it on the page, which stays until you press Enter.
+    #[arg(long)]
+    pub(crate) open: bool,
     /// Kill the daemon several times in the middle of a handoff.
     #[arg(long)]
     pub(crate) crash: bool,

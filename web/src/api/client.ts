@@ -1,6 +1,6 @@
 // Questions to the daemon. What goes wrong is a problem that says what to do.
 
-import type { Problem, Recorded, RunView, TerminalView } from './types'
+import type { Change, FileDiff, Problem, Recorded, Report, RunView, TerminalView } from './types'
 
 export class Trouble extends Error {
   readonly problem: Problem
@@ -35,9 +35,10 @@ export async function get<T>(path: string): Promise<T> {
   return (await ask(path)).json() as Promise<T>
 }
 
-export async function post<T>(path: string, body: object = {}): Promise<T> {
+export async function post<T>(path: string, body: object = {}, patience = PATIENCE): Promise<T> {
   const answer = await ask(path, {
     method: 'POST',
+    signal: AbortSignal.timeout(patience),
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(body),
   })
@@ -112,3 +113,20 @@ export async function paths(): Promise<Set<string>> {
 }
 
 export const start = (request: string): Promise<{ run: string }> => post('/v1/runs', { request, by: 'page' })
+
+export const changes = async (): Promise<Change[]> => (await get<{ changes: Change[] }>('/v1/changes')).changes
+
+const change = (id: string): string => `/v1/changes/${encodeURIComponent(id)}`
+
+export const changeOf = (id: string): Promise<{ change: Change; diff: FileDiff[] }> => get(change(id))
+export const approve = (id: string): Promise<Change> => post(`${change(id)}/approve`, { by: 'page' })
+export const refuse = (id: string): Promise<Change> => post(`${change(id)}/refuse`, { by: 'page' })
+
+/** The project's own command is asked, which may take as long as its tests do. */
+const VALIDATION = 20 * 60_000
+
+export const apply = (id: string): Promise<Report> => post(`${change(id)}/apply`, { by: 'page' }, VALIDATION)
+export const undo = (id: string, withLater = false): Promise<Report> => post(`${change(id)}/undo`, { by: 'page', with_later: withLater }, VALIDATION)
+
+export const remark = (id: string, text: string, file: string | null, line: number | null): Promise<Change> =>
+  post(`${change(id)}/comment`, { by: 'page', text, file, line })

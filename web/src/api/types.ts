@@ -52,6 +52,7 @@ export type About =
   | { loop: string }
   | { confirm: unknown[] }
   | { permission: [string, string] }
+  | { change: string }
 
 export interface Question {
   reason: string
@@ -162,6 +163,85 @@ export type Event =
   | { event: 'budget_reached'; part: string; why: string }
   | { event: 'budget_raised'; limit: Budget }
   | { event: 'alert_raised'; code: string; message: string }
+  | { event: 'change_proposed'; turn?: string; handoff?: string; agent?: string; change: string; revision: number; reason: string; count: number; files: FileNote[]; gates?: Gate[] }
+  | { event: 'change_commented'; change: string; handoff?: string; comment: Comment }
+  | { event: 'change_returned'; change: string; handoff?: string }
+  | { event: 'change_ordered'; change: string; handoff?: string; work: 'apply' | 'undo'; by: string }
+  | { event: 'change_settled'; change: string; handoff?: string; status: ChangeStatus; by?: string; note?: string }
+
+export type ChangeStatus = 'pending' | 'approved' | 'refused' | 'applied' | 'validated' | 'failed' | 'undone'
+export type ChangeAction = 'create' | 'modify' | 'delete' | 'rename'
+
+/** A file of a set, as events tell it. */
+export interface FileNote {
+  file: string
+  action: ChangeAction
+  from?: string
+  before?: string
+  after?: string
+}
+
+/** Something that a person has to say yes to. */
+export interface Gate {
+  kind: 'deletion' | 'own_logic' | 'dependencies'
+  file: string
+}
+
+export interface Comment {
+  by: string
+  at: string
+  file?: string
+  line?: number
+  revision: number
+  text: string
+}
+
+/** A set of edits. */
+export interface Change {
+  id: string
+  status: ChangeStatus
+  revision: number
+  author: { run?: string; agent?: string; handoff?: string; person?: string }
+  reason: string
+  edits: { file: string; action: ChangeAction }[]
+  gates: Gate[]
+  proposed_at: string
+  approved_by?: string
+  applied_at?: string
+  validated_at?: string
+  undone_at?: string
+  commit?: string
+  failure?: string
+  notes?: string[]
+  comments?: Comment[]
+}
+
+export interface FileDiff {
+  file: string
+  action: ChangeAction
+  from?: string
+  added: number
+  removed: number
+  mode?: [number, number]
+  /** Why there are no lines. */
+  unshown?: string
+  hunks: Hunk[]
+}
+
+export interface Hunk {
+  old_start: number
+  old_lines: number
+  new_start: number
+  new_lines: number
+  lines: { sign: string; text: string; unended?: boolean }[]
+}
+
+/** What became of the sets that were to be applied or undone. */
+export interface Report {
+  landed: Change[]
+  rolled_back: { id: string; why: string; output: string; notes: string[] }[]
+  left: { id: string; why: string; needs_person: boolean }[]
+}
 
 /** The whole of a run at a moment, as the one that was forked from it begins. */
 export interface Forked {

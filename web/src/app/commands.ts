@@ -3,7 +3,7 @@
 import * as api from '../api/client'
 import { status } from '../state/run'
 import { allow, permission } from './notify'
-import { agent, at, attempt, cast, entries, following, forkHere, forkable, go, goRun, isOver, items, overlay, run, runId, say, short } from './store'
+import { agent, at, attempt, cast, changes, entries, following, forkHere, forkable, go, goRun, isOver, items, overlay, run, runId, say, short } from './store'
 import { theme, toggleTheme } from './theme'
 
 export interface Command {
@@ -22,9 +22,11 @@ export function commands(): Command[] {
     { name: 'Graph of agents', kind: 'go', keys: 'g', run: () => go({ view: 'graph', agent: null }) },
     { name: 'Numbers', kind: 'go', keys: 'c', run: () => go({ view: 'numbers', agent: null }) },
     { name: 'Events', kind: 'go', keys: 'e', run: () => go({ view: 'events', agent: null }) },
+    { name: 'Changes', kind: 'go', keys: 'd', run: () => go({ view: 'changes', change: null, handoff: null }) },
     { name: 'Start a run', kind: 'do', run: () => (overlay.value = 'start') },
   ]
   for (const item of items.value) list.push({ name: `Answer: ${item.title}`, kind: 'needs you', run: () => go({ view: 'inbox', question: item.id }) })
+  for (const one of changes.value) list.push({ name: `${one.id} ${one.reason.split('\n')[0]}`, kind: `change · ${one.status}`, run: () => go({ view: 'changes', change: one.id, handoff: null }) })
   if (state) {
     list.push({ name: following.value ? 'Stop following the baton' : 'Follow the baton', kind: 'do', keys: 'f', run: () => go({ agent: following.value ? agent.value : null }) })
     if (forkable.value) list.push({ name: at.value === null ? 'Fork the run as it is now' : 'Fork the run from the moment that is shown', kind: 'do', run: () => void forkHere() })

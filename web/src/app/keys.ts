@@ -1,5 +1,6 @@
 // The keyboard. Nothing here acts while somebody types or a dialog is open.
 
+import { actByKey, stepChange } from '../view/Changes'
 import { choose, pick } from '../view/Inbox'
 import { focusTerminal, toggleSeek } from '../view/Terminal'
 import { agent, at, cast, following, go, items, notice, overlay, place, run, runId, short, stepTime } from './store'
@@ -9,10 +10,13 @@ export const KEYS: [string, string][] = [
   ['n', 'the next that needs you'],
   ['1 … 9', 'answer with an option'],
   ['a', 'answer in words'],
-  ['j k', 'next and previous agent, or question'],
+  ['j k', 'next and previous agent, question or change'],
   ['Enter', 'into the terminal'],
   ['f', 'follow the baton'],
-  ['t g c e', 'terminals, graph, numbers, events'],
+  ['t g c e d', 'terminals, graph, numbers, events, changes'],
+  ['y x p u', 'approve, refuse, apply or undo the change'],
+  ['m s', 'comment on the change; side by side'],
+  ['↑ ↓', 'from line to line of a diff'],
   ['[ ]', 'back and forth in time'],
   ['{ }', 'ten events at once'],
   ['l', 'live again'],
@@ -64,6 +68,7 @@ function typing(target: EventTarget | null): boolean {
 
 function action(key: string): (() => void) | null {
   const inbox = place.value.view === 'inbox'
+  const changes = place.value.view === 'changes'
   const here = { run: short(runId.value ?? '') }
   if (/^[1-9]$/.test(key)) return inbox ? () => void pick(Number(key) - 1) : null
   switch (key) {
@@ -74,9 +79,9 @@ function action(key: string): (() => void) | null {
     case 'a':
       return inbox ? () => document.querySelector<HTMLTextAreaElement>('.question.is-open textarea')?.focus() : null
     case 'j':
-      return () => (inbox ? choose(1) : step(1))
+      return () => (inbox ? choose(1) : changes ? stepChange(1) : step(1))
     case 'k':
-      return () => (inbox ? choose(-1) : step(-1))
+      return () => (inbox ? choose(-1) : changes ? stepChange(-1) : step(-1))
     case 'Enter':
       return document.activeElement === document.body ? focusTerminal : null
     case 'f':
@@ -89,6 +94,20 @@ function action(key: string): (() => void) | null {
       return () => go({ view: 'numbers', ...here })
     case 'e':
       return () => go({ view: 'events', ...here })
+    case 'd':
+      return () => go({ view: 'changes', change: null, handoff: null })
+    case 'y':
+      return changes ? () => actByKey('approve') : null
+    case 'x':
+      return changes ? () => actByKey('refuse') : null
+    case 'p':
+      return changes ? () => actByKey('apply') : null
+    case 'u':
+      return changes ? () => actByKey('undo') : null
+    case 'm':
+      return changes ? () => document.querySelector<HTMLElement>('.say-all')?.click() : null
+    case 's':
+      return changes ? () => go({ split: !place.value.split }, 'replace') : null
     case '[':
       return () => stepTime(-1)
     case ']':

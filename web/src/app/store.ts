@@ -3,8 +3,9 @@
 import { batch, computed, signal } from '@preact/signals'
 import * as api from '../api/client'
 import { follow } from '../api/stream'
-import type { Problem, Recorded, TerminalView } from '../api/types'
+import type { Change, FileDiff, Problem, Recorded, TerminalView } from '../api/types'
 import { type AgentView, agents, asked, asker } from '../state/agents'
+import { listed, waits } from '../state/changes'
 import { type Item, inbox } from '../state/inbox'
 import { Moments, seqAt } from '../state/moments'
 import { HOME, type Place, href, parse } from '../state/place'
@@ -242,6 +243,50 @@ export async function lookUpTerminals(): Promise<void> {
   }
 }
 
+/** All sets of edits, in the order in which they are listed. */
+export const changes = signal<Change[]>([])
+/** The diffs that were read, by the set and what it was then. */
+export const diffs = signal<Map<string, FileDiff[]>>(new Map())
+/** What is being done to sets, by their names. */
+export const acting = signal<Map<string, string>>(new Map())
+/** How many sets wait for a person. */
+export const waiting = computed(() => changes.value.filter(waits).length)
+
+/** The set that is looked at. */
+export const change = computed<Change | null>(() => changes.value.find((one) => one.id === place.value.change) ?? changes.value[0] ?? null)
+
+const diffKey = (one: Change): string => `${one.id}/${one.revision}`
+export const diffOf = (one: Change): FileDiff[] | null => diffs.value.get(diffKey(one)) ?? null
+
+export async function lookUpChanges(): Promise<void> {
+  try {
+    const list = listed(await api.changes())
+    // Nothing is drawn anew unless something is new.
+    if (JSON.stringify(list) !== JSON.stringify(changes.peek())) changes.value = list
+  } catch {
+    // A daemon without changes, or a moment without a daemon.
+  }
+}
+
+/** Reads what a set does line by line, once for each revision. */
+export async function lookUpDiff(one: Change): Promise<void> {
+  if (diffs.peek().has(diffKey(one))) return
+  const read = await attempt(() => api.changeOf(one.id))
+  if (read) diffs.value = new Map(diffs.peek()).set(diffKey(read.change), read.diff)
+}
+
+/** Does something to a set; nothing else is done to it meanwhile. */
+export async function act<T>(id: string, word: string, what: () => Promise<T>, done = ''): Promise<T | null> {
+  if (acting.value.has(id)) return null
+  acting.value = new Map(acting.value).set(id, word)
+  const result = await attempt(what, done)
+  const left = new Map(acting.value)
+  left.delete(id)
+  acting.value = left
+  await lookUpChanges()
+  return result
+}
+
 /** What may have started or ended a terminal. */
 const SESSIONS = new Set<string>(['session_changed', 'turn_ordered', 'receipt_given', 'turn_finished', 'turn_failed'])
 
@@ -255,6 +300,7 @@ export function begin(): void {
     dispatch({ type: 'heard', events: list })
     for (const id of world.value.gaps) void loadOnce(id)
     if (list.some((event) => SESSIONS.has(event.event))) void lookUpTerminals()
+    if (list.some((event) => event.event.startsWith('change_'))) void lookUpChanges()
   }
   const listen = async (): Promise<void> => {
     for (let wait = 250; ; wait = Math.min(4000, wait * 2)) {
@@ -283,7 +329,7 @@ export function begin(): void {
           else setTimeout(flush, 50)
         },
         state: (state, retryAt) => {
-          if (state === 'live' && broken) void sync().then(lookUpTerminals, () => undefined)
+          if (state === 'live' && broken) void sync().then(() => Promise.all([lookUpTerminals(), lookUpChanges()]), () => undefined)
           broken = state !== 'live'
           link.value = { state, retryAt, since: link.value.state === state ? link.value.since : Date.now() }
         },
@@ -300,6 +346,7 @@ export function begin(): void {
   })
   ready.subscribe((is) => {
     if (is) void lookUpTerminals()
+    if (is) void lookUpChanges()
   })
   setInterval(() => {
     if (document.visibilityState === 'visible') now.value = Date.now()
@@ -310,5 +357,7 @@ export function begin(): void {
   // A program can die while nobody waits for it: no event tells of that.
   setInterval(() => {
     if (document.visibilityState === 'visible' && terminals.peek().size > 0) void lookUpTerminals()
+    // A set that belongs to no run has no events either.
+    if (document.visibilityState === 'visible' && place.peek().view === 'changes') void lookUpChanges()
   }, 3000)
 }

@@ -70,6 +70,18 @@ export function line(event: Recorded): Line {
       return of('', event.why, 'bad')
     case 'budget_raised':
       return of('', `to $${event.limit.money}`)
+    case 'change_proposed': {
+      const what = event.revision > 1 ? `revision ${event.revision}` : event.count === 1 ? 'one file' : `${event.count} files`
+      return of(event.handoff ?? '', `${event.change}, ${what}: ${event.reason}`, event.gates?.length ? 'yours' : '')
+    }
+    case 'change_commented':
+      return of(event.handoff ?? '', `${event.change}, ${event.comment.by}: ${event.comment.text}`)
+    case 'change_returned':
+      return of(event.handoff ?? '', `${event.change} ${event.handoff ? 'goes back' : 'could not go back'}`)
+    case 'change_ordered':
+      return of(event.handoff ?? '', `${event.change} to ${event.work}, by ${event.by}`)
+    case 'change_settled':
+      return of(event.handoff ?? '', [`${event.change} ${event.status}`, event.note].filter(Boolean).join(': '), event.status === 'failed' || event.status === 'refused' ? 'bad' : 'good')
     case 'alert_raised':
       return of('', `${event.code}  ${event.message}`, 'bad')
     default:

@@ -2,10 +2,13 @@
 
 export type View = 'terminal' | 'track' | 'graph' | 'numbers' | 'events' | 'agents'
 
+/** Views of the whole project, whichever run is looked at. */
+export type Wide = 'inbox' | 'changes'
+
 export type Place = {
   /** The run, by its id or some of its digits; nothing means the newest. */
   run: string | null
-  view: View | 'inbox'
+  view: View | Wide
   agent: string | null
   /** The handoff in the drawer. */
   handoff: string | null
@@ -13,9 +16,13 @@ export type Place = {
   at: number | null
   /** The question that has the focus. */
   question: string | null
+  /** The set of edits that is looked at. */
+  change: string | null
+  /** Whether its diffs are side by side. */
+  split: boolean
 }
 
-export const HOME: Place = { run: null, view: 'terminal', agent: null, handoff: null, at: null, question: null }
+export const HOME: Place = { run: null, view: 'terminal', agent: null, handoff: null, at: null, question: null, change: null, split: false }
 
 const VIEWS: readonly string[] = ['track', 'graph', 'numbers', 'events']
 
@@ -27,7 +34,9 @@ export function parse(path: string, search: string): Place {
     ...HOME,
     handoff: query.get('handoff'),
     at: Number.isSafeInteger(at) && at > 0 ? at : null,
+    split: query.get('diff') === 'split',
   }
+  if (parts[0] === 'changes') return { ...place, view: 'changes', change: parts[1] ?? null, run: query.get('run') }
   if (parts[0] === 'inbox') return { ...place, view: 'inbox', question: parts[1] ?? null, run: query.get('run') }
   if (parts[0] !== 'runs' || !parts[1]) return place
   place.run = parts[1]
@@ -45,6 +54,10 @@ export function href(place: Place): string {
   if (place.view === 'inbox') {
     path = place.question ? `/inbox/${encodeURIComponent(place.question)}` : '/inbox'
     if (place.run) query.set('run', place.run)
+  } else if (place.view === 'changes') {
+    path = place.change ? `/changes/${encodeURIComponent(place.change)}` : '/changes'
+    if (place.run) query.set('run', place.run)
+    if (place.split) query.set('diff', 'split')
   } else if (place.run) {
     path = `/runs/${encodeURIComponent(place.run)}`
     if (place.view !== 'terminal') path += `/${place.view}`

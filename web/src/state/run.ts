@@ -35,7 +35,7 @@ export interface Span {
 export interface Note {
   seq: number
   at: number
-  kind: 'said' | 'result' | 'handed' | 'failed' | 'retry' | 'parked' | 'late' | 'recovery' | 'answer' | 'permit' | 'missing' | 'redelivered'
+  kind: 'said' | 'result' | 'handed' | 'failed' | 'retry' | 'parked' | 'late' | 'recovery' | 'answer' | 'permit' | 'missing' | 'redelivered' | 'change'
   text: string
 }
 
@@ -56,6 +56,8 @@ export interface Leg {
   notes: Note[]
   dropped: number
   succeededBy: string[]
+  /** The sets of edits that were proposed in it. */
+  changes: string[]
 }
 
 export interface Refused {
@@ -169,6 +171,7 @@ function forked(event: Extract<Recorded, { event: 'run_forked' }>): RunState {
       notes: [],
       dropped: 0,
       succeededBy: [],
+        changes: [],
     }
     // What had ended before has no place on the track of the fork.
     if (standing.kind !== 'closed') leg.spans.push({ kind: SPAN_OF[standing.kind], from: at, to: null, attempt: old.attempt, turn: old.turn, end: '' })
@@ -307,6 +310,7 @@ function step(run: RunState, event: Recorded): void {
         notes: [],
         dropped: 0,
         succeededBy: [],
+        changes: [],
       })
       break
     }
@@ -416,6 +420,22 @@ function step(run: RunState, event: Recorded): void {
       break
     case 'budget_raised':
       run.purse.limit = event.limit
+      break
+    case 'change_proposed':
+      note(event.handoff ?? '', 'change', `${event.change} ${event.revision > 1 ? `revised (${event.revision})` : 'proposed'}: ${event.reason}`)
+      change(run, event.handoff ?? '', (leg) => ({ ...leg, changes: [...leg.changes.filter((one) => one !== event.change), event.change] }))
+      break
+    case 'change_commented':
+      note(event.handoff ?? '', 'change', `${event.change}, ${event.comment.by}: ${event.comment.text}`)
+      break
+    case 'change_returned':
+      note(event.handoff ?? '', 'change', `${event.change} came back to be revised`)
+      break
+    case 'change_ordered':
+      note(event.handoff ?? '', 'change', `${event.change} to ${event.work}, by ${event.by}`)
+      break
+    case 'change_settled':
+      note(event.handoff ?? '', 'change', [`${event.change} ${event.status}`, event.note].filter(Boolean).join(': '))
       break
     case 'alert_raised':
       run.alerts.push({ seq: event.seq, at, code: event.code, message: event.message })

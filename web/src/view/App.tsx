@@ -2,8 +2,9 @@
 
 import type { JSX } from 'preact'
 import { useEffect } from 'preact/hooks'
-import type { View } from '../state/place'
-import { entries, go, items, link, overlay, place, ready, run, runId, short, trouble } from '../app/store'
+import type { View, Wide } from '../state/place'
+import { entries, go, items, link, overlay, place, ready, run, runId, short, trouble, waiting } from '../app/store'
+import { Changes } from './Changes'
 import { Drawer } from './Drawer'
 import { Events } from './Events'
 import { Graph } from './Graph'
@@ -31,7 +32,7 @@ export function App(): JSX.Element {
 }
 
 function Desk(): JSX.Element {
-  const inbox = place.value.view === 'inbox'
+  const { view } = place.value
   return (
     <div class="desk">
       <Rail />
@@ -39,7 +40,9 @@ function Desk(): JSX.Element {
         <Header />
         {!ready.value ? (
           <Waiting />
-        ) : inbox ? (
+        ) : view === 'changes' ? (
+          <Changes />
+        ) : view === 'inbox' ? (
           <div class="below">
             <Inbox />
             <Drawer />
@@ -159,12 +162,13 @@ function Lost(): JSX.Element {
   )
 }
 
-type Tab = View | 'inbox'
+type Tab = View | Wide
 
 /** A phone shows one thing at a time, and what needs its owner first. */
 function Phone(): JSX.Element {
   const { view } = place.value
   const count = items.value.length
+  const sets = waiting.value
   // The plain address leads to whatever matters most.
   const plain = place.value.run === null && view === 'terminal'
   const now: Tab = plain ? (count > 0 || !runId.value ? 'inbox' : 'track') : view
@@ -174,19 +178,22 @@ function Phone(): JSX.Element {
   }, [plain, count > 0])
   const here = { run: short(runId.value ?? '') || null, agent: null, handoff: null }
   const tab = (name: Tab, title: string): JSX.Element => (
-    <button type="button" class={`plain${now === name ? ' is-here' : ''}`} aria-current={now === name ? 'page' : undefined} onClick={() => go({ ...here, view: name, question: null })}>
+    <button type="button" class={`plain${now === name ? ' is-here' : ''}`} aria-current={now === name ? 'page' : undefined} onClick={() => go({ ...here, view: name, question: null, change: null })}>
       {title}
       {name === 'inbox' && count > 0 && <span class="count figures">{count}</span>}
+      {name === 'changes' && sets > 0 && <span class="count figures">{sets}</span>}
     </button>
   )
   return (
     <div class="phone">
-      {now !== 'inbox' && <Header />}
+      {now !== 'inbox' && now !== 'changes' && <Header />}
       <Past />
       {!ready.value ? (
         <Waiting />
       ) : now === 'inbox' ? (
         <Inbox />
+      ) : now === 'changes' ? (
+        <Changes />
       ) : (
         <main class="content" id="main">
           {now === 'terminal' && run.value && (
@@ -203,6 +210,7 @@ function Phone(): JSX.Element {
         {tab('inbox', 'Inbox')}
         {tab('track', 'Track')}
         {tab('terminal', 'Terminals')}
+        {tab('changes', 'Changes')}
         {tab('agents', 'Agents')}
         {tab('numbers', 'Numbers')}
       </nav>

@@ -7,7 +7,9 @@ import { about } from '../state/agents'
 import { type Leg, type Refused, standingWord, words } from '../state/run'
 import { rule } from '../state/track'
 import { clock as time, money, took, tokens } from '../state/words'
-import { clock, go, place, run, runId, say, short } from '../app/store'
+import { changes, clock, diffOf, go, lookUpDiff, place, run, runId, say, short } from '../app/store'
+import { changeGlyph } from './Changes'
+import { Diff } from './Diff'
 import { Glyph, Said } from './parts'
 import { legGlyph } from './Legs'
 
@@ -102,6 +104,9 @@ function Whole({ leg }: { leg: Leg }): JSX.Element {
           <Answer response={standing.response} />
         </Section>
       )}
+      {leg.changes.map((id) => (
+        <Proposed key={id} id={id} />
+      ))}
       {leg.notes.length > 0 && (
         <Section title="On the way">
           <ol class="entry-notes">
@@ -118,6 +123,29 @@ function Whole({ leg }: { leg: Leg }): JSX.Element {
       )}
       <Json value={{ id: leg.id, offer, cause: leg.cause, returns_to: leg.returnsTo, trail: leg.trail, standing, attempt: leg.attempt, turn: leg.turn, usage: leg.usage }} />
     </>
+  )
+}
+
+/** A set that was proposed in the handoff, as it is now. */
+function Proposed({ id }: { id: string }): JSX.Element | null {
+  const one = changes.value.find((it) => it.id === id)
+  const diff = one ? diffOf(one) : null
+  useEffect(() => {
+    if (one) void lookUpDiff(one)
+  }, [one?.id, one?.revision])
+  if (!one) return null
+  return (
+    <Section title={`Change ${id}`}>
+      <p class="drawer-state">
+        <Glyph name={changeGlyph(one)} />
+        <strong>{one.status}</strong>
+        <Said text={one.reason.split('\n')[0] ?? ''} />
+        <button type="button" class="link" onClick={() => go({ view: 'changes', change: id, handoff: null })}>
+          Look at it
+        </button>
+      </p>
+      {diff && <Diff change={one} diff={diff} split={false} quiet />}
+    </Section>
   )
 }
 

@@ -188,6 +188,13 @@ function Row({ item, open }: { item: Item; open: boolean }): JSX.Element {
               )}
             </details>
           )}
+          {typeof question.about === 'object' && 'change' in question.about && (
+            <p>
+              <button type="button" class="small" onClick={() => go({ view: 'changes', change: (question.about as { change: string }).change, handoff: null })}>
+                Look at {question.about.change}
+              </button>
+            </p>
+          )}
           <p class="question-more quiet">
             {question.reason && <span>{words(question.reason)}</span>}
             <button type="button" class="link" onClick={() => go({ handoff: item.handoff, run: short(item.run), view: 'terminal', agent: null })}>

@@ -22,6 +22,7 @@ const WORDS: Record<Note['kind'], string> = {
   permit: 'permission',
   missing: 'missing',
   redelivered: 'again',
+  change: 'change',
 }
 
 export function Journal({ name }: { name: string }): JSX.Element {

@@ -144,15 +144,23 @@ function Figure({ name, value, bad }: { name: string; value: string; bad?: boole
 /** How often the daemon is asked how it is, in milliseconds. */
 const LOOK = 15_000
 
+interface Daemon {
+  version?: string
+  pid?: number
+  mcp_sessions?: number
+}
+
+const sessionsOf = (count: number): string => (count === 0 ? 'no client is connected' : count === 1 ? 'one client is connected' : `${count} clients are connected`)
+
 /** What the daemon says about itself and about what it depends on. */
 function Health(): JSX.Element {
-  const [daemon, setDaemon] = useState<{ version?: string; pid?: number } | null>(null)
+  const [daemon, setDaemon] = useState<Daemon | null>(null)
   const [store, setStore] = useState<Problem | null>(null)
   const state = link.value.state
   const tick = Math.floor(now.value / LOOK)
   useEffect(() => {
     let over = false
-    get<{ version?: string; pid?: number }>('/healthz').then(
+    get<Daemon>('/healthz').then(
       (said) => over || setDaemon(said),
       () => over || setDaemon(null),
     )
@@ -179,6 +187,9 @@ function Health(): JSX.Element {
         </Part>
         <Part name="Sessions" good={crashed.length === 0}>
           {crashed.length > 0 ? `${crashed.map((one) => one.name).join(', ')} crashed` : sessions.length === 0 ? 'no agent runs now' : `${sessions.length} run, none crashed`}
+        </Part>
+        <Part name="MCP" good={daemon !== null}>
+          {daemon ? sessionsOf(daemon.mcp_sessions ?? 0) : 'not known without the daemon'}
         </Part>
         <Part name="Models and tools" good={troubles.length === 0}>
           {troubles.length === 0 ? 'no turn of this run failed' : troubles.map((one) => `${one.agent}: ${one.kind} ${one.count}×, last “${one.message}”`).join(' · ')}

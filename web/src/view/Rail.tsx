@@ -3,12 +3,13 @@
 import type { JSX } from 'preact'
 import { type AgentView, GROUPS, type Group } from '../state/agents'
 import { money, span } from '../state/words'
-import { agent, cast, clock, entries, following, go, goRun, isOver, items, overlay, place, run, runId, short } from '../app/store'
+import { agent, cast, clock, entries, following, go, goRun, isOver, items, overlay, place, run, runId, short, waiting } from '../app/store'
 import { Glyph, type GlyphName, Key, Said, Virtual, runGlyph } from './parts'
 
 export function Rail(): JSX.Element {
   const count = items.value.length
   const here = place.value.view === 'inbox'
+  const sets = waiting.value
   return (
     <nav class="rail" aria-label="Agents and runs">
       <button type="button" class={`plain rail-inbox${count ? ' is-yours' : ''}${here ? ' is-here' : ''}`} aria-current={here ? 'page' : undefined} onClick={() => go({ view: 'inbox', question: null, handoff: null })}>
@@ -16,6 +17,12 @@ export function Rail(): JSX.Element {
         <span>{count ? 'Needs you' : 'Nothing needs you'}</span>
         {count > 0 && <span class="count figures">{count}</span>}
         <Key>i</Key>
+      </button>
+      <button type="button" class={`plain rail-inbox rail-changes${sets ? ' is-yours' : ''}${place.value.view === 'changes' ? ' is-here' : ''}`} aria-current={place.value.view === 'changes' ? 'page' : undefined} onClick={() => go({ view: 'changes', change: null, handoff: null })}>
+        <Glyph name={sets ? 'needs you' : 'changes'} />
+        <span>Changes</span>
+        {sets > 0 && <span class="count figures">{sets}</span>}
+        <Key>d</Key>
       </button>
       <Agents />
       <Runs />

@@ -294,8 +294,10 @@ impl Engine {
             if step.is_empty() {
                 return Ok(Vec::new());
             }
+            crash::point();
             match self.store().append(step.batch()).await {
                 Ok(position) => {
+                    crash::point();
                     self.bump(position);
                     mirror(&self.settings().project, &step.events).await;
                     return Ok(step.events);

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use stafette_engine::RunView;
+use stafette_server::LaunchLink;
 
+use super::open::browse;
 use super::{Context, run_path};
 use crate::cli;
 use crate::client::Client;
@@ -39,6 +41,9 @@ pub(crate) async fn run(context: &Context, arguments: cli::Demo) -> Result<Exit,
     let mut supervisor = Supervisor::new(&project, output, crashes, seed)?;
     let client = Client::new(&project.socket());
     let work = async {
+        if arguments.open {
+            watch(context, &mut supervisor, &client, arguments.headless).await?;
+        }
         let run = begin(&mut supervisor, &client).await?;
         finish(context, &mut supervisor, &client, &run).await
     };
@@ -51,11 +56,45 @@ pub(crate) async fn run(context: &Context, arguments: cli::Demo) -> Result<Exit,
         }
     };
     let events = events(&client, &view).await?;
+    if arguments.open {
+        output.say("It is over, and the page stays until you press Enter");
+        enough().await;
+    }
     supervisor.stop(&client).await;
     let verdict = verdict::weigh(&folder, &events)?;
     report(context, &arguments, &folder, &view, &supervisor, &verdict, since.elapsed());
     let good = view.status == "succeeded" && verdict.lost == 0 && verdict.repeated == 0;
     Ok(if good { Exit::Ok } else { Exit::Failed })
+}
+
+/// Lets a browser in before anything happens.
+async fn watch(
+    context: &Context,
+    supervisor: &mut Supervisor,
+    client: &Client,
+    headless: bool,
+) -> Result<(), Failure> {
+    supervisor.keep_alive(client).await?;
+    let link: LaunchLink = client.post("/v1/launch", &json!({})).await?;
+    context.output.say(&format!("Watch it: {}", link.url));
+    if !headless && !browse(&link.url) {
+        context.output.say("no browser was found; open the link yourself within two minutes");
+    }
+    Ok(())
+}
+
+/// Waits for a line, the end of the input or an interruption.
+async fn enough() {
+    let (ended, end) = tokio::sync::oneshot::channel();
+    // A thread of its own, which nobody waits for: a read of the input cannot be called off.
+    std::thread::spawn(move || {
+        let _ = std::io::stdin().read_line(&mut String::new());
+        let _ = ended.send(());
+    });
+    tokio::select! {
+        _ = end => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
 }
 
 /// Starts the run, once: when the daemon dies before it answers, the run may exist already.
@@ -161,6 +200,12 @@ fn report(
     }
     let folder: PathBuf = folder.to_owned();
     output.line(&format!("Look at it: git -C {} log --stat", folder.display()));
+    if !arguments.open {
+        let folder = folder.display();
+        output.line(&format!(
+            "On the page: stafette open --project {folder}; live: stafette demo --open"
+        ));
+    }
 }
 
 fn now() -> u64 {

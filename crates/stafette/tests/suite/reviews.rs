@@ -35,6 +35,7 @@ fn world() -> World {
     let world = World::workflow(TEAM);
     world.write("builder.toml", BUILDER);
     world.write("greet.py", "print('hello')\n");
+    world.run(&["trust", "--yes"]).ok();
     world
 }
 
@@ -130,7 +131,7 @@ fn s4_06_edits_in_a_json_answer_and_in_a_frame_are_proposed() {
     let frame =
         r#"<<<ODEI:CHANGE:{"changes":[{"file":"b.txt","action":"create","content":"b\n"}]}>>>"#;
     for (print, format) in [(answer, "result = \"json\"\n"), (frame, "")] {
-        let script = format!("cat > /dev/null; echo '{print}'");
+        let script = format!("cat > /dev/null; printf '%s\\n' '{print}'");
         let world = World::workflow(&format!(
             "[workflow]\nname = \"one\"\nentry = \"one\"\n[agents.one]\nrunner = \"exec\"\n{format}\
              command = [\"sh\", \"-c\", {script:?}]\n"
