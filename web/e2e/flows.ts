@@ -10,6 +10,7 @@ import { Project, type Sight, closeBrowser, open, root, until } from './world'
 
 const TEAM = join(root, 'e2e/team')
 const RELAY = join(root, 'e2e/relay')
+const REVIEW = join(root, 'e2e/review')
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 /** What the team is asked for. */
 const REQUEST = 'Add login with refresh tokens'
@@ -84,6 +85,22 @@ test('s5_11 the demonstration is there from start to finish, and its team runs a
     assert.equal(((await project.get('/v1/runs')) as unknown[]).length, 2)
     quiet(sight)
     await sight.close()
+  } finally {
+    await project.down()
+  }
+})
+
+test('s5_11 the demonstration is watched on the page while it runs', async () => {
+  const project = new Project(null)
+  try {
+    const { link, end } = await project.watchedDemo()
+    const sight = await open(project, { launch: link })
+    const { page } = sight
+    await sees(page, 'Succeeded: nothing is left to do')
+    await until('its handoffs cross the track', async () => (await page.locator('.stroke.is-handoff').count()) === 4)
+    quiet(sight)
+    await sight.close()
+    assert.equal(await end(), 0)
   } finally {
     await project.down()
   }
@@ -221,40 +238,116 @@ test('everything by keyboard: palette, keys, agents, follow', () =>
     await sight.close()
   }))
 
+test('s4_07 a change is commented on, revised by its agent, approved, applied and undone', () =>
+  story(REVIEW, async (project) => {
+    const run = await asked(project)
+    const before = readFileSync(join(project.folder, 'src/greet.ts'), 'utf8')
+    const sight = await open(project, { path: '/inbox' })
+    const { page } = sight
+    await sees(page, 'builder wants to change 3 files (c1): it deletes src/old.ts')
+    await page.getByRole('button', { name: 'Look at c1' }).click()
+    await page.waitForURL(/\/changes\/c1/)
+    await sees(page, 'needs your yes')
+    const file = page.getByRole('region', { name: 'src/greet.ts' })
+    await file.getByText('words[language]').first().waitFor()
+    assert.ok((await file.locator('.tone-word').count()) > 2, 'code has its colours')
+    await page.keyboard.press('s')
+    await page.waitForURL(/diff=split/)
+    await file.locator('.pair-row').first().waitFor()
+    await page.keyboard.press('s')
+    await file.locator('.pair-row').first().waitFor({ state: 'detached' })
+    // By keyboard: into the lines, some lines down, and a remark about that one.
+    await file.locator('.line-say').first().focus()
+    for (let step = 0; step < 3; step += 1) await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Enter')
+    await page.keyboard.type('Keep the old greeting for one release')
+    await page.keyboard.press('Control+Enter')
+    await sees(page, 'revision 2')
+    const events = await project.events(run)
+    const comment = events.find((one) => one.event === 'change_commented')!['comment'] as { file: string; line: number; by: string }
+    assert.deepEqual([comment.file, comment.line], ['src/greet.ts', 4])
+    await sees(page, 'Keep the old greeting for one release')
+    await page.getByRole('region', { name: 'src/old.ts' }).waitFor({ state: 'detached' })
+    await until('it is asked again', async () => (await project.status(run)).waiting_on === 'human')
+    assert.equal(readFileSync(join(project.folder, 'src/greet.ts'), 'utf8'), before, 'nothing is touched so far')
+    await page.keyboard.press('y')
+    await page.getByText('approved', { exact: true }).first().waitFor()
+    await page.keyboard.press('p')
+    await page.getByText('validated', { exact: true }).first().waitFor()
+    assert.match(readFileSync(join(project.folder, 'src/greet.ts'), 'utf8'), /in their own language/)
+    await until('the run is over', async () => (await project.status(run)).status === 'succeeded')
+    await page.keyboard.press('u')
+    await page.getByText('undone', { exact: true }).first().waitFor()
+    assert.equal(readFileSync(join(project.folder, 'src/greet.ts'), 'utf8'), before)
+    const told = (await project.events(run)).filter((one) => one.event.startsWith('change_')).map((one) => one['status'] ?? one['work'] ?? one.event)
+    assert.deepEqual(told, ['change_proposed', 'change_commented', 'change_returned', 'change_proposed', 'approved', 'apply', 'validated', 'undo', 'undone'])
+    // The handoff shows what came of it, too.
+    await page.goto(`${sight.url}/runs/${run.slice(-8)}?handoff=h1`)
+    await page.getByRole('complementary', { name: 'Handoff h1' }).getByText('words[language]').first().waitFor()
+    quiet(sight)
+    await sight.close()
+  }))
+
+test('s4_07 a change is looked at and allowed on a phone of 360 pixels', () =>
+  story(REVIEW, async (project) => {
+    await asked(project)
+    const sight = await open(project, { width: 360, height: 740, path: '/changes' })
+    const { page } = sight
+    await page.getByRole('button', { name: /Greet people in their own language/ }).tap()
+    await page.waitForURL(/\/changes\/c1/)
+    await sees(page, 'It deletes src/old.ts')
+    await page.getByText('words[language]').first().waitFor()
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
+    assert.ok(wide <= 0, `${wide} pixels stick out`)
+    await page.getByRole('button', { name: 'Approve' }).tap()
+    await page.getByText('approved', { exact: true }).first().waitFor()
+    quiet(sight)
+    await sight.close()
+  }))
+
+/** Has the checker look at these views, in both themes, on a desk and on a phone. */
+async function checked(project: Project, views: string[]): Promise<void> {
+  const sight = await open(project)
+  const { page } = sight
+  let looks = 0
+  for (const view of views) {
+    const [path, key] = view.split('#')
+    await page.goto(sight.url + path)
+    await page.waitForFunction(() => !document.querySelector('.waiting'))
+    if (key) await page.keyboard.press(key === 'keys' ? '?' : 'Control+k')
+    // The page's own policy forbids injected scripts, so that the checker comes by the debugger.
+    await page.evaluate(AXE)
+    for (const width of [1440, 360]) {
+      await page.setViewportSize({ width, height: 800 })
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await page.emulateMedia({ colorScheme })
+        await frames(page)
+        const found = await page.evaluate(async () => {
+          type Result = { violations: { id: string; impact: string; nodes: { html: string }[] }[] }
+          const { axe } = window as unknown as { axe: { run(how: object): Promise<Result> } }
+          const result = await axe.run({ resultTypes: ['violations'] })
+          return result.violations.filter((one) => one.impact === 'serious' || one.impact === 'critical').map((one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(' | ')}`)
+        })
+        assert.deepEqual(found, [], `${view} at ${width}, ${colorScheme}`)
+        looks += 1
+      }
+    }
+  }
+  console.log(`axe: ${looks} looks at ${views.length} views`)
+  quiet(sight)
+  await sight.close()
+}
+
 test('axe finds no serious violation in any view, in both themes, on a desk and on a phone', () =>
   story(TEAM, async (project) => {
     const short = (await asked(project)).slice(-8)
     const over = `/runs/${short}`
-    const views = ['/inbox', over, `${over}/agents/builder`, `${over}/graph`, `${over}/numbers`, `${over}/events`, `${over}/track`, `${over}?handoff=h2`, `${over}?at=9`, '/runs/00000000', `${over}#palette`, `${over}#keys`]
-    const sight = await open(project)
-    const { page } = sight
-    let looks = 0
-    for (const view of views) {
-      const [path, key] = view.split('#')
-      await page.goto(sight.url + path)
-      await page.waitForFunction(() => !document.querySelector('.waiting'))
-      if (key) await page.keyboard.press(key === 'keys' ? '?' : 'Control+k')
-      // The page's own policy forbids injected scripts, so that the checker comes by the debugger.
-      await page.evaluate(AXE)
-      for (const width of [1440, 360]) {
-        await page.setViewportSize({ width, height: 800 })
-        for (const colorScheme of ['light', 'dark'] as const) {
-          await page.emulateMedia({ colorScheme })
-          await frames(page)
-          const found = await page.evaluate(async () => {
-            type Result = { violations: { id: string; impact: string; nodes: { html: string }[] }[] }
-            const { axe } = window as unknown as { axe: { run(how: object): Promise<Result> } }
-            const result = await axe.run({ resultTypes: ['violations'] })
-            return result.violations.filter((one) => one.impact === 'serious' || one.impact === 'critical').map((one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(' | ')}`)
-          })
-          assert.deepEqual(found, [], `${view} at ${width}, ${colorScheme}`)
-          looks += 1
-        }
-      }
-    }
-    console.log(`axe: ${looks} looks at ${views.length} views`)
-    quiet(sight)
-    await sight.close()
+    await checked(project, ['/inbox', over, `${over}/agents/builder`, `${over}/graph`, `${over}/numbers`, `${over}/events`, `${over}/track`, `${over}?handoff=h2`, `${over}?at=9`, '/runs/00000000', `${over}#palette`, `${over}#keys`])
+  }))
+
+test('axe finds no serious violation in what is shown of changes', () =>
+  story(REVIEW, async (project) => {
+    await checked(project, [`/runs/${(await asked(project)).slice(-8)}?handoff=h1`, '/inbox', '/changes', '/changes/c1', '/changes/c1?diff=split', '/changes/c99'])
   }))
 
 test('s1_04 a handoff switches the tab, and the toggle stops it', () =>

@@ -65,6 +65,22 @@ export class Project {
     return JSON.parse(said)
   }
 
+  /** `stafette demo --open`: the link that it shows, and how to have enough of it. */
+  async watchedDemo(): Promise<{ link: string; end: () => Promise<number | null> }> {
+    const words = ['demo', '--open', '--headless', '--dir', this.folder]
+    const demo = spawn(program, words, { cwd: this.#home, env: this.#env, stdio: ['pipe', 'ignore', 'pipe'] })
+    this.#daemon = demo
+    let said = ''
+    demo.stderr.on('data', (bytes) => (said += String(bytes)))
+    const link = await until('the link', () => /Watch it: (\S+)/.exec(said)?.[1])
+    const end = async (): Promise<number | null> => {
+      demo.stdin.end('\n')
+      await gone(demo)
+      return demo.exitCode
+    }
+    return { link, end }
+  }
+
   get socket(): string {
     return join(this.folder, '.stafette/daemon.sock')
   }
@@ -165,12 +181,12 @@ export interface Sight {
 
 let browser: Browser | null = null
 
-export async function open(project: Project, how: { width?: number; height?: number; theme?: 'light' | 'dark'; path?: string } = {}): Promise<Sight> {
+export async function open(project: Project, how: { width?: number; height?: number; theme?: 'light' | 'dark'; path?: string; launch?: string } = {}): Promise<Sight> {
   browser ??= await chromium.launch({
     executablePath: process.env['STAFETTE_CHROMIUM'] ?? '/usr/bin/chromium',
     args: ['--no-sandbox', '--enable-unsafe-swiftshader', '--ignore-gpu-blocklist'],
   })
-  const launch = await project.launch()
+  const launch = how.launch ?? (await project.launch())
   const url = new URL(launch).origin
   const context = await browser.newContext({
     viewport: { width: how.width ?? 1440, height: how.height ?? 900 },

@@ -1,0 +1,1 @@
+export const old = (word: string, name: string): string => `${word}, ${name}!`
