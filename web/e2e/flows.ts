@@ -96,6 +96,7 @@ test('s5_11 the demonstration is watched on the page while it runs', async () =>
     const { link, end } = await project.watchedDemo()
     const sight = await open(project, { launch: link })
     const { page } = sight
+    await sees(page, 'has the baton')
     await sees(page, 'Succeeded: nothing is left to do')
     await until('its handoffs cross the track', async () => (await page.locator('.stroke.is-handoff').count()) === 4)
     quiet(sight)

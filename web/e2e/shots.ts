@@ -14,6 +14,7 @@ const short = (run: string): string => run.slice(-8)
 const team = new Project(join(root, 'e2e/team'))
 const relay = new Project(join(root, 'e2e/relay'))
 const empty = new Project(join(root, 'e2e/team'))
+const review = new Project(join(root, 'e2e/review'))
 
 /** Two runs of the team: one that is over, one that asks. */
 async function prepareTeam(): Promise<[string, string]> {
@@ -45,10 +46,27 @@ async function prepareRelay(): Promise<[string, string]> {
   return [short(works), short(died)]
 }
 
+/** Sets of edits: one that is talked about, and one of each other kind. */
+async function prepareReview(): Promise<string> {
+  const run = await review.start('Greet people in their own language')
+  await until('the question', async () => (await review.status(run)).waiting_on === 'human')
+  await review.post('/v1/changes/c1/comment', { text: 'Keep the old greeting for one release, please: the mobile team still calls it.', file: 'src/greet.ts', line: 4, by: 'mia' })
+  const set = async (reason: string, file: string, content: string): Promise<string> =>
+    ((await review.post('/v1/changes', { reason, changes: [{ file, action: 'create', content }], author: { person: 'mia' } })) as { id: string }).id
+  await review.post(`/v1/changes/${await set('A page about greetings for the manual', 'docs/greetings.md', '# Greetings\n\nHello, and the rest.\n')}/apply`)
+  await review.post(`/v1/changes/${await set('Say goodbye as well', 'src/bye.py', 'def bye(name: str) -> str:\n    return f"Bye, {name}"  # short\n')}/refuse`)
+  await set('Count how often people are greeted, and warn when somebody is greeted more than three times in one day', 'src/count.rs', '//! Counts.\npub fn count(name: &str) -> usize {\n    name.len() * 2\n}\n')
+  await until('the revision', async () => JSON.stringify(await review.get('/v1/changes/c1')).includes('"revision":2'))
+  await review.post('/v1/changes/c1/comment', { text: 'Much better. Why seven languages and not eight?', file: 'src/greet.ts', line: 6, by: 'mia' })
+  await until('the answer', async () => (await review.status(run)).waiting_on === 'human')
+  return short(run)
+}
+
 try {
-  for (const project of [team, relay, empty]) await project.up()
+  for (const project of [team, relay, empty, review]) await project.up()
   const [done, asks] = await prepareTeam()
   const [works, died] = await prepareRelay()
+  const reviewed = await prepareReview()
   const views: [string, Project, string][] = [
     ['empty', empty, '/'],
     ['inbox', team, '/inbox'],
@@ -65,6 +83,12 @@ try {
     ['lost', team, '/runs/00000000'],
     ['palette', team, `/runs/${done}#palette`],
     ['keys', team, `/runs/${done}#keys`],
+    ['nochanges', empty, '/changes'],
+    ['changes', review, '/changes'],
+    ['change', review, '/changes/c1'],
+    ['split', review, '/changes/c1?diff=split'],
+    ['proposed', review, `/runs/${reviewed}?handoff=h3`],
+    ['askschange', review, '/inbox'],
     ['terminal', relay, `/runs/${works}`],
     ['died', relay, `/runs/${died}/agents/runner`],
   ]
@@ -93,6 +117,6 @@ try {
   }
   console.log(`Pictures are in ${into}`)
 } finally {
-  for (const project of [team, relay, empty]) await project.down()
+  for (const project of [team, relay, empty, review]) await project.down()
   await closeBrowser()
 }

@@ -5,6 +5,8 @@ const PLACES: Partial<Place>[] = [
   {},
   { view: 'inbox' },
   { view: 'inbox', question: '01a1:h3' },
+  { view: 'changes' },
+  { view: 'changes', change: 'c3', run: 'cad11adc', split: true },
   { run: 'cad11adc' },
   { run: 'cad11adc', agent: 'builder' },
   { run: 'cad11adc', agent: 'a b/ü?', handoff: 'h7', at: 41 },

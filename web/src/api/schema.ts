@@ -455,6 +455,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/changes/{change}/refuse": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say no to a change */
+        post: operations["refuseChange"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/changes/{change}/why": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How a change came about */
+        get: operations["whyChange"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/changes/{change}/apply": {
         parameters: {
             query?: never;
@@ -1536,7 +1570,9 @@ export interface components {
                 components["schemas"]["TurnKey"],
                 string
             ];
-        } | "budget";
+        } | "budget" | {
+            change: components["schemas"]["ChangeId"];
+        };
         /** @description What a turn ended with. */
         TurnResult: {
             /** @description The answer to the handoff that was worked on. */
@@ -1631,6 +1667,8 @@ export interface components {
          *     was blocked and goes on is in the next `turn` of the same attempt.
          */
         TurnKey: string;
+        /** @description A change, numbered within its project: `c7`. */
+        ChangeId: string;
         /** @description The rule under which a proposal is refused. */
         Refusal: {
             /** @constant */
@@ -2379,6 +2417,21 @@ export interface components {
              */
             attempt: number;
         };
+        /** @description Which changes are meant. */
+        Which: {
+            /**
+             * @description Only those of this run.
+             * @default null
+             */
+            run: components["schemas"]["RunId"] | null;
+            /**
+             * @description Only those of this status.
+             * @default null
+             */
+            status: components["schemas"]["ChangeStatus"] | null;
+        };
+        /** @description How far a change is. */
+        ChangeStatus: "pending" | "approved" | "refused" | "applied" | "validated" | "failed" | "undone";
         /** @description All changes of the project. */
         ChangeList: {
             /** @description The oldest first. */
@@ -2390,6 +2443,12 @@ export interface components {
             id: components["schemas"]["ChangeId"];
             /** @description How far it is. */
             status: components["schemas"]["ChangeStatus"];
+            /**
+             * Format: uint32
+             * @description How often it was proposed: 1 at first, one more with each revision.
+             * @default 1
+             */
+            revision: number;
             /** @description Who made it. */
             author: components["schemas"]["Author"];
             /** @description What for. */
@@ -2426,11 +2485,9 @@ export interface components {
             notes?: string[];
             /** @description What was said about it. */
             comments?: components["schemas"]["Comment"][];
+            /** @description Whether its run has yet to hear of something that is written here. */
+            untold?: boolean;
         };
-        /** @description A change, numbered within its project: `c7`. */
-        ChangeId: string;
-        /** @description How far a change is. */
-        ChangeStatus: "pending" | "approved" | "applied" | "validated" | "failed" | "undone";
         /** @description Who made a change. */
         Author: {
             /** @description In which run. */
@@ -2498,6 +2555,12 @@ export interface components {
              * @description About which line of it as it would be.
              */
             line?: number | null;
+            /**
+             * Format: uint32
+             * @description About which revision of the set.
+             * @default 1
+             */
+            revision: number;
             /** @description What. */
             text: string;
         };
@@ -2515,6 +2578,8 @@ export interface components {
              * @default
              */
             reason: string;
+            /** @description The set that it replaces, when it is a revision. */
+            revises?: components["schemas"]["ChangeId"] | null;
         };
         /** @description One edit as it is proposed. The names are those of `codeChanges`. */
         FileEdit: {
@@ -2654,6 +2719,19 @@ export interface components {
              * @default
              */
             by: string;
+        };
+        /** @description A person's no. */
+        No: {
+            /**
+             * @description Who says it, for the record.
+             * @default
+             */
+            by: string;
+            /**
+             * @description Why.
+             * @default
+             */
+            why: string;
         };
         /** @description How to undo. */
         Undo: {
@@ -2903,7 +2981,7 @@ export interface components {
             who?: components["schemas"]["Asker"];
         };
         /** @description Which terminals. */
-        Which: {
+        Which2: {
             /** @description Only those of this run. */
             run?: string | null;
         };
@@ -2995,7 +3073,7 @@ export interface components {
             seq: number;
             /** @description When it became true. */
             at: string;
-        } & (components["schemas"]["RunCreated"] | components["schemas"]["RunForked"] | components["schemas"]["RunAdopted"] | components["schemas"]["RunPaused"] | components["schemas"]["RunUnpaused"] | components["schemas"]["RunFinished"] | components["schemas"]["HandoffAdmitted"] | components["schemas"]["HandoffRefused"] | components["schemas"]["HandoffBlocked"] | components["schemas"]["HandoffResumed"] | components["schemas"]["HandoffClosed"] | components["schemas"]["InputsAssessed"] | components["schemas"]["TurnOrdered"] | components["schemas"]["ReceiptGiven"] | components["schemas"]["TurnTaken"] | components["schemas"]["SessionChanged"] | components["schemas"]["PermitGiven"] | components["schemas"]["TurnTold"] | components["schemas"]["LeaseRenewed"] | components["schemas"]["TurnFinished"] | components["schemas"]["TurnFailed"] | components["schemas"]["RetryScheduled"] | components["schemas"]["HandoffParked"] | components["schemas"]["LateResultKept"] | components["schemas"]["RecoveryChosen"] | components["schemas"]["QuestionAnswered"] | components["schemas"]["BudgetReached"] | components["schemas"]["BudgetRaised"] | components["schemas"]["AlertRaised"]);
+        } & (components["schemas"]["RunCreated"] | components["schemas"]["RunForked"] | components["schemas"]["RunAdopted"] | components["schemas"]["RunPaused"] | components["schemas"]["RunUnpaused"] | components["schemas"]["RunFinished"] | components["schemas"]["HandoffAdmitted"] | components["schemas"]["HandoffRefused"] | components["schemas"]["HandoffBlocked"] | components["schemas"]["HandoffResumed"] | components["schemas"]["HandoffClosed"] | components["schemas"]["InputsAssessed"] | components["schemas"]["TurnOrdered"] | components["schemas"]["ReceiptGiven"] | components["schemas"]["TurnTaken"] | components["schemas"]["SessionChanged"] | components["schemas"]["PermitGiven"] | components["schemas"]["TurnTold"] | components["schemas"]["LeaseRenewed"] | components["schemas"]["TurnFinished"] | components["schemas"]["TurnFailed"] | components["schemas"]["RetryScheduled"] | components["schemas"]["HandoffParked"] | components["schemas"]["LateResultKept"] | components["schemas"]["RecoveryChosen"] | components["schemas"]["QuestionAnswered"] | components["schemas"]["BudgetReached"] | components["schemas"]["BudgetRaised"] | components["schemas"]["ChangeProposed"] | components["schemas"]["ChangeCommented"] | components["schemas"]["ChangeReturned"] | components["schemas"]["ChangeOrdered"] | components["schemas"]["ChangeSettled"] | components["schemas"]["AlertRaised"]);
         /** @description Everything that `stafette.toml` says. */
         Workflow: {
             /** @description The workflow itself. */
@@ -3443,6 +3521,12 @@ export interface components {
              * @default true
              */
             commit: boolean;
+            /**
+             * @description Whether a person is asked about every set that an agent proposes, not only about deletions,
+             *     what steers the team and dependencies.
+             * @default false
+             */
+            ask_always: boolean;
             /** @description What steers the team itself, so that a person has to say yes; `stafette.toml` always does. */
             own?: components["schemas"]["Pattern"][];
             /** @description What no change may touch. */
@@ -3944,6 +4028,88 @@ export interface components {
             /** @description What it may spend now. */
             limit: components["schemas"]["Budget"];
         };
+        /** @description A file of a set, with what it was and what it becomes. */
+        FileNote: {
+            /** @description Which file. */
+            file: components["schemas"]["FilePath"];
+            /** @description What is done to it. */
+            action: components["schemas"]["Action"];
+            /** @description Where it comes from. */
+            from?: components["schemas"]["FilePath"] | null;
+            /** @description Its content before. */
+            before?: components["schemas"]["Digest"] | null;
+            /** @description Its content afterwards. */
+            after?: components["schemas"]["Digest"] | null;
+        };
+        /** @description A set was proposed, or revised when its revision is not the first. */
+        ChangeProposed: {
+            /** @description In which turn; none when it came when that was over, or from a person. */
+            turn?: components["schemas"]["TurnKey"] | null;
+            /** @description Which set. */
+            change: components["schemas"]["ChangeId"];
+            /** @description By which agent. */
+            agent?: components["schemas"]["AgentName"] | null;
+            /** @description In which handoff. */
+            handoff?: components["schemas"]["HandoffId"] | null;
+            /**
+             * Format: uint32
+             * @description How often it was proposed: 1 at first, one more with each revision.
+             */
+            revision: number;
+            /** @description What for. */
+            reason: string;
+            /**
+             * Format: uint
+             * @description How many files it touches.
+             */
+            count: number;
+            /** @description The first of them. */
+            files: components["schemas"]["FileNote"][];
+            /** @description What a person has to say yes to. */
+            gates?: components["schemas"]["Gate"][];
+        };
+        /** @description Somebody said something about a set. */
+        ChangeCommented: {
+            /** @description About which set. */
+            change: components["schemas"]["ChangeId"];
+            /** @description The handoff that it was proposed in. */
+            handoff?: components["schemas"]["HandoffId"] | null;
+            /** @description Who, about which place, and what. */
+            comment: components["schemas"]["Comment"];
+        };
+        /** @description What was said about a set went back to the agent that proposed it. */
+        ChangeReturned: {
+            /** @description Which set. */
+            change: components["schemas"]["ChangeId"];
+            /** @description The handoff that it went back with; none when it could not. */
+            handoff?: components["schemas"]["HandoffId"] | null;
+        };
+        /** @description What is to be done to the project. */
+        ChangeWork: "apply" | "undo";
+        /** @description Somebody wants a set in the project, or out of it. Nothing is touched before this is recorded. */
+        ChangeOrdered: {
+            /** @description Which set. */
+            change: components["schemas"]["ChangeId"];
+            /** @description The handoff that it was proposed in. */
+            handoff?: components["schemas"]["HandoffId"] | null;
+            /** @description What is to be done. */
+            work: components["schemas"]["ChangeWork"];
+            /** @description Who wants it. */
+            by: string;
+        };
+        /** @description A set is allowed, refused, in the project, or out of it. */
+        ChangeSettled: {
+            /** @description Which set. */
+            change: components["schemas"]["ChangeId"];
+            /** @description The handoff that it was proposed in. */
+            handoff?: components["schemas"]["HandoffId"] | null;
+            /** @description How far it is now. */
+            status: components["schemas"]["ChangeStatus"];
+            /** @description Who had it so. */
+            by?: string;
+            /** @description What is worth knowing about it: why it failed, which commit it became. */
+            note?: string;
+        };
         /** @description People must see this. */
         AlertRaised: {
             /** @description An UPPER_SNAKE code. */
@@ -4099,7 +4265,7 @@ export interface components {
         Emit: {
             /** @description The token of its session. */
             token: string;
-            /** @description `READY`, `HANDOFF`, `RESULT`, `REPORT` or `ERROR`. */
+            /** @description `READY`, `HANDOFF`, `RESULT`, `REPORT`, `CHANGE` or `ERROR`. */
             type: string;
             /**
              * @description As in a frame of that type.
@@ -4196,6 +4362,11 @@ export interface components {
              * @description Its process, for those who are known here.
              */
             pid?: number | null;
+            /**
+             * Format: uint
+             * @description How many clients are connected by MCP, for those who are known here.
+             */
+            mcp_sessions?: number | null;
         };
         /** @description The daemon ends. */
         Stopping: {
@@ -5073,7 +5244,12 @@ export interface operations {
     };
     listChanges: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Only those of this run. */
+                run?: components["schemas"]["RunId"];
+                /** @description Only those of this status. */
+                status?: components["schemas"]["ChangeStatus"];
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -5215,6 +5391,75 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Change"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    refuseChange: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its name, such as `c3`. */
+                change: string;
+            };
+            cookie?: never;
+        };
+        /** @description A person's no. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["No"];
+            };
+        };
+        responses: {
+            /** @description A change as it is kept. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Change"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    whyChange: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its name, such as `c3`. */
+                change: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The way of the work to one handoff, the user's request first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Explanation"];
                 };
             };
             /** @description What went wrong; `code` tells which. */

@@ -47,6 +47,7 @@ export function Changes(): JSX.Element {
 function Sets({ list, here }: { list: Change[]; here: string }): JSX.Element {
   return (
     <nav class="sets" aria-label="Changes">
+      <h1>Changes</h1>
       {STANDINGS.map(([name, title]) => {
         const group = list.filter((one) => standing(one) === name)
         if (group.length === 0) return null

@@ -121,6 +121,13 @@ function Row({ item, open }: { item: Item; open: boolean }): JSX.Element {
       </p>
       {open && (
         <div class="question-body">
+          {typeof question.about === 'object' && 'change' in question.about && (
+            <p class="question-look">
+              <button type="button" class="small" onClick={() => go({ view: 'changes', change: (question.about as { change: string }).change, handoff: null })}>
+                Look at {question.about.change}
+              </button>
+            </p>
+          )}
           {question.options.length > 0 && (
             <div class="options" role="group" aria-label="Answers">
               {question.options.map((option, index) => (
@@ -187,13 +194,6 @@ function Row({ item, open }: { item: Item; open: boolean }): JSX.Element {
                 </ul>
               )}
             </details>
-          )}
-          {typeof question.about === 'object' && 'change' in question.about && (
-            <p>
-              <button type="button" class="small" onClick={() => go({ view: 'changes', change: (question.about as { change: string }).change, handoff: null })}>
-                Look at {question.about.change}
-              </button>
-            </p>
           )}
           <p class="question-more quiet">
             {question.reason && <span>{words(question.reason)}</span>}

@@ -40,7 +40,7 @@ pub(crate) const OUTSIDE: &str = r#"
 "#;
 
 /// Every tool there is.
-const TOOLS: [&str; 13] = [
+const TOOLS: [&str; 14] = [
     "accept",
     "assess",
     "briefing",
@@ -48,6 +48,7 @@ const TOOLS: [&str; 13] = [
     "escalate",
     "handoff",
     "lock",
+    "propose_change",
     "reject",
     "report",
     "start_run",

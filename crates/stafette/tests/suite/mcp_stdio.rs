@@ -243,6 +243,40 @@ fn b_10_a_lock_is_for_a_turn_and_ends_with_it() {
     talk.call("lock", theirs).expect("the turn is over, and its lock with it");
 }
 
+#[test]
+fn s4_06_an_agent_of_the_outside_proposes_a_change_and_revises_it() {
+    let world = World::workflow(OUTSIDE);
+    world.write("old.txt", "still here\n");
+    let mut talk = Talk::new(&world, &[]);
+    let run = talk.call("start_run", json!({ "request": "Clean up" })).expect("a run");
+    let run = run["run"].clone();
+    let take = |talk: &mut Talk| {
+        let offered = talk.call("wait", json!({ "run": run, "within_seconds": 20 })).expect("work");
+        let handoff = &offered["offered"][0]["handoff"];
+        talk.call("accept", json!({ "run": run, "handoff": handoff })).expect("a turn")
+    };
+    let turn = take(&mut talk)["turn"].clone();
+    let set = |turn: &Value, edits: Value| json!({ "run": run, "turn": turn, "reason": "Clean up", "changes": edits });
+    let out = set(&turn, json!([{ "file": "../x", "action": "create", "content": "" }]));
+    let refused = talk.call("propose_change", out).expect_err("it leads out");
+    assert!(refused.contains("../x"), "{refused}");
+    let deletion = set(&turn, json!([{ "file": "old.txt", "action": "delete" }]));
+    let proposed = talk.call("propose_change", deletion.clone()).expect("it is kept");
+    assert_eq!(proposed["change"], "c1");
+    assert_eq!(proposed["needs_yes"], "deletes old.txt");
+    assert_eq!(talk.call("propose_change", deletion).expect("the same")["change"], "c1");
+    let end = json!({ "run": run, "turn": turn, "status": "resolved", "summary": "Proposed" });
+    talk.call("complete", end).expect("the turn ends");
+    world.run(&["changes", "comment", "c1", "Keep it, but empty it"]).ok();
+    let back = take(&mut talk);
+    assert!(back.to_string().contains("Keep it, but empty it"), "{back}");
+    let edit = json!([{ "file": "old.txt", "action": "modify", "content": "" }]);
+    let revised = talk.call("propose_change", set(&back["turn"], edit)).expect("it is kept");
+    assert_eq!((&revised["change"], &revised["revision"]), (&json!("c1"), &json!(2)));
+    let late = talk.call("propose_change", set(&turn, json!([]))).expect_err("that turn is over");
+    assert!(late.contains("over"), "{late}");
+}
+
 /// An agent that is only a shell script: it speaks the protocol by itself.
 const SHELL: &str = r#"
     [workflow]
