@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import openapiTS, { astToString } from 'openapi-typescript'
 import { expect, test } from 'vitest'
 import type { components } from '../src/api/schema'
-import type { Problem, Purse, Recorded, RunView } from '../src/api/types'
+import type { Change, FileDiff, Problem, Purse, Recorded, Report, RunView } from '../src/api/types'
 
 const description = new URL('../../docs/openapi.json', import.meta.url)
 const generated = new URL('../src/api/schema.ts', import.meta.url)
@@ -13,6 +13,10 @@ type Schemas = components['schemas']
 const views: ((run: Schemas['RunView']) => Omit<RunView, 'run' | 'purse'>)[] = [(run) => run]
 const problems: ((problem: Schemas['Problem']) => Pick<Problem, 'code' | 'title' | 'status'>)[] = [(problem) => problem]
 const purses: ((purse: Schemas['Purse']) => (keyof Purse)[])[] = [(purse) => Object.keys(purse) as (keyof Schemas['Purse'])[]]
+
+const sets: ((change: Schemas['Change']) => Pick<Change, 'id' | 'status' | 'reason' | 'edits' | 'proposed_at'>)[] = [(change) => change]
+const diffs: ((diff: Schemas['FileDiff']) => Pick<FileDiff, 'file' | 'action' | 'added' | 'removed' | 'hunks'>)[] = [(diff) => diff]
+const reports: ((report: Schemas['Report2']) => Pick<Report, 'rolled_back' | 'left'>)[] = [(report) => report]
 
 /** Every event that the page knows; leaving one out does not compile. */
 const KNOWN: Record<Recorded['event'], true> = {
@@ -28,7 +32,7 @@ test('the types are those of the API; `npm run types` makes them anew', async ()
   const fresh = astToString(await openapiTS(description))
   const kept = readFileSync(generated, 'utf8')
   expect(kept.slice(kept.indexOf('export interface paths'))).toBe(fresh.slice(fresh.indexOf('export interface paths')))
-  expect([views, problems, purses].every((list) => list.length === 1)).toBe(true)
+  expect([views, problems, purses, sets, diffs, reports].every((list) => list.length === 1)).toBe(true)
 })
 
 test('the page knows every event that the daemon can tell', () => {

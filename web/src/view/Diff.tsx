@@ -3,9 +3,10 @@
 import type { ComponentChildren, JSX } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
 import type { Change, Comment, FileDiff } from '../api/types'
+import { standing } from '../state/changes'
 import { type Row, lineOf, linesOf, pairs, rows } from '../state/diff'
 import { clock as time } from '../state/words'
-import { act } from '../app/store'
+import { act, entries, isOver } from '../app/store'
 import { remark } from '../api/client'
 import { Said } from './parts'
 
@@ -169,13 +170,19 @@ export function Remark({ one, children }: { one: Comment; children?: ComponentCh
   )
 }
 
+/** The agent that gets to hear a remark: only while its run goes on, and the project does not have the set. */
+function heardBy(change: Change): string | null {
+  const run = entries.value.find((one) => one.id === change.author.run)
+  return run && !isOver(run.word) && standing(change) !== 'in' ? (change.author.agent ?? null) : null
+}
+
 export function Say({ change, file, line, close }: { change: Change; file: string | null; line: number | null; close: () => void }): JSX.Element {
   const [text, setText] = useState('')
-  const who = change.author.agent
+  const who = heardBy(change)
   const send = (): void => {
     const said = text.trim()
     if (!said) return
-    void act(change.id, 'commenting', () => remark(change.id, said, file, line), who ? `${who} hears it` : 'Kept with the change').then((taken) => {
+    void act(change.id, 'commenting', () => remark(change.id, said, file, line), who ? `${who} hears it` : 'Kept with the change; no agent is there to hear it').then((taken) => {
       if (taken) close()
     })
   }
