@@ -310,6 +310,8 @@ async fn comment(
     Named(the): Named<TheChange>,
     Body(said): Body<Said>,
 ) -> Result<Json<Change>, Problem> {
+    // What is said here goes back to an agent in a person's name.
+    for_people(&edge, &visitor)?;
     let id = the.id()?;
     if said.text.trim().is_empty() || said.text.len() > LONGEST_COMMENT {
         return Err(Problem::new(422, "bad_comment", "A comment has some text, up to 16 KiB"));
@@ -328,7 +330,7 @@ fn rules(edge: &Edge) -> Result<ChangeRules, Problem> {
 fn for_people(edge: &Edge, visitor: &Visitor) -> Result<(), Problem> {
     match agent(edge, visitor) {
         Some(_) => Err(Problem::new(403, "not_allowed", "An agent may propose changes, no more")
-            .because("a person approves, applies and undoes them")),
+            .because("a person talks about them, approves, applies and undoes them")),
         None => Ok(()),
     }
 }

@@ -42,6 +42,15 @@ pub(super) fn of(stored: &Stored, event: &Event) -> Option<Text> {
             answered.answer.values.iter().for_each(|(key, value)| words.field(key, value));
             answered.answer.by.clone()
         }
+        Event::ChangeProposed(proposed) => {
+            words.say(&proposed.set.reason);
+            proposed.set.files.iter().for_each(|note| words.say(note.file.as_str()));
+            proposed.set.agent.as_ref().map(ToString::to_string).unwrap_or_default()
+        }
+        Event::ChangeCommented(said) => {
+            words.say(&said.comment.text);
+            said.comment.by.clone()
+        }
         Event::RecoveryChosen(chosen) => {
             words.say(&chosen.reason);
             String::new()

@@ -278,6 +278,8 @@ async fn s4_06_a_revision_replaces_the_set_and_needs_a_new_yes() {
     let again = changes.propose(set("1\n", author(1), None), &rules()).await.expect("the same");
     assert_eq!((again.id, again.untold), (first.id, true), "a turn may be delivered twice");
     changes.approve(first.id, "mia").await.expect("approved");
+    let again = changes.propose(set("1\n", author(1), None), &rules()).await.expect("the same");
+    assert_eq!((again.id, again.status), (first.id, ChangeStatus::Approved), "the yes stays");
     let revised = set("2\n", author(3), Some(first.id));
     let revised = changes.propose(revised, &rules()).await.expect("revised");
     assert_eq!((revised.id, revised.revision), (first.id, 2));

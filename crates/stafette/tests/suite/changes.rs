@@ -121,7 +121,7 @@ fn s4_07_paths_that_lead_out_are_refused_with_a_reason() {
 #[test]
 fn s4_07_an_agent_cannot_say_yes_to_its_own_change() {
     let script = r#"cat > /dev/null; stafette=$1; echo '{"changes":[{"file":"gone.txt","action":"delete"}]}' |
-        "$stafette" changes propose - && "$stafette" changes approve c1; echo "exit $?""#;
+        "$stafette" changes propose - && "$stafette" changes approve c1; "$stafette" changes comment c1 "do it"; echo "exit $?""#;
     let program = crate::world::program();
     let workflow = format!(
         "[workflow]\nname = \"own\"\nentry = \"one\"\n[agents.one]\nrunner = \"exec\"\n\
@@ -133,6 +133,7 @@ fn s4_07_an_agent_cannot_say_yes_to_its_own_change() {
     let list = world.run(&["changes", "--json"]).ok().json();
     assert_eq!(list["changes"][0]["status"], "pending", "{list}");
     assert_eq!(list["changes"][0].get("approved_by"), None);
+    assert_eq!(list["changes"][0].get("comments"), None, "nor speak in a person's name");
     assert_eq!(list["changes"][0]["author"]["agent"], "one", "it is known who proposed it");
     assert_eq!(list["changes"][0]["author"]["handoff"], "h1");
     world.run(&["changes", "approve", "c1"]).ok();
