@@ -236,10 +236,7 @@ async fn apply(
     Named(the): Named<TheChange>,
     Body(Go { by }): Body<Go>,
 ) -> Result<Json<Report>, Problem> {
-    for_people(&edge, &visitor)?;
-    let (id, rules) = (the.id()?, rules(&edge)?);
-    let change = edge.engine.changes(async move |changes| changes.get(id)).await?;
-    unlocked(&edge, &visitor, &by, &change).await?;
+    let (id, rules) = allowed(&edge, &visitor, &the, &by).await?;
     Ok(Json(edge.engine.apply_change(id, rules, visitor.signed(by)).await?))
 }
 
@@ -280,10 +277,7 @@ async fn undo(
     Named(the): Named<TheChange>,
     Body(Undo { with_later, by }): Body<Undo>,
 ) -> Result<Json<Report>, Problem> {
-    for_people(&edge, &visitor)?;
-    let (id, rules) = (the.id()?, rules(&edge)?);
-    let change = edge.engine.changes(async move |changes| changes.get(id)).await?;
-    unlocked(&edge, &visitor, &by, &change).await?;
+    let (id, rules) = allowed(&edge, &visitor, &the, &by).await?;
     Ok(Json(edge.engine.undo_change(id, with_later, rules, visitor.signed(by)).await?))
 }
 
@@ -333,6 +327,20 @@ fn for_people(edge: &Edge, visitor: &Visitor) -> Result<(), Problem> {
             .because("a person talks about them, approves, applies and undoes them")),
         None => Ok(()),
     }
+}
+
+/// A person may touch the project for this change, and by these rules.
+async fn allowed(
+    edge: &Edge,
+    visitor: &Visitor,
+    the: &TheChange,
+    by: &str,
+) -> Result<(ChangeId, ChangeRules), Problem> {
+    for_people(edge, visitor)?;
+    let (id, rules) = (the.id()?, rules(edge)?);
+    let change = edge.engine.changes(async move |changes| changes.get(id)).await?;
+    unlocked(edge, visitor, by, &change).await?;
+    Ok((id, rules))
 }
 
 /// What others have locked is not changed.
