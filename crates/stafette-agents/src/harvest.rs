@@ -8,6 +8,7 @@ use std::process::ExitStatus;
 use serde_json::Value;
 use stafette_core::run::tell::Told;
 use stafette_core::wire::frame::{Code, Frame};
+use stafette_core::wire::phase::{Decision, decision};
 use stafette_core::{
     AgentName, Failure, FailureKind, Millis, Offer, Outcome, Party, Response, TurnResult, Usage,
     Usd,
@@ -269,10 +270,7 @@ impl Harvest {
         }
         // That a program which has left has done its work needs no proof; all else would move work.
         let moves = !self.offers.is_empty()
-            || self
-                .response
-                .as_ref()
-                .is_some_and(|response| self.runs_on || response.outcome != Outcome::Resolved);
+            || self.response.as_ref().is_some_and(|response| self.runs_on || steers(response));
         let mut response = self.response.unwrap_or_else(|| Response {
             summary,
             ..Response::new(self.agent.clone(), Outcome::Resolved)
@@ -288,6 +286,12 @@ impl Harvest {
             response,
         }))
     }
+}
+
+/// Whether an answer does more than say that the work is done.
+fn steers(response: &Response) -> bool {
+    let halts = decision(response).is_some_and(|decision| decision != Decision::Proceed);
+    halts || response.outcome != Outcome::Resolved
 }
 
 /// Whether a signal moves work.

@@ -9,6 +9,7 @@ pub mod gate;
 pub mod hooks;
 pub mod locks;
 pub mod notify;
+pub mod phases;
 pub mod server;
 pub mod telemetry;
 pub mod triggers;
@@ -39,6 +40,9 @@ pub struct Workflow {
     /// Cycles that are meant.
     #[serde(default)]
     pub loops: Vec<Loop>,
+    /// The phases of every run, in their order; without any, the work goes where routes lead.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<phases::PhaseStep>,
     /// Counts and clocks.
     #[serde(default)]
     pub limits: Limits,
@@ -171,6 +175,9 @@ pub struct Agent {
     /// What a turn is expected to use, until its own history tells.
     #[serde(default)]
     pub estimate: Usage,
+    /// What it may spend in a run.
+    #[serde(default, skip_serializing_if = "AgentBudget::is_silent")]
+    pub budget: AgentBudget,
     /// Whether it is given Stafette's tools by the Model Context Protocol, where its profile or its
     /// runner says how.
     #[serde(default = "yes")]
@@ -378,13 +385,46 @@ pub struct Budget {
     pub money: Usd,
     /// In tokens.
     pub tokens: u64,
+    /// In handoffs that an agent begins to work on.
+    pub handoffs: u32,
     /// In time, waits for people included.
     pub time: Millis,
 }
 
+/// What one agent may spend of a run's budget; what is not said is not limited further.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct AgentBudget {
+    /// In money.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub money: Option<Usd>,
+    /// In tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// In handoffs that it begins to work on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handoffs: Option<u32>,
+    /// In time at work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<Millis>,
+}
+
+impl AgentBudget {
+    /// Whether it limits nothing.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        *self == AgentBudget::default()
+    }
+}
+
 impl Default for Budget {
     fn default() -> Self {
-        Budget { money: Usd(5_000_000), tokens: 2_000_000, time: Millis::hours(30 * 24) }
+        Budget {
+            money: Usd(5_000_000),
+            tokens: 2_000_000,
+            handoffs: 1000,
+            time: Millis::hours(30 * 24),
+        }
     }
 }
 

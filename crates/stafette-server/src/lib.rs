@@ -16,6 +16,7 @@ mod agents;
 mod answer;
 mod changes;
 mod clock;
+mod cost;
 mod emit;
 mod fork;
 mod guard;

@@ -102,6 +102,7 @@ pub(crate) fn describe() -> (Router<Edge>, OpenApi) {
 fn routes() -> ApiRouter<Edge> {
     ApiRouter::new()
         .merge(crate::runs::routes())
+        .merge(crate::cost::routes())
         .merge(crate::fork::routes())
         .merge(crate::handoffs::routes())
         .merge(crate::turns::routes())

@@ -45,12 +45,9 @@ mod tests {
 
     #[test]
     fn s3_04_tokens_are_those_of_a_real_vocabulary() {
-        for (text, tokens) in [
-            ("", 0),
-            ("hello world", 2),
-            ("antidisestablishmentarianism", 6),
-            ("<|endoftext|>", 7),
-        ] {
+        for (text, tokens) in
+            [("", 0), ("hello world", 2), ("antidisestablishmentarianism", 6), ("<|endoftext|>", 7)]
+        {
             assert_eq!(count(text), Ok(tokens), "{text}");
         }
     }

@@ -34,7 +34,10 @@ pub(crate) enum Command {
     /// Go on with a run: after a pause, a restart or an answer.
     Resume(OneRun),
     /// Show the runs, or one of them.
+    #[command(visible_alias = "show")]
     Status(OneRun),
+    /// Add up what was spent.
+    Cost(Cost),
     /// List the handoffs of a run.
     Handoffs(OneRun),
     /// Show the events of a run.
@@ -143,6 +146,9 @@ pub(crate) struct Init {
     /// The agent's command line, instead of what is found here.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) agent: Option<String>,
+    /// Let small scripts play the agents, to see it work without any; for `phases`.
+    #[arg(long, conflicts_with = "agent")]
+    pub(crate) scripted: bool,
     /// Replace a stafette.toml that is there.
     #[arg(long)]
     pub(crate) force: bool,
@@ -183,6 +189,24 @@ pub(crate) struct Run {
     /// Run in this process instead of the daemon.
     #[arg(long)]
     pub(crate) foreground: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Cost {
+    /// What to add up by.
+    #[arg(long, value_enum, default_value_t = CostBy::Run)]
+    pub(crate) by: CostBy,
+}
+
+/// What costs are added up by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum CostBy {
+    /// each agent, over all runs
+    Agent,
+    /// each run, the newest first
+    Run,
+    /// each day in UTC
+    Day,
 }
 
 #[derive(Debug, Args)]

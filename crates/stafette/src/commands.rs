@@ -6,6 +6,7 @@ mod attach;
 mod bench;
 mod changes;
 mod check;
+mod cost;
 mod demo;
 mod diff;
 mod doctor;
@@ -21,6 +22,7 @@ mod log;
 mod mcp;
 mod notify;
 mod open;
+mod phases;
 mod replay;
 mod report;
 mod restart;
@@ -95,6 +97,7 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
         Command::Run(arguments) => run::run(&context, arguments).await,
         Command::Resume(arguments) => run::resume(&context, arguments).await,
         Command::Status(arguments) => status::run(&context, arguments).await,
+        Command::Cost(arguments) => cost::run(&context, &arguments).await,
         Command::Handoffs(arguments) => handoffs::run(&context, arguments).await,
         Command::Mcp => mcp::run(&context).await,
         Command::Log(arguments) => log::run(&context, arguments).await,

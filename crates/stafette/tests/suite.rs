@@ -38,6 +38,8 @@ mod mcp_kits;
 mod mcp_stdio;
 #[path = "suite/page.rs"]
 mod page;
+#[path = "suite/phases.rs"]
+mod phases;
 #[path = "suite/plugin.rs"]
 mod plugin;
 #[path = "suite/project.rs"]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Run;
 use crate::handoff::About;
-use crate::{Event, RunId, Time, Usage};
+use crate::{Event, RunId, Time};
 
 /// The run began as another one was.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -48,7 +48,7 @@ impl Run {
         run.seq = 1;
         run.created_at = at;
         run.updated_at = at;
-        run.purse.spent = Usage::default();
+        run.purse.begin_anew();
         run.sessions.clear();
         for handoff in run.handoffs.values_mut() {
             let about = handoff.offer.question.as_ref().map(|question| &question.about);

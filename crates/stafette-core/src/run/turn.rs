@@ -61,7 +61,10 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId) {
 
 impl TurnOrdered {
     pub(super) fn apply(&self, run: &mut Run, at: Time) {
-        run.purse.reserved += self.reserved;
+        let whose = run.handoff(self.turn.handoff).map(|h| (h.offer.to.clone(), h.turn == 0));
+        if let Some((agent, new)) = whose {
+            run.purse.reserve(&agent, self.reserved, new);
+        }
         let Some(handoff) = run.handoff_mut(self.turn.handoff) else {
             return;
         };
