@@ -9,6 +9,7 @@ pub mod gate;
 pub mod hooks;
 pub mod locks;
 pub mod notify;
+pub mod own;
 pub mod phases;
 pub mod server;
 pub mod telemetry;
@@ -71,6 +72,9 @@ pub struct Workflow {
     /// How changes get into the project.
     #[serde(default, skip_serializing_if = "changes::ChangeRules::is_silent")]
     pub changes: changes::ChangeRules,
+    /// The team's own program, when it may change that.
+    #[serde(default, rename = "self", skip_serializing_if = "Option::is_none")]
+    pub own: Option<own::Own>,
     /// The texts of the profiles that are files, by name: put in when the workflow is read, so that
     /// what was trusted is what runs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -298,6 +298,10 @@ impl Engine {
         Ok(run)
     }
 
+    pub(crate) fn own(&self) -> &crate::own::OwnProgram {
+        &self.house.own
+    }
+
     /// Gives an input to a run, and returns what became true of it once that is stored.
     ///
     /// # Errors

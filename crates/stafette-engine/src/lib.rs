@@ -29,6 +29,7 @@ mod locks;
 mod measure;
 mod once;
 mod outside;
+mod own;
 mod phases;
 mod place;
 mod record;
@@ -49,7 +50,7 @@ pub use phases::{PhaseLine, PhasesView};
 pub use record::{HandoffView, RunView};
 pub use stafette_store::{Entry, HandoffRow, Stored};
 pub use stafette_workspace::changes::{FileDiff, Left, Report};
-pub use stafette_workspace::{ChangeError, Changes};
+pub use stafette_workspace::{ChangeError, Changes, Renewal, RenewalError, Stage};
 pub use terminals::{
     BadSize, InputError, Piece, Recording, RecordingError, RecordingLines, ResizeError, Snapshot,
     Subscription, Terminal, TerminalError, TerminalState, TerminalView,

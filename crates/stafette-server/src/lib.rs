@@ -31,6 +31,7 @@ mod openapi;
 mod page;
 mod private;
 mod problem;
+mod renewal;
 mod request;
 mod runs;
 mod schemas;

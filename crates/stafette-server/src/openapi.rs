@@ -109,6 +109,7 @@ fn routes() -> ApiRouter<Edge> {
         .merge(crate::inbox::routes())
         .merge(crate::agents::routes())
         .merge(crate::changes::routes())
+        .merge(crate::renewal::routes())
         .merge(crate::locks::routes())
         .merge(crate::terminals::routes())
         .merge(crate::stream::routes())

@@ -21,7 +21,7 @@ mod plan;
 mod proposal;
 mod queue;
 mod undo;
-mod validation;
+pub(crate) mod validation;
 mod vault;
 
 use std::io;

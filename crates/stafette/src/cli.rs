@@ -78,6 +78,8 @@ pub(crate) enum Command {
     Apply(Apply),
     /// Take a change out of the project again.
     Undo(Undo),
+    /// Give the team's own program the code of a change and restart it, or bring it back (exit code 5).
+    Renew(Renew),
     /// Lock files, so that nobody else changes them; with a command, for as long as it runs.
     Lock(Lock),
     /// Give locks back.
@@ -207,6 +209,12 @@ pub(crate) enum CostBy {
     Run,
     /// each day in UTC
     Day,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Renew {
+    /// The change with the new code, such as c3.
+    pub(crate) change: String,
 }
 
 #[derive(Debug, Args)]

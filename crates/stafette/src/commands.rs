@@ -23,6 +23,7 @@ mod mcp;
 mod notify;
 mod open;
 mod phases;
+mod renew;
 mod replay;
 mod report;
 mod restart;
@@ -117,6 +118,7 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
         Command::Changes(arguments) => changes::run(&context, arguments).await,
         Command::Diff(arguments) => diff::run(&context, arguments).await,
         Command::Apply(arguments) => changes::apply(&context, arguments).await,
+        Command::Renew(arguments) => renew::run(&context, &arguments).await,
         Command::Undo(arguments) => changes::undo(&context, arguments).await,
         Command::Lock(arguments) => lock::run(&context, arguments).await,
         Command::Unlock(arguments) => lock::unlock(&context, arguments).await,

@@ -46,6 +46,8 @@ mod plugin;
 mod project;
 #[path = "suite/real_cli.rs"]
 mod real_cli;
+#[path = "suite/renewal.rs"]
+mod renewal;
 #[path = "suite/runs.rs"]
 mod runs;
 #[path = "suite/sandbox.rs"]

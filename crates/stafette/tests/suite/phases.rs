@@ -122,9 +122,9 @@ fn b_05_one_dollar_at_thirty_cents_a_turn_is_three_turns_and_never_a_fifth() {
         workflow = { name = "chat", entry = "ping" }
         agents.ping = { runner = "scripted", script = "ping.toml" }
         agents.pong = { runner = "scripted", script = "pong.toml" }
-        routes = [{ from = "ping", to = "pong" }, { from = "pong", to = "ping" }]
-        loops = [{ name = "chat", between = ["ping", "pong"], max_rounds = 99 }]
-        limits = { cooldown = 0, handoffs_per_item = 99, handoffs_per_run = 99 }
+        routes = [{ from = "ping", to = "pong" }, { from = "pong", to = "ping" }, { from = "ping", to = "orchestrator" }]
+        loops = [{ name = "chat", between = ["ping", "pong"], max_rounds = 20 }]
+        limits = { cooldown = 0, handoffs_per_item = 50, handoffs_per_run = 50 }
         budget = { money = "1usd" }
         "#,
     );
