@@ -125,14 +125,14 @@ fn ending(job: &Job) -> String {
         [] => "You may hand to nobody.\n".to_owned(),
         routes => format!("You may hand to: {}.\n", routes.join(", ")),
     };
+    if let Some(ending) = phase::ending(job) {
+        return text + &ending;
+    }
     if profile::knows_tools(job) {
         text.push_str(
             "You have Stafette's tools (MCP server `stafette`). Use them: `briefing`, `report`, \
              `handoff`, `escalate`, and `complete` at the end. Only if they do not work:\n",
         );
-    }
-    if let Some(ending) = phase::ending(&job.order.offer, job.agent.result, &job.frame_word) {
-        return text + &ending;
     }
     match job.agent.result {
         ResultFormat::Frames => {

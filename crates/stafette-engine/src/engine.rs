@@ -21,6 +21,7 @@ use crate::dispatch::Sessions;
 use crate::driver::RestoreError;
 use crate::house::House;
 use crate::locks::LockDesk;
+use crate::measure;
 use crate::once::Once;
 use crate::task::{First, Message, QUEUE, Shown, Task};
 use crate::warden::Warden;
@@ -497,6 +498,9 @@ impl Engine {
             .map_err(|mistakes| EngineError::Mistaken { mistakes })?;
         if let Some(input) = telling.signal.and_then(|signal| heard(turn, signal)) {
             self.send(run, input).await?;
+        }
+        if let Some(response) = &telling.told.response {
+            measure::check(&*self.state(run).await?, turn, response)?;
         }
         let told = Box::new(telling.told);
         let ends = !told.offers.is_empty() || told.response.is_some();

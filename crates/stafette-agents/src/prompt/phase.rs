@@ -4,6 +4,8 @@ use stafette_core::Offer;
 use stafette_core::wire::phase::{Phase, PhaseRequest, asked};
 use stafette_core::workflow::ResultFormat;
 
+use crate::{Job, profile};
+
 /// The request for a phase, as its document; nothing when the offer is none.
 pub(super) fn request(offer: &Offer) -> Option<String> {
     let request = PhaseRequest::from_offer(offer, "", asked(offer)?);
@@ -11,14 +13,22 @@ pub(super) fn request(offer: &Offer) -> Option<String> {
 }
 
 /// How a phase is answered; nothing when the offer is none.
-pub(super) fn ending(offer: &Offer, result: ResultFormat, word: &str) -> Option<String> {
-    let phase = asked(offer)?;
-    let way = match result {
+pub(super) fn ending(job: &Job) -> Option<String> {
+    let (phase, word) = (asked(&job.order.offer)?, &job.frame_word);
+    let tools = profile::knows_tools(job);
+    let way = match job.agent.result {
         ResultFormat::Frames => format!(
             "End with one line of the form <<<{word}:TYPE:PAYLOAD>>>, in plain output, outside of \
              Markdown. TYPE is RESULT, and PAYLOAD is this document, on one line:"
         ),
         ResultFormat::Json => "End your output with this document and nothing after it:".to_owned(),
+    };
+    let way = match tools {
+        true => format!(
+            "You have Stafette's tools (MCP server `stafette`): `report`, `escalate`, and `complete` at \
+             the end, with the document below as its `response`. Only if they do not work: {way}"
+        ),
+        false => way,
     };
     Some(format!(
         "{way}\n{{\"task_id\": that of the request, \"phase\": \"{phase}\", \"status\": \

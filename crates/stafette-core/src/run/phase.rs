@@ -100,6 +100,20 @@ pub struct Answer {
 }
 
 impl Run {
+    /// What is wrong with an answer to a phase, before it is given: whoever gives it may think again.
+    #[must_use]
+    pub fn phase_complaint(
+        &self,
+        turn: TurnKey,
+        response: &Response,
+        measured: Measured,
+    ) -> Option<String> {
+        if !holds(self, turn.handoff) {
+            return None;
+        }
+        judge::judge(self, turn.handoff, response, Some(measured)).err()
+    }
+
     /// What `input` would answer a phase with; nothing when it does not.
     #[must_use]
     pub fn phase_answer(&self, input: &Input) -> Option<Answer> {
@@ -180,7 +194,9 @@ pub(super) fn measure(draft: &mut Draft, turn: TurnKey, measured: Measured) {
 
 /// An agent has answered its phase.
 pub(super) fn conclude(draft: &mut Draft, id: HandoffId, response: Response) {
-    match judge::judge(&draft.run, id, &response) {
+    let part = draft.run.phases.as_ref().and_then(|phases| phases.part(id));
+    let measured = part.and_then(|part| part.measured);
+    match judge::judge(&draft.run, id, &response, measured) {
         Err(complaint) => give_back(draft, id, complaint),
         Ok(()) if decision(&response) == Some(Decision::Clarify) => clarify(draft, id, &response),
         Ok(()) if decision(&response) == Some(Decision::Stop) => {

@@ -14,7 +14,7 @@ pub use findings::{
     ResearchFindings, SecurityCheck, Severity, TestCheck, ValidateFindings, WriteFindings,
     WrittenTest,
 };
-pub use translation::{asked, decision};
+pub use translation::{asked, decision, given};
 
 use super::present;
 use super::scalar::Count;

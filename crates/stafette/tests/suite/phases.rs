@@ -86,6 +86,42 @@ fn s3_04_a_summary_of_501_tokens_is_refused_and_one_of_500_accepted() {
 }
 
 #[test]
+fn s3_04_whoever_tells_too_long_a_summary_hears_it_at_once_and_loses_no_turn() {
+    let world = World::new();
+    let program = crate::world::program();
+    let emit = |file: &str| format!("{program} emit RESULT \\\"$(cat {file})\\\"");
+    world.write(
+        "stafette.toml",
+        &format!(
+            r#"
+            workflow = {{ name = "one", entry = "scout" }}
+            agents.scout = {{ runner = "exec", command = ["sh", "-c", "{} 2> said.txt || {}"] }}
+            phases = [{{ phase = "research", agents = ["scout"] }}]
+            "#,
+            emit("long.json"),
+            emit("short.json")
+        ),
+    );
+    for (file, words) in [("long.json", 501), ("short.json", 500)] {
+        let document = serde_json::json!({
+            "task_id": "t-1", "phase": "research", "status": "complete", "decision": "PROCEED",
+            "context_summary": vec!["word"; words].join(" "),
+            "findings": {
+                "existing_implementations": [], "conflicts": [], "patterns_found": [],
+                "recommendations": [],
+            },
+        });
+        world.write(file, &document.to_string());
+    }
+    world.run(&["trust", "--yes"]).ok();
+    world.run(&["run", "Look", "--input", "task_id=t-1"]).ok();
+    let said = world.read("said.txt");
+    assert!(said.contains("it has 501 tokens, and 500 are allowed"), "{said}");
+    let log = world.run(&["log", "--json"]).ok().lines();
+    assert_eq!(log.iter().filter(|event| event["event"] == "turn_ordered").count(), 1);
+}
+
+#[test]
 fn s3_03_a_wrong_shape_comes_back_to_the_agent_with_its_path() {
     let world = scout(&[
         answer("attempt = 1", "PROCEED", "x", "\"none\""),

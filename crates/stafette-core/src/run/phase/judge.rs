@@ -1,14 +1,19 @@
 //! Whether an answer is one to its phase, and whether what it brings is good.
 
 use super::progress::Brought;
-use super::{Measured, Part, request};
+use super::{Measured, request};
 use crate::handoff::Way;
 use crate::run::Run;
 use crate::wire::phase::{DIALECT, Decision, Phase, asked, decision};
 use crate::{HandoffId, Outcome, Party, Response};
 
 /// Says what is wrong with an answer. Its shape was checked when it was read.
-pub(super) fn judge(run: &Run, id: HandoffId, response: &Response) -> Result<(), String> {
+pub(super) fn judge(
+    run: &Run,
+    id: HandoffId,
+    response: &Response,
+    measured: Option<Measured>,
+) -> Result<(), String> {
     let part = run.phases.as_ref().and_then(|phases| phases.part(id));
     let (Some(handoff), Some(part)) = (run.handoff(id), part) else { return Ok(()) };
     let phase = asked(&handoff.offer).unwrap_or(Phase::Research);
@@ -26,12 +31,12 @@ pub(super) fn judge(run: &Run, id: HandoffId, response: &Response) -> Result<(),
     echoed("task_id", &answer.id, &part.task_id)?;
     let found = answer.fields.get("phase").and_then(|phase| phase.as_str()).unwrap_or_default();
     echoed("phase", found, phase.as_str())?;
-    fits(part, request::most(&handoff.offer), response)
+    fits(measured, request::most(&handoff.offer), response)
 }
 
-fn fits(part: &Part, most: u64, response: &Response) -> Result<(), String> {
+fn fits(measured: Option<Measured>, most: u64, response: &Response) -> Result<(), String> {
     let bytes = response.summary.len() as u64;
-    match part.measured {
+    match measured {
         Some(Measured { summary: Some(tokens), .. }) if tokens <= most => Ok(()),
         Some(Measured { summary: Some(tokens), .. }) => {
             Err(format!("/context_summary: it has {tokens} tokens, and {most} are allowed"))
