@@ -1,6 +1,7 @@
 //! A workflow: who is there, who may hand to whom, and within which limits.
 
 pub mod alerts;
+mod budget;
 pub mod changes;
 pub mod check;
 mod coordination;
@@ -17,12 +18,13 @@ pub mod triggers;
 
 use std::collections::BTreeMap;
 
+pub use budget::{AgentBudget, Budget};
 pub use coordination::Coordination;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AgentName, Fields, Millis, Party, Usage, Usd};
+use crate::{AgentName, Fields, Millis, Party, Usage};
 
 /// Everything that `stafette.toml` says.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -377,57 +379,6 @@ impl Default for Retries {
             backoff: Millis::seconds(1),
             max_backoff: Millis::minutes(1),
             jitter: 0.2,
-        }
-    }
-}
-
-/// What a run may spend. Finite by default.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Budget {
-    /// In money.
-    pub money: Usd,
-    /// In tokens.
-    pub tokens: u64,
-    /// In handoffs that an agent begins to work on.
-    pub handoffs: u32,
-    /// In time, waits for people included.
-    pub time: Millis,
-}
-
-/// What one agent may spend of a run's budget; what is not said is not limited further.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct AgentBudget {
-    /// In money.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub money: Option<Usd>,
-    /// In tokens.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<u64>,
-    /// In handoffs that it begins to work on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub handoffs: Option<u32>,
-    /// In time at work.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub time: Option<Millis>,
-}
-
-impl AgentBudget {
-    /// Whether it limits nothing.
-    #[must_use]
-    pub fn is_silent(&self) -> bool {
-        *self == AgentBudget::default()
-    }
-}
-
-impl Default for Budget {
-    fn default() -> Self {
-        Budget {
-            money: Usd(5_000_000),
-            tokens: 2_000_000,
-            handoffs: 1000,
-            time: Millis::hours(30 * 24),
         }
     }
 }

@@ -1,9 +1,13 @@
 //! What can be typed.
 
+mod cost;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+
+pub(crate) use cost::{Cost, CostBy};
 
 /// Agents pass work to each other, and to people, without losing it.
 ///
@@ -191,24 +195,6 @@ pub(crate) struct Run {
     /// Run in this process instead of the daemon.
     #[arg(long)]
     pub(crate) foreground: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Cost {
-    /// What to add up by.
-    #[arg(long, value_enum, default_value_t = CostBy::Run)]
-    pub(crate) by: CostBy,
-}
-
-/// What costs are added up by.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum CostBy {
-    /// each agent, over all runs
-    Agent,
-    /// each run, the newest first
-    Run,
-    /// each day in UTC
-    Day,
 }
 
 #[derive(Debug, Args)]
