@@ -277,7 +277,11 @@ impl Harvest {
         });
         let took = self.began.elapsed().as_millis();
         response.took = Millis(u64::try_from(took).unwrap_or(u64::MAX));
-        response.usage += self.usage;
+        match decision(&response) {
+            // What it says that a phase took is the same that was metered.
+            Some(_) => response.usage = response.usage.max(self.usage),
+            None => response.usage += self.usage,
+        }
         Signal::Finished(Box::new(TurnResult {
             bare: self.bare && self.sealed.is_none() && moves,
             offers: self.offers,

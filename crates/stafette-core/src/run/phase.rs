@@ -185,6 +185,12 @@ pub(super) fn is_fresh(offer: &Offer) -> bool {
     offer.from == Party::Orchestrator && offer.reason == Reason::Phase
 }
 
+/// A turn is given out: what was counted of an earlier one says nothing about it.
+pub(super) fn ordered(run: &mut Run, id: HandoffId) {
+    let part = run.phases.as_mut().and_then(|phases| phases.part_mut(id));
+    part.into_iter().for_each(|part| part.measured = None);
+}
+
 /// What was counted becomes known, for a turn that is out.
 pub(super) fn measure(draft: &mut Draft, turn: TurnKey, measured: Measured) {
     if draft.run.is_current(turn) && holds(&draft.run, turn.handoff) {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run, arbitrate, assess, budget, escalate};
+use super::{Draft, Run, arbitrate, assess, budget, escalate, phase};
 use crate::handoff::{Receipt, State, Turn};
 use crate::workflow::Runner;
 use crate::{Event, Handoff, HandoffId, Party, Time, TurnKey, TurnOrder, Usage};
@@ -65,6 +65,7 @@ impl TurnOrdered {
         if let Some((agent, new)) = whose {
             run.purse.reserve(&agent, self.reserved, new);
         }
+        phase::ordered(run, self.turn.handoff);
         let Some(handoff) = run.handoff_mut(self.turn.handoff) else {
             return;
         };
