@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use stafette_core::change::Proposal;
 use stafette_core::run::tell::Told;
 use stafette_core::wire::frame::{Code, Frame};
+use stafette_core::wire::phase::{Decision, decision};
 use stafette_core::{
     AgentName, Failure, FailureKind, Millis, Offer, Outcome, Party, Response, TurnResult, Usage,
     Usd,
@@ -305,17 +306,18 @@ impl Harvest {
         }
         // That a program which has left has done its work needs no proof; all else would move work.
         let moves = !self.offers.is_empty()
-            || self
-                .response
-                .as_ref()
-                .is_some_and(|response| self.runs_on || response.outcome != Outcome::Resolved);
+            || self.response.as_ref().is_some_and(|response| self.runs_on || steers(response));
         let mut response = self.response.unwrap_or_else(|| Response {
             summary,
             ..Response::new(self.agent.clone(), Outcome::Resolved)
         });
         let took = self.began.elapsed().as_millis();
         response.took = Millis(u64::try_from(took).unwrap_or(u64::MAX));
-        response.usage += self.usage;
+        match decision(&response) {
+            // What it says that a phase took is the same that was metered.
+            Some(_) => response.usage = response.usage.max(self.usage),
+            None => response.usage += self.usage,
+        }
         Signal::Finished(Box::new(TurnResult {
             bare: self.bare && self.sealed.is_none() && moves,
             offers: self.offers,
@@ -328,6 +330,12 @@ impl Harvest {
 
 /// The signals that there are.
 pub(crate) const KINDS: [&str; 6] = ["READY", "HANDOFF", "RESULT", "REPORT", "CHANGE", "ERROR"];
+
+/// Whether an answer does more than say that the work is done.
+fn steers(response: &Response) -> bool {
+    let halts = decision(response).is_some_and(|decision| decision != Decision::Proceed);
+    halts || response.outcome != Outcome::Resolved
+}
 
 /// Whether a signal moves work.
 fn matters(kind: &str) -> bool {

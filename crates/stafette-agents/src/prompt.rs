@@ -1,5 +1,7 @@
 //! What a command is told at the start of a turn.
 
+mod phase;
+
 use std::fmt::Write as _;
 
 use stafette_core::workflow::ResultFormat;
@@ -36,7 +38,11 @@ pub fn text(job: &Job) -> String {
             earlier.attempt, earlier.action, earlier.result
         );
     }
-    section(&mut text, "Your task", &task);
+    let phase = phase::request(offer);
+    match &phase {
+        Some(request) => section(&mut text, "Your task, as a phase request", request),
+        None => section(&mut text, "Your task", &task),
+    }
     if !offer.missing.is_empty() {
         let wanted: Vec<String> = offer
             .missing
@@ -47,8 +53,11 @@ pub fn text(job: &Job) -> String {
             .collect();
         section(&mut text, "Wanted outputs", &wanted.join("\n"));
     }
-    if !order.inputs.is_empty() {
-        section(&mut text, "Inputs", &json(&order.inputs));
+    let mut inputs = order.inputs.clone();
+    // A phase's request holds what it is given.
+    inputs.retain(|key, _| phase.is_none() || !offer.outputs.contains_key(key));
+    if !inputs.is_empty() {
+        section(&mut text, "Inputs", &json(&inputs));
     }
     if !order.answers.is_empty() {
         let answers: Vec<String> = order.answers.iter().map(answer).collect();
@@ -116,6 +125,9 @@ fn ending(job: &Job) -> String {
         [] => "You may hand to nobody.\n".to_owned(),
         routes => format!("You may hand to: {}.\n", routes.join(", ")),
     };
+    if let Some(ending) = phase::ending(job) {
+        return text + &ending;
+    }
     if profile::knows_tools(job) {
         text.push_str(
             "You have Stafette's tools (MCP server `stafette`). Use them: `briefing`, `report`, \

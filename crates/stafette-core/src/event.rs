@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::Time;
 use crate::run::{
     adopt, alert, answer, assess, budget, change, close, create, fail, finish, fork, park, pause,
-    permission, propose, receipt, recover, renew, resume, session, take, tell, turn,
+    permission, phase, propose, receipt, recover, renew, resume, session, take, tell, turn,
 };
 
 /// Something that became true. One variant a transition; each is defined, decided and applied in
@@ -23,6 +23,8 @@ pub enum Event {
     RunFinished(close::RunFinished),
     HandoffAdmitted(Box<propose::HandoffAdmitted>),
     HandoffRefused(Box<propose::HandoffRefused>),
+    PhaseBegun(Box<phase::PhaseBegun>),
+    PhaseEnded(Box<phase::PhaseEnded>),
     HandoffBlocked(resume::HandoffBlocked),
     HandoffResumed(Box<resume::HandoffResumed>),
     HandoffClosed(Box<close::HandoffClosed>),
@@ -34,6 +36,7 @@ pub enum Event {
     PermitGiven(permission::PermitGiven),
     TurnTold(Box<tell::TurnTold>),
     LeaseRenewed(renew::LeaseRenewed),
+    TurnMeasured(phase::TurnMeasured),
     TurnFinished(Box<finish::TurnFinished>),
     TurnFailed(fail::TurnFailed),
     RetryScheduled(fail::RetryScheduled),
@@ -53,7 +56,7 @@ pub enum Event {
 
 impl Event {
     /// All names.
-    pub const NAMES: [&str; 34] = [
+    pub const NAMES: [&str; 35] = [
         "run_created",
         "run_forked",
         "run_adopted",
@@ -62,6 +65,8 @@ impl Event {
         "run_finished",
         "handoff_admitted",
         "handoff_refused",
+        "phase_begun",
+        "phase_ended",
         "handoff_blocked",
         "handoff_resumed",
         "handoff_closed",
@@ -73,6 +78,7 @@ impl Event {
         "permit_given",
         "turn_told",
         "lease_renewed",
+        "turn_measured",
         "turn_finished",
         "turn_failed",
         "retry_scheduled",
@@ -102,6 +108,8 @@ impl Event {
             Event::RunFinished(_) => "run_finished",
             Event::HandoffAdmitted(_) => "handoff_admitted",
             Event::HandoffRefused(_) => "handoff_refused",
+            Event::PhaseBegun(_) => "phase_begun",
+            Event::PhaseEnded(_) => "phase_ended",
             Event::HandoffBlocked(_) => "handoff_blocked",
             Event::HandoffResumed(_) => "handoff_resumed",
             Event::HandoffClosed(_) => "handoff_closed",
@@ -113,6 +121,7 @@ impl Event {
             Event::PermitGiven(_) => "permit_given",
             Event::TurnTold(_) => "turn_told",
             Event::LeaseRenewed(_) => "lease_renewed",
+            Event::TurnMeasured(_) => "turn_measured",
             Event::TurnFinished(_) => "turn_finished",
             Event::TurnFailed(_) => "turn_failed",
             Event::RetryScheduled(_) => "retry_scheduled",
@@ -147,6 +156,7 @@ impl Event {
             Event::PermitGiven(e) => Some(e.turn.handoff),
             Event::TurnTold(e) => Some(e.turn.handoff),
             Event::LeaseRenewed(e) => Some(e.turn.handoff),
+            Event::TurnMeasured(e) => Some(e.turn.handoff),
             Event::TurnFinished(e) => Some(e.turn.handoff),
             Event::TurnFailed(e) => Some(e.turn.handoff),
             Event::RetryScheduled(e) => Some(e.handoff),
@@ -165,6 +175,8 @@ impl Event {
             | Event::RunPaused(_)
             | Event::RunUnpaused(_)
             | Event::RunFinished(_)
+            | Event::PhaseBegun(_)
+            | Event::PhaseEnded(_)
             | Event::SessionChanged(_)
             | Event::BudgetReached(_)
             | Event::BudgetRaised(_)

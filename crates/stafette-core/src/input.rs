@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::change::{ChangeId, ChangeStatus, Comment};
 use crate::handoff::Receipt;
 use crate::run::change::{ChangeWork, ProposedSet};
+use crate::run::phase::Measured;
 use crate::run::session::SessionState;
 use crate::run::tell::Told;
 use crate::{
@@ -70,6 +71,13 @@ pub enum Input {
         turn: TurnKey,
         /// What it says it is doing.
         note: Option<String>,
+    },
+    /// The tokens of what an agent is about to end its turn with were counted.
+    Measure {
+        /// Which turn.
+        turn: TurnKey,
+        /// What was counted.
+        measured: Measured,
     },
     /// An agent ended its turn.
     Finish {

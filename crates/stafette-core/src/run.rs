@@ -21,6 +21,7 @@ pub mod fork;
 pub mod park;
 pub mod pause;
 pub mod permission;
+pub mod phase;
 pub mod propose;
 pub mod receipt;
 pub mod recover;
@@ -77,6 +78,9 @@ pub struct Run {
     pub last_use: Vec<PathUse>,
     /// Money and tokens.
     pub purse: Purse,
+    /// How far it is in its phases, when its workflow has some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phases: Option<phase::Phases>,
     /// How each agent's process stands, where there is one to see.
     #[serde(default)]
     pub sessions: BTreeMap<AgentName, session::SessionState>,
@@ -238,6 +242,7 @@ impl Run {
                 session::decide(&mut draft, agent, state, note);
             }
             Input::Heartbeat { turn, note } => renew::decide(&mut draft, turn, note),
+            Input::Measure { turn, measured } => phase::measure(&mut draft, turn, measured),
             Input::Finish { turn, result } => finish::decide(&mut draft, turn, *result),
             Input::Fail { turn, failure, usage } => fail::decide(&mut draft, turn, failure, usage),
             Input::Propose { offer } => propose::decide(&mut draft, *offer),
@@ -274,6 +279,8 @@ impl Run {
             Event::RunFinished(e) => e.apply(self),
             Event::HandoffAdmitted(e) => e.apply(self, at),
             Event::HandoffRefused(e) => e.apply(self),
+            Event::PhaseBegun(e) => e.apply(self),
+            Event::PhaseEnded(e) => e.apply(self),
             Event::HandoffBlocked(e) => e.apply(self),
             Event::HandoffResumed(e) => e.apply(self, at),
             Event::HandoffClosed(e) => e.apply(self, at),
@@ -285,21 +292,20 @@ impl Run {
             Event::PermitGiven(e) => e.apply(self),
             Event::TurnTold(e) => e.apply(self),
             Event::LeaseRenewed(e) => e.apply(self),
+            Event::TurnMeasured(e) => e.apply(self),
             Event::TurnFinished(e) => e.apply(self),
             Event::TurnFailed(e) => e.apply(self),
             Event::RetryScheduled(e) => e.apply(self),
             Event::HandoffParked(e) => e.apply(self),
             Event::LateResultKept(_) => self.tally.late += 1,
+            Event::BudgetReached(e) => e.apply(self),
             Event::BudgetRaised(e) => e.apply(self),
             Event::ChangeProposed(e) => e.apply(self),
             Event::ChangeCommented(e) => e.apply(self),
             Event::ChangeReturned(e) => e.apply(self),
             Event::ChangeOrdered(e) => e.apply(self),
             Event::ChangeSettled(e) => e.apply(self),
-            Event::RecoveryChosen(_)
-            | Event::QuestionAnswered(_)
-            | Event::BudgetReached(_)
-            | Event::AlertRaised(_) => {}
+            Event::RecoveryChosen(_) | Event::QuestionAnswered(_) | Event::AlertRaised(_) => {}
         }
     }
 
@@ -453,6 +459,7 @@ impl Draft {
                 }
                 change::advance(self);
             }
+            phase::advance(self);
             close::finish_if_done(self);
             if self.events.len() == before {
                 return;

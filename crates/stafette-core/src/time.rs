@@ -22,6 +22,12 @@ impl Time {
             .map_or_else(|_| self.0.to_string(), |moment| format!("{moment:.3}"))
     }
 
+    /// The day that it is on, in UTC: `2026-11-15`.
+    #[must_use]
+    pub fn day(self) -> String {
+        self.rfc3339().chars().take(10).collect()
+    }
+
     /// Reads RFC 3339 text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {

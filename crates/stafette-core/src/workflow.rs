@@ -1,6 +1,7 @@
 //! A workflow: who is there, who may hand to whom, and within which limits.
 
 pub mod alerts;
+mod budget;
 pub mod changes;
 pub mod check;
 mod coordination;
@@ -9,18 +10,21 @@ pub mod gate;
 pub mod hooks;
 pub mod locks;
 pub mod notify;
+pub mod own;
+pub mod phases;
 pub mod server;
 pub mod telemetry;
 pub mod triggers;
 
 use std::collections::BTreeMap;
 
+pub use budget::{AgentBudget, Budget};
 pub use coordination::Coordination;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AgentName, Fields, Millis, Party, Usage, Usd};
+use crate::{AgentName, Fields, Millis, Party, Usage};
 
 /// Everything that `stafette.toml` says.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -39,6 +43,9 @@ pub struct Workflow {
     /// Cycles that are meant.
     #[serde(default)]
     pub loops: Vec<Loop>,
+    /// The phases of every run, in their order; without any, the work goes where routes lead.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<phases::PhaseStep>,
     /// Counts and clocks.
     #[serde(default)]
     pub limits: Limits,
@@ -67,6 +74,9 @@ pub struct Workflow {
     /// How changes get into the project.
     #[serde(default, skip_serializing_if = "changes::ChangeRules::is_silent")]
     pub changes: changes::ChangeRules,
+    /// The team's own program, when it may change that.
+    #[serde(default, rename = "self", skip_serializing_if = "Option::is_none")]
+    pub own: Option<own::Own>,
     /// The texts of the profiles that are files, by name: put in when the workflow is read, so that
     /// what was trusted is what runs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -171,6 +181,9 @@ pub struct Agent {
     /// What a turn is expected to use, until its own history tells.
     #[serde(default)]
     pub estimate: Usage,
+    /// What it may spend in a run.
+    #[serde(default, skip_serializing_if = "AgentBudget::is_silent")]
+    pub budget: AgentBudget,
     /// Whether it is given Stafette's tools by the Model Context Protocol, where its profile or its
     /// runner says how.
     #[serde(default = "yes")]
@@ -367,24 +380,6 @@ impl Default for Retries {
             max_backoff: Millis::minutes(1),
             jitter: 0.2,
         }
-    }
-}
-
-/// What a run may spend. Finite by default.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Budget {
-    /// In money.
-    pub money: Usd,
-    /// In tokens.
-    pub tokens: u64,
-    /// In time, waits for people included.
-    pub time: Millis,
-}
-
-impl Default for Budget {
-    fn default() -> Self {
-        Budget { money: Usd(5_000_000), tokens: 2_000_000, time: Millis::hours(30 * 24) }
     }
 }
 

@@ -9,7 +9,7 @@ use stafette_core::{Event, Input, Recorded, Run, RunId, Time, TurnKey, TurnOrder
 use stafette_store::{Batch, Loaded};
 use thiserror::Error;
 
-use crate::record;
+use crate::{measure, record};
 
 /// A run with the turns that are being carried out for it.
 #[derive(Clone, Debug)]
@@ -137,9 +137,12 @@ impl Driver {
         let mut next = self.run.clone();
         let mut events = Vec::new();
         for input in inputs {
-            for event in next.decide(now, input) {
-                next.apply(now, &event);
-                events.push(event);
+            let measured = measure::before(&next, &input);
+            for input in measured.into_iter().chain([input]) {
+                for event in next.decide(now, input) {
+                    next.apply(now, &event);
+                    events.push(event);
+                }
             }
         }
         let expected_seq = self.run.seq;

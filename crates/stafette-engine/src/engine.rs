@@ -21,6 +21,7 @@ use crate::dispatch::Sessions;
 use crate::driver::RestoreError;
 use crate::house::House;
 use crate::locks::LockDesk;
+use crate::measure;
 use crate::once::Once;
 use crate::task::{First, Message, QUEUE, Shown, Task};
 use crate::warden::Warden;
@@ -306,6 +307,10 @@ impl Engine {
         Ok(run)
     }
 
+    pub(crate) fn own(&self) -> &crate::own::OwnProgram {
+        &self.house.own
+    }
+
     /// Gives an input to a run, and returns what became true of it once that is stored.
     ///
     /// # Errors
@@ -508,6 +513,9 @@ impl Engine {
                     self.send(run, input).await?;
                 }
             }
+        }
+        if let Some(response) = &telling.told.response {
+            measure::check(&*self.state(run).await?, turn, response)?;
         }
         let told = Box::new(telling.told);
         let ends = !told.offers.is_empty() || told.response.is_some();

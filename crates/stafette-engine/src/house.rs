@@ -6,6 +6,7 @@ use stafette_agents::terminal::Terminals;
 
 use crate::engine::Settings;
 use crate::locks::LockDesk;
+use crate::own::OwnProgram;
 use crate::place::Places;
 use crate::tokens::Tokens;
 use crate::warden::Warden;
@@ -18,6 +19,7 @@ pub(crate) struct House {
     pub(crate) places: Places,
     pub(crate) terminals: Terminals,
     pub(crate) locks: LockDesk,
+    pub(crate) own: OwnProgram,
     /// Who is asked before something begins.
     pub(crate) warden: Option<Arc<dyn Warden>>,
 }
@@ -36,6 +38,7 @@ impl House {
             terminals: Terminals::new().recorded_in(recordings, settings.redactor.clone()),
             settings,
             locks,
+            own: OwnProgram::default(),
             warden,
         }
     }

@@ -15,6 +15,7 @@ mod agents;
 mod changes;
 mod clock;
 mod confine;
+mod cost;
 pub mod crash;
 mod dispatch;
 mod driver;
@@ -25,8 +26,11 @@ mod fork;
 pub mod garbage;
 mod house;
 mod locks;
+mod measure;
 mod once;
 mod outside;
+mod own;
+mod phases;
 mod place;
 mod record;
 mod task;
@@ -35,16 +39,18 @@ mod tokens;
 mod warden;
 
 pub use agents::{AgentView, Group, Work};
+pub use cost::{By, Cost, CostLine};
 pub use driver::{Driver, Plan, RestoreError, Step};
 pub use engine::{Engine, EngineError, Settings};
 pub use explain::{Explanation, Leg};
 pub use feed::Feed;
 pub use locks::{DeadlockAlert, DeskError, LockDesk, restore_locks};
 pub use outside::Wanted;
+pub use phases::{PhaseLine, PhasesView};
 pub use record::{HandoffView, RunView};
 pub use stafette_store::{Entry, HandoffRow, Stored};
 pub use stafette_workspace::changes::{FileDiff, Left, Report};
-pub use stafette_workspace::{ChangeError, Changes};
+pub use stafette_workspace::{ChangeError, Changes, Renewal, RenewalError, Stage};
 pub use terminals::{
     BadSize, InputError, Piece, Recording, RecordingError, RecordingLines, ResizeError, Snapshot,
     Subscription, Terminal, TerminalError, TerminalState, TerminalView,

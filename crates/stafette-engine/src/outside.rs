@@ -14,6 +14,7 @@ use stafette_core::{
 };
 
 use crate::engine::{Engine, EngineError};
+use crate::measure;
 
 /// Which turns somebody would take.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -152,6 +153,9 @@ impl Engine {
         let state = self.state(turn.run).await?;
         self.hold(&state, turn)?;
         let mut result = self.redacted(result);
+        if result.offers.is_empty() {
+            measure::check(&state, turn, &result.response)?;
+        }
         let offered_to = state.handoff(turn.handoff).map(|handoff| &handoff.offer.to);
         let agent = offered_to.and_then(|party| state.workflow.agent(party)).map(|(name, _)| name);
         let loops = &state.workflow.loops;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::PhasesView;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::run::Tally;
@@ -43,6 +44,9 @@ pub struct RunView {
     pub tally: Tally,
     /// Money and tokens.
     pub purse: Purse,
+    /// How it gets on in its phases, when its workflow has some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phases: Option<PhasesView>,
 }
 
 impl RunView {
@@ -75,6 +79,7 @@ impl RunView {
             updated_at: run.updated_at.rfc3339(),
             tally: run.tally.clone(),
             purse: run.purse.clone(),
+            phases: PhasesView::of(run),
         }
     }
 }

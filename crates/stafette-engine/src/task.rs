@@ -89,6 +89,10 @@ impl Task {
     /// Lives until the run is over or the engine stops. A new run begins with a step that is
     /// stored; one that is taken over begins with saying so.
     pub(crate) async fn live(mut self, first: First) {
+        if self.driver.run().phases.is_some() {
+            // Loading the vocabulary takes a moment, which no run should wait for.
+            drop(tokio::task::spawn_blocking(stafette_tokens::prepare));
+        }
         match first {
             First::Stored(step) => self.carry_out(*step),
             First::Adopt { by } => {

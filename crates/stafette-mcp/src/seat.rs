@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use stafette_core::lock::Holder;
+use stafette_core::wire::phase::given;
 use stafette_core::{
     AgentName, Fields, HandoffId, Offer, Party, Response, RunId, TurnKey, TurnOrder, TurnResult,
     Usage,
@@ -225,6 +226,9 @@ fn told_offer(offer: &Offer) -> Value {
 }
 
 fn told_response(response: &Response) -> Value {
+    if let Some(document) = given(response) {
+        return serde_json::to_value(document).unwrap_or_default();
+    }
     json!({
         "status": response.outcome,
         "outputs": response.outputs,

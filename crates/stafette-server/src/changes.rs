@@ -71,7 +71,7 @@ pub(crate) struct TheChange {
 }
 
 impl TheChange {
-    fn id(&self) -> Result<ChangeId, Problem> {
+    pub(crate) fn id(&self) -> Result<ChangeId, Problem> {
         self.change.parse().map_err(|error: stafette_core::change::NotAChange| {
             Problem::new(422, "not_a_change", error.to_string())
         })
@@ -227,7 +227,7 @@ async fn why(
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Go {
     /// Who wishes it, whose own locks are not in the way.
-    by: String,
+    pub(crate) by: String,
 }
 
 async fn apply(
@@ -321,7 +321,7 @@ fn rules(edge: &Edge) -> Result<ChangeRules, Problem> {
 }
 
 /// Agents propose; what becomes of it is for people.
-fn for_people(edge: &Edge, visitor: &Visitor) -> Result<(), Problem> {
+pub(crate) fn for_people(edge: &Edge, visitor: &Visitor) -> Result<(), Problem> {
     match agent(edge, visitor) {
         Some(_) => Err(Problem::new(403, "not_allowed", "An agent may propose changes, no more")
             .because("a person talks about them, approves, applies and undoes them")),
@@ -344,7 +344,7 @@ async fn allowed(
 }
 
 /// What others have locked is not changed.
-async fn unlocked(
+pub(crate) async fn unlocked(
     edge: &Edge,
     visitor: &Visitor,
     by: &str,

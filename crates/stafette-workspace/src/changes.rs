@@ -22,7 +22,7 @@ mod proposal;
 mod queue;
 mod record;
 mod undo;
-mod validation;
+pub(crate) mod validation;
 mod vault;
 
 use std::io;

@@ -11,10 +11,12 @@
 pub mod changes;
 mod git;
 mod removal;
+mod renewal;
 pub mod worktree;
 
 pub use changes::{ChangeError, Changes};
 pub use git::GitError;
+pub use renewal::{Renewal, RenewalError, Renewals, Stage};
 pub use worktree::{Base, Worktree, WorktreeError, Worktrees};
 
 use std::path::Path;

@@ -1,9 +1,13 @@
 //! What can be typed.
 
+mod cost;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+
+pub(crate) use cost::{Cost, CostBy};
 
 /// Agents pass work to each other, and to people, without losing it.
 ///
@@ -34,7 +38,10 @@ pub(crate) enum Command {
     /// Go on with a run: after a pause, a restart or an answer.
     Resume(OneRun),
     /// Show the runs, or one of them.
+    #[command(visible_alias = "show")]
     Status(OneRun),
+    /// Add up what was spent.
+    Cost(Cost),
     /// List the handoffs of a run.
     Handoffs(OneRun),
     /// Show the events of a run.
@@ -75,6 +82,8 @@ pub(crate) enum Command {
     Apply(Apply),
     /// Take a change out of the project again.
     Undo(Undo),
+    /// Give the team's own program the code of a change and restart it, or bring it back (exit code 5).
+    Renew(Renew),
     /// Lock files, so that nobody else changes them; with a command, for as long as it runs.
     Lock(Lock),
     /// Give locks back.
@@ -143,6 +152,9 @@ pub(crate) struct Init {
     /// The agent's command line, instead of what is found here.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) agent: Option<String>,
+    /// Let small scripts play the agents, to see it work without any; for `phases`.
+    #[arg(long, conflicts_with = "agent")]
+    pub(crate) scripted: bool,
     /// Replace a stafette.toml that is there.
     #[arg(long)]
     pub(crate) force: bool,
@@ -183,6 +195,12 @@ pub(crate) struct Run {
     /// Run in this process instead of the daemon.
     #[arg(long)]
     pub(crate) foreground: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Renew {
+    /// The change with the new code, such as c3.
+    pub(crate) change: String,
 }
 
 #[derive(Debug, Args)]

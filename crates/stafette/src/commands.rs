@@ -6,6 +6,7 @@ mod attach;
 mod bench;
 mod changes;
 mod check;
+mod cost;
 mod demo;
 mod diff;
 mod doctor;
@@ -21,6 +22,8 @@ mod log;
 mod mcp;
 mod notify;
 mod open;
+mod phases;
+mod renew;
 mod replay;
 mod report;
 mod restart;
@@ -95,6 +98,7 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
         Command::Run(arguments) => run::run(&context, arguments).await,
         Command::Resume(arguments) => run::resume(&context, arguments).await,
         Command::Status(arguments) => status::run(&context, arguments).await,
+        Command::Cost(arguments) => cost::run(&context, &arguments).await,
         Command::Handoffs(arguments) => handoffs::run(&context, arguments).await,
         Command::Mcp => mcp::run(&context).await,
         Command::Log(arguments) => log::run(&context, arguments).await,
@@ -114,6 +118,7 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
         Command::Changes(arguments) => changes::run(&context, arguments).await,
         Command::Diff(arguments) => diff::run(&context, arguments).await,
         Command::Apply(arguments) => changes::apply(&context, arguments).await,
+        Command::Renew(arguments) => renew::run(&context, &arguments).await,
         Command::Undo(arguments) => changes::undo(&context, arguments).await,
         Command::Lock(arguments) => lock::run(&context, arguments).await,
         Command::Unlock(arguments) => lock::unlock(&context, arguments).await,

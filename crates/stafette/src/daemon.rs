@@ -166,6 +166,7 @@ impl Daemon {
         log::start();
         let (engine, store) = open(project, &state).await?;
         recover_changes(&engine).await;
+        self.start_own(project, &engine);
         let stop = Arc::new(Notify::new());
         let tokens = tokens(project)?;
         let observed = telemetry::observe(&engine, store, &state).await?;
@@ -209,11 +210,25 @@ impl Daemon {
         told_to_stop(&stop).await;
         around.end().await;
         server.abort();
+        engine.stop_own().await;
         let _ = fs::remove_file(&socket);
         engine.stop().await;
         observer.keep();
         engine.store().close().await;
         Ok(())
+    }
+
+    /// Brings the team's own program up, when the workflow has one.
+    fn start_own(&self, project: &Project, engine: &Engine) {
+        let Ok(workflow) = (self.workflows(project))() else { return };
+        let Some(own) = workflow.own else { return };
+        let engine = engine.clone();
+        // Nobody who wants to talk to us waits until it has settled.
+        tokio::spawn(async move {
+            if let Err(why) = engine.start_own(&own, &workflow.changes).await {
+                tracing::error!(%why, "the team's own program does not run");
+            }
+        });
     }
 
     /// Keeps the coordination folder, when the workflow wants one.

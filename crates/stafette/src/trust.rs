@@ -80,6 +80,12 @@ pub(crate) fn commands(project: &Project, workflow: &Workflow) -> Vec<(String, S
     if !workflow.changes.validate.is_empty() {
         commands.push(("changes".to_owned(), workflow.changes.validate.join(" ")));
     }
+    if let Some(own) = &workflow.own {
+        let steps = [("build", &own.build), ("prove", &own.prove), ("start", &own.start)];
+        for (step, command) in steps.into_iter().filter(|(_, command)| !command.is_empty()) {
+            commands.push((format!("self {step}"), command.join(" ")));
+        }
+    }
     if let Some(receiver) = &workflow.telemetry.otlp {
         let variables = workflow.telemetry.headers.values().map(|name| format!(" ${name}"));
         let told = format!("are sent to {receiver}{}", variables.collect::<String>());

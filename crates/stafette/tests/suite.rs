@@ -38,12 +38,16 @@ mod mcp_kits;
 mod mcp_stdio;
 #[path = "suite/page.rs"]
 mod page;
+#[path = "suite/phases.rs"]
+mod phases;
 #[path = "suite/plugin.rs"]
 mod plugin;
 #[path = "suite/project.rs"]
 mod project;
 #[path = "suite/real_cli.rs"]
 mod real_cli;
+#[path = "suite/renewal.rs"]
+mod renewal;
 #[path = "suite/reviews.rs"]
 mod reviews;
 #[path = "suite/runs.rs"]

@@ -1,4 +1,5 @@
 use stafette_core::wire::frame::{Found, Scanner, Word};
+use stafette_core::wire::phase::PhaseRequest;
 use stafette_core::workflow::{Agent, PromptVia, Runner};
 use stafette_core::{Kind, Offer, Reason, Time, TurnOrder, Usage};
 
@@ -43,6 +44,7 @@ pub(crate) fn job() -> Job {
         sandbox: stafette_core::workflow::Sandbox::Off,
         needs: Vec::new(),
         estimate: Usage::default(),
+        budget: stafette_core::workflow::AgentBudget::default(),
         mcp: true,
     };
     Job {
@@ -81,13 +83,45 @@ fn s5_06_a_prompt_says_who_what_why_with_what_and_how_to_end() {
     }
 }
 
+/// A turn of a scout, in a phase.
+fn phase() -> Job {
+    let request = serde_json::json!({
+        "task_id": "auth-001", "phase": "research", "max_summary_tokens": 500,
+        "context": { "feature": "jwt", "relevant_files": ["src/lib/"] },
+        "instructions": "Find what is there", "expected_output": "structured_findings",
+    });
+    let request: PhaseRequest = serde_json::from_value(request).unwrap();
+    let mut job = job();
+    job.order.offer = request.into_offer("reviewer".into());
+    job.order.inputs.insert("relevant_files".into(), serde_json::json!(["src/lib/"]));
+    job
+}
+
+#[test]
+fn s3_01_a_phase_is_told_as_its_request_with_the_shape_of_the_answer() {
+    let text = text(&phase());
+    for part in [
+        "\"task_id\": \"auth-001\"",
+        "\"instructions\": \"Find what is there\"",
+        "\"max_summary_tokens\": 500",
+        "\"patterns_found\"",
+        "PROCEED|STOP|CLARIFY",
+        "\"commit\": \"abc\"",
+    ] {
+        assert!(text.contains(part), "{part}\nis not in\n{text}");
+    }
+    assert_eq!(text.matches("src/lib/").count(), 1, "nothing is told twice\n{text}");
+}
+
 #[test]
 fn b_07_an_echoed_prompt_moves_nothing() {
     let signals = ["READY", "HANDOFF", "ERROR", "RESULT", "REPORT"];
-    let mut frames = Vec::new();
-    Scanner::new(Word::default()).scan(text(&job()).as_bytes(), |found| match found {
-        Found::Frame { frame, .. } => frames.push(frame),
-        Found::Malformed { .. } => {}
-    });
-    assert!(!frames.iter().any(|frame| signals.contains(&frame.kind.as_str())), "{frames:?}");
+    for job in [job(), phase()] {
+        let mut frames = Vec::new();
+        Scanner::new(Word::default()).scan(text(&job).as_bytes(), |found| match found {
+            Found::Frame { frame, .. } => frames.push(frame),
+            Found::Malformed { .. } => {}
+        });
+        assert!(!frames.iter().any(|frame| signals.contains(&frame.kind.as_str())), "{frames:?}");
+    }
 }

@@ -297,6 +297,8 @@ pub struct Blanks {
     pub request: String,
     /// `{commit}`: the turn's commit, once there is one.
     pub commit: String,
+    /// `{task_id}`: the name of the task, where a phase is asked for.
+    pub task_id: String,
 }
 
 impl Blanks {
@@ -308,6 +310,7 @@ impl Blanks {
             round: order.round,
             request: order.request.clone(),
             commit: String::new(),
+            task_id: order.offer.foreign.as_ref().map(|f| f.id.clone()).unwrap_or_default(),
         }
     }
 
@@ -348,9 +351,10 @@ impl Blanks {
                 ("{key}", self.key.to_string()),
                 ("{round}", self.round.to_string()),
                 ("{commit}", self.commit.clone()),
+                ("{task_id}", self.task_id.clone()),
                 ("{request}", self.request.clone()),
             ];
-            let known = &known[..if with_request { 4 } else { 3 }];
+            let known = &known[..if with_request { 5 } else { 3 }];
             match known.iter().find(|(name, _)| rest.starts_with(name)) {
                 Some((name, value)) => {
                     filled.push_str(value);

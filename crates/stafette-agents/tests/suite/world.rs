@@ -114,6 +114,7 @@ impl World {
                 sandbox: Sandbox::Off,
                 needs: Vec::new(),
                 estimate: Usage::default(),
+                budget: stafette_core::workflow::AgentBudget::default(),
                 mcp: true,
             },
             profile: None,

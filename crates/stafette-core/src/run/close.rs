@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run, Stage, Status, resume};
+use super::{Draft, Run, Stage, Status, phase, resume};
 use crate::handoff::{Closing, State, Way};
 use crate::{Event, HandoffId, Outcome, Response, Time};
 
@@ -58,7 +58,10 @@ pub(super) fn succeeded_by(
     let waiting = handoff.returns_to;
     response.took = draft.now.since(handoff.admitted_at);
     response.usage = handoff.usage;
-    let lost = way == Way::Answered && response.outcome == Outcome::Failed && waiting.is_none();
+    let lost = way == Way::Answered
+        && response.outcome == Outcome::Failed
+        && waiting.is_none()
+        && !phase::holds(&draft.run, id);
     let why = response.failure.clone().unwrap_or_else(|| "a handoff failed".to_owned());
     let taken_over = !succeeded_by.is_empty();
     let event = HandoffClosed { handoff: id, response, way, succeeded_by };
@@ -100,10 +103,12 @@ pub(super) fn end(draft: &mut Draft, status: Status, why: &str) {
 
 impl HandoffClosed {
     pub(super) fn apply(&self, run: &mut Run, at: Time) {
-        if let Some(turn) = run.handoff(self.handoff).and_then(|h| h.state.turn()) {
+        let out = run
+            .handoff(self.handoff)
+            .and_then(|h| Some((h.offer.to.clone(), h.state.turn()?.reserved)));
+        if let Some((agent, reserved)) = out {
             // Called off in the middle of a turn: nothing is set aside for it any more.
-            let reserved = turn.reserved;
-            run.purse.release(reserved);
+            run.purse.release(&agent, reserved);
         }
         let Some(handoff) = run.handoff_mut(self.handoff) else {
             return;
@@ -127,6 +132,7 @@ impl HandoffClosed {
                 asker.inputs.extend(self.response.outputs.clone());
             }
         }
+        phase::closed(run, self);
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::Purse;
 use super::propose::{self, Proposal};
-use super::{Draft, Run, Stage, Tally};
+use super::{Draft, Run, Stage, Tally, phase};
 use crate::handoff::Foreign;
 use crate::workflow::Budget;
 use crate::{Event, Fields, Kind, Offer, Party, Reason, RunId, Time, Workflow};
@@ -40,6 +40,7 @@ impl Run {
     pub fn begin(now: Time, created: RunCreated) -> Vec<Event> {
         let run = Run::new(now, &created);
         let entry = Party::from(&created.workflow.workflow.entry);
+        let given = created.inputs.clone();
         let offer = Offer {
             summary: created.request.clone(),
             outputs: created.inputs.clone(),
@@ -47,7 +48,9 @@ impl Run {
             ..Offer::new(Party::Human, entry, Kind::Transfer, Reason::TaskHandoff)
         };
         let mut draft = Draft { run, now, events: vec![Event::RunCreated(Box::new(created))] };
-        if let Err(refusal) = propose::propose(&mut draft, Proposal::of(offer)) {
+        if !draft.run.workflow.phases.is_empty() {
+            phase::begin(&mut draft, given);
+        } else if let Err(refusal) = propose::propose(&mut draft, Proposal::of(offer)) {
             super::close::end(&mut draft, super::Status::Failed, &refusal.to_string());
         }
         draft.advance();
@@ -67,6 +70,7 @@ impl Run {
             recent: VecDeque::new(),
             last_use: Vec::new(),
             purse: Purse::new(created.budget.clone()),
+            phases: None,
             sessions: BTreeMap::new(),
             changes: BTreeMap::new(),
             created_at: at,

@@ -5,11 +5,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::propose::{self, Proposal, Refusal, propose};
-use super::{Draft, Run, close, escalate, permission, recover, resume, tell};
+use super::{Draft, Run, close, escalate, permission, phase, recover, resume, tell};
 use crate::handoff::{About, State, Way};
 use crate::workflow::Trouble;
 use crate::{
-    Event, HandoffId, Input, Offer, Outcome, Party, Reason, Response, TurnKey, TurnResult,
+    Event, HandoffId, Input, Kind, Offer, Outcome, Party, Reason, Response, TurnKey, TurnResult,
 };
 
 /// A turn ended with a result.
@@ -93,7 +93,11 @@ pub(super) fn hand_on(draft: &mut Draft, id: HandoffId, result: TurnResult) {
             response.outputs.extend(offer.outputs);
             continue;
         }
-        let offer = Offer { from: agent.clone(), ..propose::from_outside(offer) };
+        let mut offer = Offer { from: agent.clone(), ..propose::from_outside(offer) };
+        if phase::holds(&draft.run, id) {
+            // Whoever has a phase keeps it, and answers for it.
+            offer.kind = Kind::Delegate;
+        }
         let mut proposal =
             Proposal { fingerprint: fingerprint.clone(), ..Proposal::within(offer, id) };
         let waits = proposal.returns_to.is_some();
@@ -130,6 +134,9 @@ fn is_completion(offer: &Offer) -> bool {
 
 /// The agent handed nothing on: its answer decides.
 fn conclude(draft: &mut Draft, id: HandoffId, response: Response) {
+    if phase::holds(&draft.run, id) {
+        return phase::conclude(draft, id, response);
+    }
     match response.outcome {
         Outcome::Resolved => close::answered(draft, id, response),
         Outcome::Partial => recover::decide(draft, id, response, Trouble::Partial),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Run;
 use crate::handoff::About;
-use crate::{Event, RunId, Time, Usage};
+use crate::{Event, RunId, Time};
 
 /// The run began as another one was.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -48,7 +48,7 @@ impl Run {
         run.seq = 1;
         run.created_at = at;
         run.updated_at = at;
-        run.purse.spent = Usage::default();
+        run.purse.begin_anew();
         run.sessions.clear();
         // They are the other one's, and become of them what becomes there.
         run.changes.clear();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CLOSED_KEPT, Draft, PathUse, Run, Step, escalate};
+use super::{CLOSED_KEPT, Draft, PathUse, Run, Step, escalate, phase};
 use crate::handoff::{About, State, Trail};
 use crate::{Event, Handoff, HandoffId, Offer, Outcome, Party, Response, Time, Usage};
 
@@ -144,8 +144,9 @@ pub(super) fn judge(run: &Run, proposal: &Proposal) -> Result<Trail, Refusal> {
 impl HandoffAdmitted {
     pub(super) fn apply(&self, run: &mut Run, at: Time) {
         let offer = &self.offer;
+        let held = self.cause.filter(|_| !phase::is_fresh(offer));
         let mut inputs =
-            self.cause.and_then(|id| run.handoff(id)).map(|h| h.inputs.clone()).unwrap_or_default();
+            held.and_then(|id| run.handoff(id)).map(|h| h.inputs.clone()).unwrap_or_default();
         inputs.extend(offer.outputs.clone());
         if limits::counts(offer) {
             run.tally.handoffs += 1;

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::propose::{Proposal, propose};
-use super::{Draft, Run, close, escalate};
+use super::{Draft, Run, close, escalate, phase};
 use crate::handoff::{PriorAttempt, Way};
 use crate::workflow::{Strategy, Trouble};
 use crate::{Event, Fields, Handoff, HandoffId, Kind, Offer, Outcome, Party, Response};
@@ -134,6 +134,9 @@ fn choose(run: &Run, handoff: &Handoff, response: &Response, trouble: Trouble) -
     }
     if let Some(target) = alternative(run, handoff) {
         return choice(Strategy::RetryDifferentTarget, "the target could not do it", Some(target));
+    }
+    if phase::shares(run, handoff.id) {
+        return choice(Strategy::SkipAndContinue, "the rule of its phase decides", None);
     }
     choice(Strategy::Escalate, "cannot recover from the failure", None)
 }

@@ -82,13 +82,18 @@ pub(super) fn ask(to: &str) -> Offer {
 
 impl Story {
     pub(super) fn new(workflow: &str) -> Self {
+        Self::given(workflow, Fields::new())
+    }
+
+    /// A story whose run is given something from the start.
+    pub(super) fn given(workflow: &str, inputs: Fields) -> Self {
         let workflow: Workflow = toml::from_str(workflow).expect("a workflow");
         let created = RunCreated {
             run: RunId(Uuid::nil()),
             budget: workflow.budget.clone(),
             workflow: Arc::new(workflow),
             request: "Add user auth".into(),
-            inputs: Fields::new(),
+            inputs,
             by: "test".into(),
             origin: None,
         };
@@ -270,6 +275,9 @@ fn line(event: &Event) -> String {
         Event::HandoffRefused(e) => {
             format!("{} {} → {} refused: {}", e.id, e.offer.from, e.offer.to, e.refusal)
         }
+        Event::PhaseBegun(e) => format!("{} phase begins, {:?}", e.phase, e.parts),
+        Event::PhaseEnded(e) => format!("{:?}: {}", e.decision, e.why),
+        Event::TurnMeasured(e) => format!("{} measured", e.turn.handoff),
         Event::HandoffBlocked(e) => format!("{} waits for {:?}", e.handoff, e.on),
         Event::HandoffResumed(e) => format!("{} goes on", e.handoff),
         Event::HandoffClosed(e) => match e.succeeded_by.as_slice() {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run, arbitrate, assess, budget, escalate};
+use super::{Draft, Run, arbitrate, assess, budget, escalate, phase};
 use crate::handoff::{Receipt, State, Turn};
 use crate::workflow::Runner;
 use crate::{Event, Handoff, HandoffId, Party, Time, TurnKey, TurnOrder, Usage};
@@ -61,7 +61,11 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId) {
 
 impl TurnOrdered {
     pub(super) fn apply(&self, run: &mut Run, at: Time) {
-        run.purse.reserved += self.reserved;
+        let whose = run.handoff(self.turn.handoff).map(|h| (h.offer.to.clone(), h.turn == 0));
+        if let Some((agent, new)) = whose {
+            run.purse.reserve(&agent, self.reserved, new);
+        }
+        phase::ordered(run, self.turn.handoff);
         let Some(handoff) = run.handoff_mut(self.turn.handoff) else {
             return;
         };

@@ -14,7 +14,7 @@ pub use findings::{
     ResearchFindings, SecurityCheck, Severity, TestCheck, ValidateFindings, WriteFindings,
     WrittenTest,
 };
-pub use translation::decision;
+pub use translation::{asked, decision, given};
 
 use super::present;
 use super::scalar::Count;
@@ -62,6 +62,31 @@ impl Phase {
             Phase::Validate => ExpectedOutput::ValidationResult,
             Phase::Parallel => ExpectedOutput::AggregatedResults,
         }
+    }
+}
+
+/// What a phase usually takes, in tokens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Typical {
+    /// What it is given: from, to.
+    pub input: (u64, u64),
+    /// What it answers: from, to.
+    pub output: (u64, u64),
+    /// Both, about.
+    pub total: u64,
+}
+
+impl Phase {
+    /// What it usually takes; several at once have no figure of their own.
+    #[must_use]
+    pub fn typical(self) -> Option<Typical> {
+        let (input, output, total) = match self {
+            Phase::Research => ((200, 500), (500, 1000), 1500),
+            Phase::Write => ((500, 1000), (500, 1500), 2500),
+            Phase::Validate => ((300, 500), (300, 800), 1300),
+            Phase::Parallel => return None,
+        };
+        Some(Typical { input, output, total })
     }
 }
 

@@ -11,6 +11,7 @@
 mod agents;
 mod graph;
 mod limits;
+mod phases;
 mod recovery;
 mod routes;
 mod surroundings;
@@ -71,6 +72,7 @@ pub fn check_with(
     routes::check(&mut report);
     recovery::check(&mut report);
     limits::check(&mut report);
+    phases::check(&mut report);
     surroundings::check(&mut report);
     if workflow.agents.len() > MAX_AGENTS {
         let message = format!("{} agents are more than {MAX_AGENTS}", workflow.agents.len());

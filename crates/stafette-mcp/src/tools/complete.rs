@@ -2,7 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use stafette_core::{Fields, Outcome, Party, Response, Usage};
+use stafette_engine::{Engine, EngineError};
 
 use super::{Effect, report};
 use crate::Trouble;
@@ -30,6 +32,10 @@ pub(super) struct Arguments {
     /// What should be done next.
     #[serde(default)]
     recommendations: Vec<String>,
+    /// For a phase, and instead of all above but `summary`: your answer as a phase response, with
+    /// `task_id`, `phase`, `status`, `decision`, `findings` and `context_summary`.
+    #[serde(default)]
+    response: Option<Fields>,
     /// Tokens that you used and have not reported yet.
     #[serde(default)]
     tokens: u64,
@@ -102,6 +108,14 @@ impl super::Tool for Tool {
     async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
         let usage = Usage { tokens: arguments.tokens, money: report::money(arguments.cost_usd)? };
         let seat = desk.seat(&arguments.whose).await?;
+        if let Some(document) = arguments.response {
+            let told = Engine::understand(&seat.agent, "RESULT", Value::Object(document))?;
+            let response = told.response.ok_or_else(|| EngineError::Mistaken {
+                mistakes: vec!["/response: this is not an answer to a phase".to_owned()],
+            })?;
+            desk.answer(&seat, response, usage).await?;
+            return Ok(Answer::new(&seat));
+        }
         let outcome = match arguments.status {
             Status::Resolved => Outcome::Resolved,
             Status::Partial => Outcome::Partial,

@@ -170,6 +170,7 @@ fn limits(chance: &mut Chance, long: bool) -> Limits {
 fn budget(chance: &mut Chance, long: bool) -> Budget {
     let small = !long && chance.percent(30);
     Budget {
+        handoffs: Budget::default().handoffs,
         money: Usd(if small { chance.between(50_000, 600_000) } else { 50_000_000 }),
         tokens: if !long && chance.percent(20) { chance.between(1000, 8000) } else { 2_000_000 },
         time: Millis(chance.one([300_000, 7_200_000, 86_400_000, 3 * 86_400_000])),

@@ -55,6 +55,11 @@ pub(super) fn of(stored: &Stored, event: &Event) -> Option<Text> {
             words.say(&chosen.reason);
             String::new()
         }
+        Event::PhaseEnded(ended) => {
+            words.say(&ended.why);
+            words.say(&ended.summary);
+            String::new()
+        }
         Event::AlertRaised(alert) => {
             words.say(&alert.code);
             words.say(&alert.message);

@@ -18,7 +18,7 @@ const REST: Duration = Duration::from_secs(1);
 
 /// What the command said.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// It is good.
     Good,
     /// It is not: why, and the end of what was printed.
@@ -26,7 +26,7 @@ pub(super) enum Verdict {
 }
 
 /// Runs the command in the project, in a process group of its own, which is gone afterwards.
-pub(super) async fn validate(project: &Path, command: &[String], timeout: Duration) -> Verdict {
+pub(crate) async fn validate(project: &Path, command: &[String], timeout: Duration) -> Verdict {
     let line = command.join(" ");
     let Some((program, arguments)) = command.split_first() else { return Verdict::Good };
     let mut child = Command::new(program);

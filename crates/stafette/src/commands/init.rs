@@ -24,7 +24,18 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
         return Err(Failure::usage(format!("{} is there already", file.display()))
             .fix("change it by hand, or replace it with --force"));
     }
-    let agent = Choice::of(arguments, &Library::of(Some(&root)))?;
+    let scripts = match (arguments.scripted, arguments.template) {
+        (false, _) => &[][..],
+        (true, Template::Phases) => PHASES,
+        (true, _) => {
+            return Err(Failure::usage("Only the template `phases` comes with scripts")
+                .fix("add --template phases, or leave --scripted out"));
+        }
+    };
+    let agent = match arguments.scripted {
+        true => Choice::Scripts,
+        false => Choice::of(arguments, &Library::of(Some(&root)))?,
+    };
     let new = fill(template(arguments.template), &agent);
     let output = context.output;
     if !output.json {
@@ -42,6 +53,16 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
     fs::write(&file, &new).map_err(|error| {
         Failure::failed(format!("{} cannot be written", file.display())).because(&error)
     })?;
+    for (name, text) in scripts {
+        let path = root.join("scripts").join(name);
+        let write = || {
+            fs::create_dir_all(root.join("scripts"))?;
+            fs::write(&path, text)
+        };
+        write().map_err(|error| {
+            Failure::failed(format!("{} cannot be written", path.display())).because(&error)
+        })?;
+    }
     let ignored = ignore(&root)?;
     // Its author has just seen every command.
     let project = Project { root };
@@ -62,8 +83,16 @@ fn template(template: Template) -> &'static str {
     }
 }
 
+/// The scripts that play the agents of `phases`.
+const PHASES: &[(&str, &str)] = &[
+    ("research.toml", include_str!("../../templates/phases/research.toml")),
+    ("write.toml", include_str!("../../templates/phases/write.toml")),
+    ("validate.toml", include_str!("../../templates/phases/validate.toml")),
+];
+
 /// What is to run the agents.
 enum Choice {
+    Scripts,
     Profile(String),
     Command(Vec<String>),
 }
@@ -89,7 +118,7 @@ impl Choice {
     fn profile(&self) -> Option<&str> {
         match self {
             Choice::Profile(name) => Some(name),
-            Choice::Command(_) => None,
+            Choice::Command(_) | Choice::Scripts => None,
         }
     }
 
@@ -97,12 +126,14 @@ impl Choice {
         match self {
             Choice::Profile(name) => vec![name.clone()],
             Choice::Command(words) => words.clone(),
+            Choice::Scripts => vec!["scripts".to_owned()],
         }
     }
 
-    /// The lines of an agent that say it.
-    fn lines(&self) -> String {
+    /// The lines of the agent `name` that say it.
+    fn lines(&self, name: &str) -> String {
         match self {
+            Choice::Scripts => format!("script = \"scripts/{name}.toml\""),
             Choice::Profile(name) => format!("profile = {name:?}"),
             Choice::Command(words) => {
                 let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
@@ -115,11 +146,20 @@ impl Choice {
 }
 
 fn fill(template: &str, agent: &Choice) -> String {
-    template
-        .lines()
-        .filter(|line| !line.starts_with("# `@agent@`"))
-        .map(|line| line.replace("profile = \"@agent@\"", &agent.lines()) + "\n")
-        .collect()
+    let mut name = "";
+    let mut filled = String::new();
+    for line in template.lines().filter(|line| !line.starts_with("# `@agent@`")) {
+        let section = line.strip_prefix("[agents.").and_then(|line| line.strip_suffix(']'));
+        name = section.unwrap_or(name);
+        let line = match agent {
+            Choice::Scripts if line.starts_with("result = ") => continue,
+            Choice::Scripts => line.replace("runner = \"exec\"", "runner = \"scripted\""),
+            Choice::Profile(_) | Choice::Command(_) => line.to_owned(),
+        };
+        filled.push_str(&line.replace("profile = \"@agent@\"", &agent.lines(name)));
+        filled.push('\n');
+    }
+    filled
 }
 
 /// What was found here, for the person to see.

@@ -151,6 +151,9 @@ async fn end(
             super::inbox::show(output, question);
         }
     }
+    if let Some(phases) = &view.phases {
+        super::phases::show(output, phases);
+    }
     let tone = if exit == Exit::Ok { Tone::Good } else { Tone::Yours };
     let why = view.why.as_deref().map(|why| format!(": {}", plain(why))).unwrap_or_default();
     output.say(&format!(
@@ -191,6 +194,14 @@ pub(crate) fn line(context: &Context, event: &Value) -> Option<String> {
                 refusal(event)
             ),
         ),
+        "phase_begun" => step("▸", format!("{} phase", text("/phase"))),
+        "phase_ended" => step("◂", format!("{}: {}", text("/decision"), text("/why"))),
+        "handoff_resumed" => {
+            let said = text("/refusals/0/failure");
+            (!said.is_empty())
+                .then(|| step(&output.paint(Tone::Bad, "✗"), format!("given back: {said}")))
+                .flatten()
+        }
         "lease_renewed" if !text("/note").is_empty() => step("…", short(text("/note"), 100)),
         "turn_failed" => step(&output.paint(Tone::Bad, "!"), text("/failure/message").to_owned()),
         "retry_scheduled" => step("↻", format!("attempt {} follows", event["attempt"])),

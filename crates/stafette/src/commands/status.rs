@@ -88,6 +88,9 @@ fn show(context: &Context, value: &Value) -> Result<(), Failure> {
         rows.push(vec!["trouble".to_owned(), trouble.to_owned()]);
     }
     context.output.table(&["", ""], rows);
+    if let Some(phases) = &view.phases {
+        super::phases::show(context.output, phases);
+    }
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Proposal, Refusal};
 use crate::handoff::{Lap, Trail};
-use crate::run::Run;
+use crate::run::{Run, phase};
 use crate::workflow::Loop;
 use crate::{Offer, Party};
 
@@ -31,6 +31,7 @@ pub(super) fn extend(run: &Run, proposal: &Proposal, by_person: bool) -> Result<
     let offer = &proposal.offer;
     let mut trail = proposal
         .cause
+        .filter(|_| !phase::is_fresh(offer))
         .and_then(|id| run.handoff(id))
         .map(|handoff| handoff.trail.clone())
         .unwrap_or_default();

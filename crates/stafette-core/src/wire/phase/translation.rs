@@ -138,6 +138,21 @@ impl PhaseResponse {
     }
 }
 
+/// The phase that an offer asks for, when it came as a request for one.
+#[must_use]
+pub fn asked(offer: &Offer) -> Option<Phase> {
+    let foreign = offer.foreign.as_ref().filter(|foreign| foreign.dialect == DIALECT)?;
+    serde_json::from_value(foreign.fields.get("phase")?.clone()).ok()
+}
+
+/// The answer to a phase that a response came as; nothing when it came otherwise.
+#[must_use]
+pub fn given(response: &Response) -> Option<PhaseResponse> {
+    let foreign = response.foreign.as_ref().filter(|foreign| foreign.dialect == DIALECT)?;
+    let phase = serde_json::from_value(foreign.fields.get("phase")?.clone()).ok()?;
+    Some(PhaseResponse::from_response(response, &foreign.id, phase))
+}
+
 /// The decision of a response that came as an answer to a phase.
 #[must_use]
 pub fn decision(response: &Response) -> Option<Decision> {

@@ -117,6 +117,8 @@ fn reach(report: &mut Report<'_>, graph: &Graph<'_>, entry: usize) {
     let index = |party: &Party| graph.index(party.as_str());
     let mut queue: Vec<usize> = vec![entry];
     queue.extend(workflow.recovery.rules.iter().filter_map(|rule| index(rule.target.as_ref()?)));
+    let in_phases = workflow.phases.iter().flat_map(|step| &step.agents);
+    queue.extend(in_phases.filter_map(|name| graph.index(name.as_str())));
     for route in &workflow.routes {
         if index(&route.from).is_none() {
             queue.extend(index(&route.to));

@@ -15,8 +15,28 @@ const LONGEST: Millis = Millis::minutes(10);
 pub(super) fn check(report: &mut Report<'_>) {
     hooks(report);
     triggers(report);
+    own(report);
     if let Some(notify) = &report.workflow.notify {
         notification(report, notify);
+    }
+}
+
+/// The team's own program can be built and tried, and is one of the project.
+fn own(report: &mut Report<'_>) {
+    let Some(own) = &report.workflow.own else { return };
+    for (name, command) in [("build", &own.build), ("prove", &own.prove)] {
+        if command.first().is_none_or(|program| program.trim().is_empty()) {
+            let message = format!("`{name}` has no command");
+            report.add(Diagnostic::error("no-command", &format!("/self/{name}"), message));
+        }
+    }
+    let inside = |part: &str| !matches!(part, "" | "." | "..");
+    if !own.program.split('/').all(inside) {
+        let message = format!("`{}` is not a file in the project", own.program);
+        report.add(
+            Diagnostic::error("not-a-program", "/self/program", message)
+                .help("say what the build makes, such as \"target/release/NAME\""),
+        );
     }
 }
 

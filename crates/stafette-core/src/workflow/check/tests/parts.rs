@@ -382,3 +382,59 @@ fn b_13_channels_that_could_not_work_are_named() {
     wrong("[notify.webhook]\nurl = \"https://me:pw@a/\"\nsecret_env = \"S\"\n", "secret-in-file");
     wrong("[notify]\ndesktop = true\nquiet = { from = \"25:00\", to = \"07:00\" }\n", "bad-time");
 }
+
+/// Three agents without routes, in these phases.
+fn in_phases(phases: &str) -> String {
+    complaints(&format!(
+        r#"
+limits = {{ handoffs_per_item = 9 }}
+phases = [{phases}]
+[workflow]
+name = "p"
+entry = "a"
+[agents]
+a = {{ runner = "exec", command = ["cat"] }}
+b = {{ runner = "exec", command = ["cat"] }}
+c = {{ runner = "exec", command = ["cat"] }}
+"#
+    ))
+}
+
+#[test]
+fn s3_05_phases_have_agents_rules_that_can_be_met_and_ways_back_that_lead_back() {
+    let all = r#"{ phase = "write", agents = ["c"] }, { phase = "parallel", agents = ["a", "b"] "#;
+    assert_eq!(in_phases(&format!("{all}, back_to = \"write\", rule = \"1 of 2\" }}")), "");
+    for (rest, said) in [
+        ("rule = \"1 of 3\"", "`1 of 3` does not fit 2 agents"),
+        ("rule = \"0 of 2\"", "`0 of 2` does not fit 2 agents"),
+        ("back_to = \"validate\"", "there is no validate phase before this one"),
+        ("part = \"parallel\"", "a part cannot have parts of its own"),
+        ("rounds = 0", "a phase that is never entered is none"),
+    ] {
+        let complaints = in_phases(&format!("{all}, {rest} }}"));
+        assert!(complaints.contains(said), "{complaints}");
+    }
+    for (phases, said) in [
+        (r#"{ phase = "research", agents = [] }"#, "nobody works in the research phase"),
+        (r#"{ phase = "write", agents = ["a", "b", "c"] }"#, "the write phase has 3 agents"),
+        (r#"{ phase = "write", agents = ["d"] }"#, "`d` is not an agent"),
+    ] {
+        let complaints = in_phases(phases);
+        assert!(complaints.contains(said), "{complaints}");
+    }
+    let many = [r#"{ phase = "parallel", agents = ["a", "b", "c"] }"#; 4].join(", ");
+    assert!(in_phases(&many).contains("the phases are 12 handoffs, but only 9 are allowed"));
+}
+
+#[test]
+fn s4_09_the_teams_own_program_is_a_file_of_the_project_that_can_be_built_and_tried() {
+    let own = |build: &str, program: &str| {
+        with(&format!("[self]\nbuild = {build}\nprogram = \"{program}\"\nprove = [\"true\"]"))
+    };
+    assert_eq!(own("[\"make\"]", "bin/x"), "");
+    assert!(own("[]", "bin/x").contains("`build` has no command"));
+    for program in ["", "../x", "/bin/x"] {
+        let complaints = own("[\"make\"]", program);
+        assert!(complaints.contains("is not a file in the project"), "{complaints}");
+    }
+}

@@ -1,0 +1,148 @@
+use crate::run::story::{Story, costing, done, h, pass};
+use crate::{Millis, Offer, Status, TurnResult, Usd};
+
+fn spend(story: &mut Story, number: u32, to: &str) {
+    let offers: Vec<Offer> = if to.is_empty() { vec![] } else { vec![pass(to)] };
+    story.ends(h(number), TurnResult { offers, usage: costing(0.30), ..done() });
+}
+
+const ONE_AGENT: &str = r#"
+    workflow = { name = "solo", entry = "solo" }
+    agents = { solo.runner = "scripted", twin.runner = "scripted" }
+    routes = [{ from = "solo", to = "twin" }, { from = "twin", to = "solo" }]
+    loops = [{ name = "chat", between = ["solo", "twin"], max_rounds = 99 }]
+    limits = { cooldown = 0, handoffs_per_item = 99, handoffs_per_run = 99 }
+    budget = { money = "1usd" }
+"#;
+
+#[test]
+fn b_05_one_dollar_at_thirty_cents_a_turn_is_three_turns() {
+    let mut story = Story::new(ONE_AGENT);
+    for (number, to) in [(1, "twin"), (2, "solo"), (3, "twin")] {
+        spend(&mut story, number, to);
+    }
+    assert_eq!(story.status(), Status::WaitingForBudget);
+    assert_eq!(story.run.purse.spent.money, Usd(900_000));
+    assert!(story.transcript().contains("budget reached: $0.90 of $1.00 spent, $0.30 needed"));
+    story.person_says(h(5), "raise");
+    spend(&mut story, 4, "");
+    assert_eq!(story.status(), Status::Succeeded);
+    assert_eq!(story.run.purse.spent.money, Usd(1_200_000));
+}
+
+#[test]
+fn b_05_a_person_may_stop_at_the_budget() {
+    let mut story = Story::new(ONE_AGENT);
+    for (number, to) in [(1, "twin"), (2, "solo"), (3, "twin")] {
+        spend(&mut story, number, to);
+    }
+    story.person_says(h(5), "stop");
+    assert_eq!(story.status(), Status::Failed);
+}
+
+#[test]
+fn b_05_time_is_a_budget_too() {
+    let mut story = Story::relay_with("[budget]\ntime = \"1h\"\n");
+    story.accept(h(1));
+    for _ in 0..60 {
+        story.later(Millis::minutes(1)).heartbeat(h(1));
+    }
+    assert!(story.transcript().contains("budget reached: the run has had its 1h 00m"));
+    assert_eq!(story.run.tally.escalated, 1);
+    story.done(h(1));
+}
+
+#[test]
+fn b_05_a_turn_that_waits_for_others_to_settle_does_not_make_the_clock_spin() {
+    let fan = ONE_AGENT.replace("loops =", "#").replace(
+        "agents = { solo.runner = \"scripted\", twin.runner = \"scripted\" }",
+        "agents.solo.runner = \"scripted\"
+         agents.twin = { runner = \"scripted\", estimate = { money = 0.6 } }",
+    );
+    let mut story = Story::new(&fan.replace(", { from = \"twin\", to = \"solo\" }", ""));
+    let twice = vec![pass("twin"), Offer { reason: crate::Reason::ReviewRequest, ..pass("twin") }];
+    story.hands(h(1), twice);
+    assert_eq!(story.run.outbox().count(), 1, "only one of them fits the budget");
+    let due = story.run.deadline().expect("the turn that is out has one");
+    assert!(due > story.now);
+    story.ends(h(2), TurnResult { usage: costing(0.1), ..done() });
+    assert_eq!(story.run.outbox().count(), 1, "it cost less, so the other one fits now");
+}
+
+#[test]
+fn b_05_more_time_counts_from_the_moment_it_is_given() {
+    let mut story = Story::relay_with("[budget]\ntime = \"1h\"\n");
+    story.later(Millis::hours(1));
+    let question = story.run.open_budget_question().expect("a question");
+    story.now = story.now + Millis::hours(10);
+    story.person_says(question, "raise");
+    assert_eq!(story.run.open_budget_question(), None);
+    assert_eq!(story.run.out_of_time(), story.now + Millis::hours(1));
+}
+
+fn with_own(budget: &str) -> Story {
+    let own = format!("agents.twin = {{ runner = \"scripted\", budget = {budget} }}");
+    Story::new(&ONE_AGENT.replace(
+        "agents = { solo.runner = \"scripted\", twin.runner = \"scripted\" }",
+        &format!("agents.solo.runner = \"scripted\"\n{own}"),
+    ))
+}
+
+#[test]
+fn s4_08_an_agent_has_a_budget_of_its_own() {
+    for (budget, why) in [
+        ("{ money = 0.5 }", "twin has had $0.30 of the $0.50 of its own budget"),
+        ("{ handoffs = 1 }", "twin has had the 1 handoffs of its own budget"),
+    ] {
+        let mut story = with_own(budget);
+        for (number, to) in [(1, "twin"), (2, "solo")] {
+            spend(&mut story, number, to);
+        }
+        story.ends(h(3), TurnResult { offers: vec![pass("twin")], ..done() });
+        assert_eq!(story.status(), Status::WaitingForBudget);
+        assert!(story.transcript().contains(why), "{}", story.transcript());
+        story.person_says(h(5), "raise");
+        assert_eq!(story.run.outbox().count(), 1, "it may do as much again: {budget}");
+    }
+    let mut story = with_own("{ time = \"10m\" }");
+    spend(&mut story, 1, "twin");
+    story.accept(h(2)).later(Millis::minutes(1)).heartbeat(h(2));
+    story.now = story.now + Millis::minutes(9);
+    story.ends(h(2), TurnResult { offers: vec![pass("solo")], ..done() });
+    story.ends(h(3), TurnResult { offers: vec![pass("twin")], ..done() });
+    assert!(story.transcript().contains("twin has had the 10m 00s at work"));
+}
+
+#[test]
+fn b_05_handoffs_are_a_budget_too() {
+    let mut story = Story::new(&ONE_AGENT.replace("1usd\"", "1usd\", handoffs = 2"));
+    story.hands(h(1), vec![pass("twin")]).hands(h(2), vec![pass("solo")]);
+    assert_eq!(story.status(), Status::WaitingForBudget);
+    assert!(story.transcript().contains("budget reached: the run has had its 2 handoffs"));
+    story.person_says(h(4), "raise").done(h(3));
+    assert_eq!(story.status(), Status::Succeeded);
+}
+
+#[test]
+fn b_05_the_estimate_follows_a_rise_at_once_and_a_fall_by_and_by() {
+    let mut account = super::Account::default();
+    let mut next = |cents: u64| {
+        account.settle(costing(cents as f64 / 100.0), Millis(0));
+        account.next.money.0 / 10_000
+    };
+    assert_eq!([next(10), next(40), next(20), next(20)], [10, 40, 35, 31]);
+    assert_eq!(next(0), 31, "a turn that reported nothing tells nothing");
+}
+
+#[test]
+fn s4_08_what_was_spent_is_known_by_day() {
+    let mut story = Story::new(ONE_AGENT);
+    spend(&mut story, 1, "twin");
+    story.now = story.now + Millis::hours(20);
+    story.accept(h(2));
+    story.now = story.now + Millis::hours(1);
+    story.heartbeat(h(2));
+    let days: Vec<_> = story.run.purse.days.keys().cloned().collect();
+    assert_eq!(days, ["1970-01-01"]);
+    assert_eq!(story.run.purse.days["1970-01-01"].spent.money, Usd(300_000));
+}

@@ -1,0 +1,357 @@
+//! Phases: the orchestrator gives out one after the other, each with the summary of the one before
+//! and nothing else of it.
+//!
+//! An agent answers in the shape of its phase. PROCEED goes on, CLARIFY asks the user, STOP halts.
+//! A phase with several agents is over when all of them are, and its rule says whether it passed.
+
+mod judge;
+mod progress;
+mod request;
+#[cfg(test)]
+mod tests;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::close::HandoffClosed;
+use super::propose::{Proposal, propose};
+use super::{Draft, Run, Status, close, escalate, recover, resume, tell};
+use crate::wire::phase::{Decision, Phase, PhaseRequest, PhaseResponse, asked, decision};
+use crate::workflow::Trouble;
+use crate::workflow::phases::PhaseStep;
+use crate::{
+    Event, Fields, HandoffId, Input, Kind, Offer, Outcome, Party, Question, Reason, Response,
+    TurnKey,
+};
+
+pub use progress::{Brought, Hop, Part, Phases, Saving, Tokens};
+pub use request::MAX_SUMMARY;
+
+/// A phase began: these handoffs are its parts.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseBegun {
+    /// The task, by the name that requests and answers carry.
+    pub task_id: String,
+    /// Its place among the phases of the workflow, from 0.
+    pub place: usize,
+    /// Which phase.
+    pub phase: Phase,
+    /// How often it has been entered, this time included.
+    pub round: u32,
+    /// Its parts.
+    pub parts: Vec<HandoffId>,
+    /// What the run was given, for the contexts of all phases.
+    #[serde(default, skip_serializing_if = "Fields::is_empty")]
+    pub given: Fields,
+}
+
+/// A phase is over.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseEnded {
+    /// Its place among the phases of the workflow, from 0.
+    pub place: usize,
+    /// Which phase.
+    pub phase: Phase,
+    /// How often it has been entered, this time included.
+    pub round: u32,
+    /// PROCEED when it passed, STOP when it did not.
+    pub decision: Decision,
+    /// Why, in a sentence.
+    pub why: String,
+    /// What its parts brought.
+    pub parts: Vec<Part>,
+    /// By which rule they count together.
+    pub rule: String,
+    /// What the next phase is told.
+    pub summary: String,
+    /// What all of it took.
+    pub tokens: Tokens,
+}
+
+/// The tokens of a turn's answer were counted.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct TurnMeasured {
+    /// Which turn.
+    pub turn: TurnKey,
+    /// What was counted.
+    pub measured: Measured,
+}
+
+/// What was counted of an answer; nothing where it was too long to be counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Measured {
+    /// The request that it answers.
+    pub request: Option<u64>,
+    /// All of it.
+    pub response: Option<u64>,
+    /// Its summary.
+    pub summary: Option<u64>,
+}
+
+/// The answer to a phase as its turn is about to end, for whoever counts tokens.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Answer {
+    /// Which turn.
+    pub turn: TurnKey,
+    /// What was asked.
+    pub request: PhaseRequest,
+    /// What is answered.
+    pub response: PhaseResponse,
+}
+
+impl Run {
+    /// What is wrong with an answer to a phase, before it is given: whoever gives it may think again.
+    #[must_use]
+    pub fn phase_complaint(
+        &self,
+        turn: TurnKey,
+        response: &Response,
+        measured: Measured,
+    ) -> Option<String> {
+        if !holds(self, turn.handoff) {
+            return None;
+        }
+        judge::judge(self, turn.handoff, response, Some(measured)).err()
+    }
+
+    /// What `input` would answer a phase with; nothing when it does not.
+    #[must_use]
+    pub fn phase_answer(&self, input: &Input) -> Option<Answer> {
+        let (turn, result) = match input {
+            Input::Finish { turn, result } => {
+                (*turn, tell::complete(self, turn.handoff, (**result).clone()))
+            }
+            Input::Fail { turn, .. } => (*turn, tell::answer(self, turn.handoff)?),
+            _ => return None,
+        };
+        let offer = &self.handoff(turn.handoff).filter(|_| holds(self, turn.handoff))?.offer;
+        let phase = asked(offer)?;
+        decision(&result.response)?;
+        Some(Answer {
+            turn,
+            request: PhaseRequest::from_offer(offer, "", phase),
+            response: PhaseResponse::from_response(&result.response, "", phase),
+        })
+    }
+}
+
+/// The first phase of a new run.
+pub(super) fn begin(draft: &mut Draft, given: Fields) {
+    let named = given.get("task_id").and_then(serde_json::Value::as_str);
+    let task_id = named.map_or_else(|| draft.run.id.short(), str::to_owned);
+    enter(draft, Phases { given, ..Phases::new(task_id) }, 0, None);
+}
+
+/// Gives a phase out to its agents, all at once.
+fn enter(draft: &mut Draft, phases: Phases, place: usize, after: Option<HandoffId>) {
+    let workflow = draft.run.workflow.clone();
+    let Some(step) = workflow.phases.get(place) else { return };
+    let mut parts = Vec::new();
+    for agent in &step.agents {
+        let offer = request::offer(&draft.run, &phases, step, agent);
+        let proposal = Proposal { cause: after, declared: true, ..Proposal::of(offer) };
+        match propose(draft, proposal) {
+            Ok(id) => parts.push(id),
+            Err(refusal) => {
+                let why = format!("the {} phase could not begin: {refusal}", step.phase);
+                return close::end(draft, Status::Failed, &why);
+            }
+        }
+    }
+    let first = draft.run.phases.is_none();
+    let begun = PhaseBegun {
+        round: phases.rounds(place) + 1,
+        task_id: phases.task_id,
+        place,
+        phase: step.phase,
+        parts,
+        given: if first { phases.given } else { Fields::new() },
+    };
+    draft.record(Event::PhaseBegun(Box::new(begun)));
+}
+
+/// Whether `id` is a part of the phase that the run is in.
+pub(super) fn holds(run: &Run, id: HandoffId) -> bool {
+    run.phases.as_ref().is_some_and(|phases| phases.part(id).is_some())
+}
+
+/// Whether `id` is one part of several, so that the phase's rule decides what becomes of it.
+pub(super) fn shares(run: &Run, id: HandoffId) -> bool {
+    holds(run, id) && run.phases.as_ref().is_some_and(|phases| phases.parts.len() > 1)
+}
+
+/// A phase begins with what it is given: neither the way so far nor what was found on it counts.
+pub(super) fn is_fresh(offer: &Offer) -> bool {
+    offer.from == Party::Orchestrator && offer.reason == Reason::Phase
+}
+
+/// A turn is given out: what was counted of an earlier one says nothing about it.
+pub(super) fn ordered(run: &mut Run, id: HandoffId) {
+    let part = run.phases.as_mut().and_then(|phases| phases.part_mut(id));
+    part.into_iter().for_each(|part| part.measured = None);
+}
+
+/// What was counted becomes known, for a turn that is out.
+pub(super) fn measure(draft: &mut Draft, turn: TurnKey, measured: Measured) {
+    if draft.run.is_current(turn) && holds(&draft.run, turn.handoff) {
+        draft.record(Event::TurnMeasured(TurnMeasured { turn, measured }));
+    }
+}
+
+/// An agent has answered its phase.
+pub(super) fn conclude(draft: &mut Draft, id: HandoffId, response: Response) {
+    let part = draft.run.phases.as_ref().and_then(|phases| phases.part(id));
+    let measured = part.and_then(|part| part.measured);
+    match judge::judge(&draft.run, id, &response, measured) {
+        Err(complaint) => give_back(draft, id, complaint),
+        Ok(()) if decision(&response) == Some(Decision::Clarify) => clarify(draft, id, &response),
+        Ok(()) if decision(&response) == Some(Decision::Stop) => {
+            close::answered(draft, id, response);
+        }
+        Ok(()) if response.outcome == Outcome::Failed => {
+            recover::decide(draft, id, response, Trouble::Failed);
+        }
+        Ok(()) => close::answered(draft, id, response),
+    }
+}
+
+/// The agent hears what is wrong with its answer and may give another one, until a person is asked.
+fn give_back(draft: &mut Draft, id: HandoffId, complaint: String) {
+    let Some(handoff) = draft.run.handoff(id) else { return };
+    if handoff.refusals >= draft.run.workflow.limits.refusals {
+        return escalate::about_failure(draft, id, &complaint);
+    }
+    resume::refused(draft, id, vec![Response::failed(complaint)]);
+}
+
+/// The agent needs to know more: the user is asked, and it goes on with the answer.
+fn clarify(draft: &mut Draft, id: HandoffId, response: &Response) {
+    let Some(handoff) = draft.run.handoff(id) else { return };
+    let foreign = response.foreign.as_ref().map(|foreign| &foreign.fields);
+    let texts = |name: &str| -> Vec<String> {
+        let list = foreign.and_then(|fields| fields.get(name)?.as_array().cloned());
+        list.unwrap_or_default().iter().filter_map(|item| Some(item.as_str()?.to_owned())).collect()
+    };
+    let issues = texts("issues").join("; ");
+    let question = Question {
+        reason: "clarify".into(),
+        details: if issues.is_empty() { response.summary.clone() } else { issues },
+        options: texts("options"),
+        context: response.summary.clone(),
+        blocking: true,
+        ..Question::default()
+    };
+    let offer = Offer {
+        item: handoff.offer.item.clone(),
+        question: Some(question),
+        ..Offer::new(
+            handoff.offer.to.clone(),
+            Party::Human,
+            Kind::Delegate,
+            Reason::RequiresHumanDecision,
+        )
+    };
+    if let Ok(question) = propose(draft, Proposal::within(offer, id)) {
+        resume::block(draft, id, vec![question], Vec::new());
+    }
+}
+
+/// Called whenever something has happened: a phase whose parts are all over is over, and the next
+/// one begins, an earlier one has another go, or the run ends.
+pub(super) fn advance(draft: &mut Draft) {
+    let Some(phases) = draft.run.phases.clone().filter(Phases::is_complete) else { return };
+    let workflow = draft.run.workflow.clone();
+    let Some(step) = workflow.phases.get(phases.place) else { return };
+    let last = phases.parts.last().map(|part| part.handoff);
+    let ended = sum_up(step, &phases);
+    let (passed, why) = (ended.decision == Decision::Proceed, ended.why.clone());
+    draft.record(Event::PhaseEnded(Box::new(ended)));
+    let Some(after) = draft.run.phases.clone() else { return };
+    if passed {
+        return enter(draft, after, phases.place + 1, last);
+    }
+    let earlier = |step: &PhaseStep| {
+        workflow.phases[..phases.place].iter().rposition(|other| Some(other.phase) == step.back_to)
+    };
+    match earlier(step).filter(|_| !phases.is_halted() && after.rounds(phases.place) < step.rounds)
+    {
+        Some(earlier) => enter(draft, after, earlier, last),
+        None => close::end(draft, Status::Failed, &why),
+    }
+}
+
+fn sum_up(step: &PhaseStep, phases: &Phases) -> PhaseEnded {
+    let (total, passed) = (phases.parts.len(), phases.passed());
+    let halted = phases.is_halted();
+    let good = !halted && passed >= step.rule.needed(total);
+    let why = match phases.parts.as_slice() {
+        [part] if good => format!("{} has done its part", part.agent),
+        [part] if halted => format!("{} says STOP: {}", part.agent, part.why()),
+        [part] => format!("{} did not pass: {}", part.agent, part.why()),
+        _ => format!("{passed} of {total} parts passed, and the rule is {}", step.rule),
+    };
+    PhaseEnded {
+        place: phases.place,
+        phase: step.phase,
+        round: phases.rounds(phases.place),
+        decision: if good { Decision::Proceed } else { Decision::Stop },
+        why: format!("{} phase: {why}", step.phase),
+        summary: phases.summary(),
+        rule: step.rule.to_string(),
+        tokens: phases.tokens(),
+        parts: phases.parts.clone(),
+    }
+}
+
+/// A handoff was closed: if it was a part, what it brought is noted; if others took its place, they
+/// are the part now.
+pub(super) fn closed(run: &mut Run, closed: &HandoffClosed) {
+    let Some(usage) = run.handoff(closed.handoff).map(|handoff| handoff.usage) else { return };
+    let successor = closed.succeeded_by.first().and_then(|id| run.handoff(*id));
+    let successor = successor.map(|handoff| (handoff.id, handoff.offer.to.clone()));
+    let Some(phases) = &mut run.phases else { return };
+    let alone = phases.parts.len() == 1;
+    let Some(part) = phases.part_mut(closed.handoff) else { return };
+    part.tokens.reported += usage.tokens;
+    match successor {
+        Some((id, agent)) => (part.handoff, part.agent) = (id, agent),
+        None => part.brought = Some(judge::brought(closed.way, &closed.response, alone)),
+    }
+}
+
+impl PhaseBegun {
+    pub(super) fn apply(&self, run: &mut Run) {
+        let part = |id: &HandoffId| {
+            let offer = &run.handoff(*id)?.offer;
+            let task_id = offer.foreign.as_ref().map(|foreign| foreign.id.clone());
+            let task_id = task_id.unwrap_or_else(|| self.task_id.clone());
+            Some(Part { handoff: *id, agent: offer.to.clone(), task_id, ..Part::default() })
+        };
+        let parts = self.parts.iter().filter_map(part).collect();
+        let before = run.phases.take().unwrap_or_else(|| Phases {
+            given: self.given.clone(),
+            ..Phases::new(self.task_id.clone())
+        });
+        run.phases = Some(before.begun(self.place, self.phase, parts));
+    }
+}
+
+impl PhaseEnded {
+    pub(super) fn apply(&self, run: &mut Run) {
+        let goes_on = self.place + 1 < run.workflow.phases.len();
+        if let Some(phases) = &mut run.phases {
+            phases.ended(self, goes_on);
+        }
+    }
+}
+
+impl TurnMeasured {
+    pub(super) fn apply(&self, run: &mut Run) {
+        let part = run.phases.as_mut().and_then(|phases| phases.part_mut(self.turn.handoff));
+        if let Some(part) = part {
+            part.tokens.request += self.measured.request.unwrap_or(0);
+            part.tokens.response += self.measured.response.unwrap_or(0);
+            part.measured = Some(self.measured);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Tokens are counted where answers come in: the core decides by the count, and cannot count.
+
+use serde::Serialize;
+use stafette_core::run::phase::Measured;
+use stafette_core::{Input, Response, Run, TurnKey};
+
+use crate::EngineError;
+
+/// What has to be told to the run before `input`, when that answers a phase.
+pub(crate) fn before(run: &Run, input: &Input) -> Option<Input> {
+    let answer = run.phase_answer(input)?;
+    let measured = Measured {
+        request: written(&answer.request),
+        response: written(&answer.response),
+        summary: stafette_tokens::count(&answer.response.context_summary).ok(),
+    };
+    Some(Input::Measure { turn: answer.turn, measured })
+}
+
+/// What is wrong with an answer that somebody gives by a channel of its own, so that it is heard at
+/// once and costs no turn.
+pub(crate) fn check(run: &Run, turn: TurnKey, response: &Response) -> Result<(), EngineError> {
+    let summary = stafette_tokens::count(&response.summary).ok();
+    let measured = Measured { summary, ..Measured::default() };
+    match run.phase_complaint(turn, response, measured) {
+        Some(complaint) => Err(EngineError::Mistaken { mistakes: vec![complaint] }),
+        None => Ok(()),
+    }
+}
+
+fn written(document: &impl Serialize) -> Option<u64> {
+    stafette_tokens::count(&serde_json::to_string(document).ok()?).ok()
+}

@@ -1,0 +1,220 @@
+//! The team's own program: kept running, and replaced when the team has changed it.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use stafette_core::Input;
+use stafette_core::change::{ChangeId, ChangeRules};
+use stafette_core::workflow::own::Own;
+use stafette_workspace::{Changes, Renewal, RenewalError, Renewals, Stage};
+use tokio::process::{Child, Command};
+use tokio::sync::Mutex;
+
+use crate::Engine;
+
+/// How long a program may take to end when it is told to.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How much of what a program printed last is told, in bytes.
+const LAST_WORDS: usize = 2000;
+
+/// The program as it runs. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OwnProgram {
+    running: Arc<Mutex<Option<Child>>>,
+    /// One start or renewal at a time.
+    renewing: Arc<Mutex<()>>,
+}
+
+impl OwnProgram {
+    /// Starts it, and says why it does not stay up, if it does not.
+    async fn start(&self, project: &Path, own: &Own) -> Result<(), String> {
+        let Some((program, arguments)) = own.start.split_first() else { return Ok(()) };
+        let home = home(project);
+        let log = home.join("program.log");
+        let failed = |error: io::Error| format!("`{program}` does not start: {error}");
+        fs::create_dir_all(&home).map_err(failed)?;
+        let output = OpenOptions::new().create(true).append(true).open(&log).map_err(failed)?;
+        let before = output.metadata().map_err(failed)?.len();
+        let path = Path::new(program);
+        let named = path.components().count() == 1;
+        let program_path = if named { path.to_owned() } else { project.join(path) };
+        let mut command = Command::new(program_path);
+        command.args(arguments).current_dir(project).stdin(Stdio::null());
+        command.stdout(output.try_clone().map_err(failed)?).stderr(output);
+        command.process_group(0).kill_on_drop(true);
+        let mut child = command.spawn().map_err(failed)?;
+        note(&home, &child).map_err(failed)?;
+        let ended: Option<io::Result<ExitStatus>> =
+            tokio::time::timeout(own.settle.into(), child.wait()).await.ok();
+        if let Some(ended) = ended {
+            let status = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
+            let said = last_words(&log, before);
+            return Err(format!("`{program}` ended as soon as it was started ({status}){said}"));
+        }
+        *self.running.lock().await = Some(child);
+        Ok(())
+    }
+
+    /// Ends it and everything that it has started.
+    async fn stop(&self) {
+        let Some(mut child) = self.running.lock().await.take() else { return };
+        let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let Some(group) = group else { return };
+        let _ = kill_process_group(group, Signal::TERM);
+        let _ = tokio::time::timeout(GRACE, child.wait()).await;
+        let _ = kill_process_group(group, Signal::KILL);
+        let _ = child.wait().await;
+    }
+}
+
+fn home(project: &Path) -> PathBuf {
+    project.join(".stafette/self")
+}
+
+/// When a process was started, so that a number that was given out again is not mistaken for it.
+fn started(pid: u32) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may hold anything, so what follows it is counted from its end.
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(19).map(str::to_owned)
+}
+
+/// Writes down who runs, for a daemon that finds it still running.
+fn note(home: &Path, child: &Child) -> io::Result<()> {
+    let Some(pid) = child.id() else { return Ok(()) };
+    fs::write(home.join("program.pid"), format!("{pid} {}", started(pid).unwrap_or_default()))
+}
+
+/// Ends what a daemon that was killed has left running.
+fn end_left_behind(home: &Path) {
+    let text = fs::read_to_string(home.join("program.pid")).unwrap_or_default();
+    let Some((pid, when)) = text.split_once(' ') else { return };
+    let Ok(pid) = pid.parse::<u32>() else { return };
+    let group = i32::try_from(pid).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw);
+    if let Some(group) = group
+        && !when.is_empty()
+        && started(pid).as_deref() == Some(when)
+    {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+/// What a program printed after `before` bytes of its log, as much as helps.
+fn last_words(log: &Path, before: u64) -> String {
+    let text = fs::read(log).unwrap_or_default();
+    let start = usize::try_from(before).unwrap_or(text.len()).min(text.len());
+    let start = start.max(text.len().saturating_sub(LAST_WORDS));
+    match String::from_utf8_lossy(&text[start..]).trim() {
+        "" => String::new(),
+        said => format!(": {said}"),
+    }
+}
+
+impl Engine {
+    /// Brings the team's own program up. One whose renewal was cut off is the old one again.
+    ///
+    /// # Errors
+    /// Why it does not run.
+    pub async fn start_own(&self, own: &Own, rules: &ChangeRules) -> Result<(), String> {
+        let program = self.own().clone();
+        let _one = program.renewing.lock().await;
+        let project = self.settings().project.clone();
+        end_left_behind(&home(&project));
+        let rules = rules.clone();
+        let back = self
+            .with_renewals(async move |renewals, changes| renewals.recover(&changes, &rules).await);
+        match back.await {
+            Ok(None) => {}
+            Ok(Some(change)) => tracing::warn!(%change, "its renewal was cut off; taken back"),
+            Err(error) => return Err(error.to_string()),
+        }
+        program.start(&project, own).await
+    }
+
+    /// Ends the team's own program.
+    pub async fn stop_own(&self) {
+        self.own().stop().await;
+    }
+
+    /// Gives the team's own program the code of a change and restarts it. When that does not work,
+    /// the old one is back, and runs.
+    ///
+    /// # Errors
+    /// When the change may not be applied, and when the way back is blocked.
+    pub async fn renew(
+        &self,
+        change: ChangeId,
+        own: &Own,
+        rules: &ChangeRules,
+    ) -> Result<Renewal, RenewalError> {
+        let program = self.own().clone();
+        let _one = program.renewing.lock().await;
+        let project = self.settings().project.clone();
+        let (own, rules) = (own.clone(), rules.clone());
+        let author = self.changes(async move |changes| changes.get(change)).await?.author;
+        let running = program.clone();
+        let renewal = self
+            .with_renewals(async move |renewals, changes| {
+                let replace = async || {
+                    running.stop().await;
+                    running.start(&project, &own).await
+                };
+                let renewed = renewals.renew(&changes, change, (&own, &rules), replace).await;
+                let back = !matches!(&renewed, Ok(renewal) if renewal.stage == Stage::Done);
+                let down = running.running.lock().await.is_none();
+                if back
+                    && down
+                    && let Err(why) = running.start(&project, &own).await
+                {
+                    tracing::error!(%why, "the old program does not start any more");
+                }
+                renewed
+            })
+            .await?;
+        if let Some(run) = author.run {
+            // The run that it came from may be over, and then nobody is told by it.
+            let (code, message) = news(&renewal);
+            let _ = self.send(run, Input::Alert { code, message }).await;
+        }
+        Ok(renewal)
+    }
+
+    /// Works on a thread of its own, to the end, whoever goes away meanwhile.
+    async fn with_renewals<T, F>(
+        &self,
+        work: impl FnOnce(Renewals, Changes) -> F + Send + 'static,
+    ) -> Result<T, RenewalError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, RenewalError>>,
+    {
+        let project = self.settings().project.clone();
+        let done = self.changes(async move |changes| {
+            let renewals = Renewals::open(&project, &project.join(".stafette"));
+            Ok(work(renewals, changes).await)
+        });
+        done.await?
+    }
+}
+
+/// What the run is told.
+fn news(renewal: &Renewal) -> (String, String) {
+    match renewal.stage {
+        Stage::Done => {
+            let message = format!("{} is in, and the team runs on it", renewal.change);
+            ("RESTARTED_WITH_NEW_CODE".to_owned(), message)
+        }
+        stage => {
+            let at = serde_json::to_value(stage).unwrap_or_default();
+            let at = at.as_str().unwrap_or_default();
+            let message = format!("{} was taken back at {at}: {}", renewal.change, renewal.why);
+            ("NEW_CODE_ROLLED_BACK".to_owned(), message)
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What was spent.
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::get_with;
+use axum::Json;
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stafette_engine::{By, Cost};
+
+use crate::openapi::named;
+use crate::request::Asked;
+use crate::{Edge, Problem};
+
+pub(crate) fn routes() -> ApiRouter<Edge> {
+    let about = named("runs", "getCost", "Add up what was spent, by run, agent or day");
+    ApiRouter::new().api_route("/v1/cost", get_with(cost, about))
+}
+
+/// How to add up.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Sorting {
+    /// By what; by run when nothing is said.
+    by: By,
+}
+
+async fn cost(
+    State(edge): State<Edge>,
+    Asked(Sorting { by }): Asked<Sorting>,
+) -> Result<Json<Cost>, Problem> {
+    Ok(Json(edge.engine.cost(by).await?))
+}

@@ -1,0 +1,51 @@
+//! The team's own program gets new code.
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::post_with;
+use axum::Json;
+use axum::extract::State;
+use stafette_engine::{Renewal, RenewalError};
+
+use crate::changes::{Go, TheChange, for_people, unlocked};
+use crate::openapi::named;
+use crate::request::{Body, Named};
+use crate::visitor::Visitor;
+use crate::{Edge, Problem};
+
+pub(crate) fn routes() -> ApiRouter<Edge> {
+    let about = "Give the team's own program the code of a change, and restart it or bring it back";
+    ApiRouter::new().api_route(
+        "/v1/changes/{change}/renew",
+        post_with(renew, named("changes", "renewProgram", about)),
+    )
+}
+
+async fn renew(
+    State(edge): State<Edge>,
+    visitor: Visitor,
+    Named(the): Named<TheChange>,
+    Body(Go { by }): Body<Go>,
+) -> Result<Json<Renewal>, Problem> {
+    for_people(&edge, &visitor)?;
+    let id = the.id()?;
+    let workflow = (edge.workflow)()?;
+    let own = workflow.own.ok_or_else(|| {
+        Problem::new(409, "no_program", "The team has no program of its own")
+            .because("say in `[self]` of stafette.toml how it is built, tried and started")
+    })?;
+    let change = edge.engine.changes(async move |changes| changes.get(id)).await?;
+    unlocked(&edge, &visitor, &by, &change).await?;
+    Ok(Json(edge.engine.renew(id, &own, &workflow.changes).await?))
+}
+
+impl From<RenewalError> for Problem {
+    fn from(error: RenewalError) -> Self {
+        match error {
+            RenewalError::Change(error) => error.into(),
+            RenewalError::Outside { .. } => Problem::new(422, "not_a_program", error.to_string()),
+            RenewalError::Files { ref source, .. } => {
+                Problem::new(500, "files", error.to_string()).because(source.to_string())
+            }
+        }
+    }
+}

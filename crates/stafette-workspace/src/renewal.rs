@@ -1,0 +1,282 @@
+//! The team changes its own program: the change is applied, the program built and tried, and the
+//! running one replaced. Whatever fails on the way, and whenever we die, the old one comes back.
+//!
+//! A note says what is under way and is there before anything is touched. It goes when the new
+//! program has shown that it runs; a note that is found later means that it has not.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Component, Path, PathBuf};
+use std::time::SystemTime;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_core::change::{ChangeId, ChangeRules};
+use stafette_core::workflow::own::Own;
+use thiserror::Error;
+
+use crate::changes::validation::{Verdict, validate};
+use crate::{ChangeError, Changes};
+
+/// How a program gets new code, and the way back.
+#[derive(Clone, Debug)]
+pub struct Renewals {
+    project: PathBuf,
+    folder: PathBuf,
+}
+
+/// How far a renewal got.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// The change was to be applied and validated.
+    Apply,
+    /// The program was to be built.
+    Build,
+    /// The new one was to prove that it can read what the old one has left.
+    Prove,
+    /// The old one was to make room for the new one.
+    Replace,
+    /// All of it is done.
+    Done,
+}
+
+/// What became of a renewal.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Renewal {
+    /// The change that brought the new code.
+    pub change: ChangeId,
+    /// How far it got; all but `done` means that the old program is back.
+    pub stage: Stage,
+    /// Why not further.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    /// The end of what was printed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub output: String,
+}
+
+/// A program cannot be renewed, or not be brought back.
+#[derive(Debug, Error)]
+pub enum RenewalError {
+    /// The change cannot be applied or taken back.
+    #[error(transparent)]
+    Change(#[from] ChangeError),
+    /// The program is not where a program of the project can be.
+    #[error("`{program}` is not a file in the project")]
+    Outside {
+        /// What was named.
+        program: String,
+    },
+    /// A file cannot be kept or put back.
+    #[error("{} cannot be kept or put back", path.display())]
+    Files {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// What is under way.
+#[derive(Debug, Serialize, Deserialize)]
+struct Note {
+    change: ChangeId,
+    program: String,
+    /// Whether there was a program before.
+    kept: bool,
+}
+
+impl Renewals {
+    /// The renewals of a project that keeps its state in `home`.
+    #[must_use]
+    pub fn open(project: &Path, home: &Path) -> Self {
+        Renewals { project: project.to_owned(), folder: home.join("self") }
+    }
+
+    /// Gives the program new code. `replace` has the running one make room for the new one, and
+    /// says why that one does not run, if it does not; the caller starts the old one again when
+    /// the answer is not [`Stage::Done`].
+    ///
+    /// # Errors
+    /// When the change may not be applied, and when the way back is blocked.
+    pub async fn renew(
+        &self,
+        changes: &Changes,
+        change: ChangeId,
+        (own, rules): (&Own, &ChangeRules),
+        replace: impl AsyncFnOnce() -> Result<(), String>,
+    ) -> Result<Renewal, RenewalError> {
+        self.recover(changes, rules).await?;
+        let program = self.program(&own.program)?;
+        let kept = self.keep(&program)?;
+        let note = Note { change, program: own.program.clone(), kept };
+        self.write(&note)?;
+        let applied = changes.apply(change, rules).await;
+        let report = match applied {
+            Ok(report) => report,
+            Err(error) => {
+                self.forget()?;
+                return Err(error.into());
+            }
+        };
+        if report.landed.is_empty() {
+            self.forget()?;
+            let (why, output) = report.rolled_back.into_iter().next().map_or_else(
+                || ("nothing was applied".to_owned(), String::new()),
+                |back| (back.why, back.output),
+            );
+            return Ok(Renewal { change, stage: Stage::Apply, why, output });
+        }
+        let (stage, why, output) = match self.try_out(own, replace).await {
+            Ok(()) => (Stage::Done, String::new(), String::new()),
+            Err(failed) => failed,
+        };
+        match stage {
+            Stage::Done => self.forget()?,
+            _ => self.roll_back(changes, &note, rules).await?,
+        }
+        Ok(Renewal { change, stage, why, output })
+    }
+
+    async fn try_out(
+        &self,
+        own: &Own,
+        replace: impl AsyncFnOnce() -> Result<(), String>,
+    ) -> Result<(), (Stage, String, String)> {
+        for (stage, command, within) in [
+            (Stage::Build, &own.build, own.build_timeout),
+            (Stage::Prove, &own.prove, own.prove_timeout),
+        ] {
+            let verdict = validate(&self.project, command, within.into()).await;
+            if let Verdict::Bad { why, output } = verdict {
+                return Err((stage, why, output));
+            }
+        }
+        replace().await.map_err(|why| (Stage::Replace, why, String::new()))
+    }
+
+    /// Brings the old program back when a renewal was under way; tells of which change.
+    ///
+    /// # Errors
+    /// When the way back is blocked.
+    pub async fn recover(
+        &self,
+        changes: &Changes,
+        rules: &ChangeRules,
+    ) -> Result<Option<ChangeId>, RenewalError> {
+        let path = self.note();
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(RenewalError::Files { path, source }),
+        };
+        let note: Note = serde_json::from_slice(&text)
+            .map_err(|error| RenewalError::Files { path, source: error.into() })?;
+        changes.recover().await?;
+        self.roll_back(changes, &note, rules).await?;
+        Ok(Some(note.change))
+    }
+
+    /// The old sources and the old program are back. To repeat it is safe.
+    async fn roll_back(
+        &self,
+        changes: &Changes,
+        note: &Note,
+        rules: &ChangeRules,
+    ) -> Result<(), RenewalError> {
+        if changes.get(note.change)?.status.is_in() {
+            changes.undo(note.change, true, rules).await?;
+        }
+        let program = self.program(&note.program)?;
+        let failed = |source| RenewalError::Files { path: program.clone(), source };
+        match note.kept {
+            true => put(&self.previous(), &program).map_err(failed)?,
+            false => match fs::remove_file(&program) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+                _ => {}
+            },
+        }
+        // What was put back is older than what was built from its successor: without a new time,
+        // the next build would take that for the newest.
+        for path in changes.get(note.change)?.paths() {
+            let touched = File::options().write(true).open(self.project.join(path.as_str()));
+            drop(touched.and_then(|file| file.set_modified(SystemTime::now())));
+        }
+        self.forget()
+    }
+
+    /// Where the program is: beneath the project, by a plain path.
+    fn program(&self, program: &str) -> Result<PathBuf, RenewalError> {
+        let path = Path::new(program);
+        let plain = |part| matches!(part, Component::Normal(_));
+        match program.is_empty() || !path.components().all(plain) {
+            true => Err(RenewalError::Outside { program: program.to_owned() }),
+            false => Ok(self.project.join(path)),
+        }
+    }
+
+    fn previous(&self) -> PathBuf {
+        self.folder.join("previous")
+    }
+
+    fn note(&self) -> PathBuf {
+        self.folder.join("renewal.json")
+    }
+
+    /// Keeps the program as it is; tells whether there is one.
+    fn keep(&self, program: &Path) -> Result<bool, RenewalError> {
+        let failed = |source| RenewalError::Files { path: program.to_owned(), source };
+        fs::create_dir_all(&self.folder).map_err(failed)?;
+        match fs::symlink_metadata(program) {
+            Ok(found) if found.is_file() => {
+                put(program, &self.previous()).map_err(failed)?;
+                Ok(true)
+            }
+            Ok(_) => Err(RenewalError::Outside { program: program.display().to_string() }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    fn write(&self, note: &Note) -> Result<(), RenewalError> {
+        let path = self.note();
+        let write = || {
+            let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+            file.write_all(&serde_json::to_vec(note)?)?;
+            file.as_file().sync_all()?;
+            file.persist(&path)?;
+            File::open(&self.folder)?.sync_all()
+        };
+        write().map_err(|source| RenewalError::Files { path: path.clone(), source })
+    }
+
+    fn forget(&self) -> Result<(), RenewalError> {
+        let path = self.note();
+        let remove = || {
+            fs::remove_file(&path)?;
+            File::open(&self.folder)?.sync_all()
+        };
+        match remove() {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(RenewalError::Files { path, source })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Puts a copy of `from` in the place of `to`, whole: also of a program that runs.
+fn put(from: &Path, to: &Path) -> io::Result<()> {
+    let folder = to.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let copy = tempfile::NamedTempFile::new_in(folder)?;
+    io::copy(&mut File::open(from)?, &mut copy.as_file())?;
+    copy.as_file().set_permissions(fs::metadata(from)?.permissions())?;
+    copy.as_file().sync_all()?;
+    copy.persist(to)?;
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests;

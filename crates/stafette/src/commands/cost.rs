@@ -1,0 +1,45 @@
+//! `cost`: what was spent, by agent, run or day.
+
+use stafette_engine::{By, Cost, CostLine};
+
+use super::{Context, daemon};
+use crate::cli::{self, CostBy};
+use crate::exit::{Exit, Failure};
+use crate::output::short;
+
+pub(crate) async fn run(context: &Context, arguments: &cli::Cost) -> Result<Exit, Failure> {
+    let client = daemon(context).await?;
+    let by = match arguments.by {
+        CostBy::Agent => "agent",
+        CostBy::Run => "run",
+        CostBy::Day => "day",
+    };
+    let cost: Cost = client.get(&format!("/v1/cost?by={by}")).await?;
+    let output = context.output;
+    if output.json {
+        output.data(&cost);
+        return Ok(Exit::Ok);
+    }
+    let rows = cost.lines.iter().map(|line| row(cost.by, line));
+    let total = CostLine { of: "total".into(), ..cost.total.clone() };
+    let rows = rows.chain([row(cost.by, &total)]).collect();
+    output.table(&[by, "turns", "tokens", "spent", "set aside", "at work", "request"], rows);
+    Ok(Exit::Ok)
+}
+
+fn row(by: By, line: &CostLine) -> Vec<String> {
+    let of = match by {
+        // The name that people type is the end of it.
+        By::Run => line.of.chars().skip(line.of.len().saturating_sub(8)).collect(),
+        By::Agent | By::Day => line.of.clone(),
+    };
+    vec![
+        of,
+        line.turns.to_string(),
+        line.spent.tokens.to_string(),
+        line.spent.money.to_string(),
+        line.reserved.money.to_string(),
+        line.worked.to_string(),
+        short(&line.request, 60),
+    ]
+}

@@ -1,0 +1,147 @@
+//! The team changes its own program, a small one in Rust, and runs on it.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::world::World;
+
+/// Counts on from what it finds in its store, which is a number in a file.
+const PROGRAM: &str = r#"
+use std::{env, fs, thread, time::Duration};
+
+const VERSION: u32 = 1;
+
+fn store() -> u64 {
+    let text = fs::read_to_string("count.txt").unwrap_or_else(|_| "0".into());
+    text.trim().parse().expect("the store can be read")
+}
+
+fn main() {
+    match env::args().nth(1).as_deref() {
+        Some("doctor") => println!("{}", store()),
+        _ => loop {
+            let count = store() + 1;
+            fs::write("count.tmp", count.to_string()).expect("written");
+            fs::rename("count.tmp", "count.txt").expect("renamed");
+            fs::write("version.txt", VERSION.to_string()).expect("written");
+            thread::sleep(Duration::from_millis(20));
+        },
+    }
+}
+"#;
+
+/// The compiler itself: what starts it elsewhere needs the tester's own home.
+fn tool(name: &str) -> String {
+    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output().expect("rustc");
+    format!("{}/bin/{name}", String::from_utf8_lossy(&sysroot.stdout).trim())
+}
+
+fn team() -> World {
+    let world = World::new();
+    world.write("Cargo.toml", "[package]\nname = \"counter\"\nedition = \"2021\"\n[workspace]\n");
+    world.write("src/main.rs", PROGRAM);
+    let (cargo, rustc) = (tool("cargo"), tool("rustc"));
+    let build = format!(r#"["env", "RUSTC={rustc}", "{cargo}", "build", "--offline", "--quiet"]"#);
+    world.write(
+        "stafette.toml",
+        &format!(
+            r#"
+            workflow = {{ name = "own", entry = "coder" }}
+            agents.coder = {{ runner = "scripted", script = "coder.toml" }}
+            changes = {{ commit = false, own = ["src/**"] }}
+            [self]
+            build = {build}
+            program = "target/debug/counter"
+            prove = ["target/debug/counter", "doctor"]
+            start = ["target/debug/counter", "serve"]
+            settle = "500ms"
+            "#
+        ),
+    );
+    let mut cargo = world.command(cargo);
+    let built = cargo.args(["build", "--offline", "--quiet"]).env("RUSTC", rustc).output();
+    let built = built.expect("cargo");
+    assert!(built.status.success(), "{built:?}");
+    world
+}
+
+/// An agent proposes the program with one thing changed, in a run.
+fn proposed(world: &World, old: &str, new: &str) -> String {
+    let text = world.read("src/main.rs");
+    assert!(text.contains(old), "nothing to change");
+    let proposal = json!({
+        "reason": "a better counter",
+        "changes": [{ "file": "src/main.rs", "action": "modify", "content": text.replace(old, new) }],
+    });
+    world.write("proposal.json", &proposal.to_string());
+    let propose = format!("{} changes propose proposal.json", crate::world::program());
+    world.write("coder.toml", &format!("[[turn]]\nsteps = [{{ run = {} }}]", json!(propose)));
+    world.run(&["trust", "--yes"]).ok();
+    world.run(&["run", "Make the counter better"]).ok();
+    let changes = world.run(&["changes", "--json"]).ok().json();
+    let last = changes["changes"].as_array().and_then(|all| all.last()).expect("a change").clone();
+    assert_eq!(last["author"]["agent"], "coder", "{last}");
+    last["id"].as_str().expect("an id").to_owned()
+}
+
+fn count(world: &World) -> u64 {
+    world.read("count.txt").trim().parse().unwrap_or(0)
+}
+
+/// Waits until the program has counted on, under this version.
+fn counts_on(world: &World, version: &str) {
+    let (from, since) = (count(world), Instant::now());
+    while count(world) <= from + 2 || world.read("version.txt") != version {
+        assert!(since.elapsed() < Duration::from_secs(20), "version {version} does not count");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn s4_09_the_team_changes_its_own_program_and_goes_on_with_it_or_with_the_old_one() {
+    let world = team();
+    let better = proposed(&world, "VERSION: u32 = 1", "VERSION: u32 = 2");
+    counts_on(&world, "1");
+
+    let said = world.run(&["renew", &better]);
+    assert_eq!(said.code, 3, "a person says yes to the team's own logic first: {said:?}");
+    world.run(&["changes", "approve", &better]).ok();
+    let before = count(&world);
+    let said = world.run(&["renew", &better]).ok();
+    assert!(said.out.contains("the team runs on it"), "{said:?}");
+    counts_on(&world, "2");
+    assert!(count(&world) > before, "it goes on where the old one was");
+
+    // One that compiles and reads the store, but does not come up.
+    let broken = proposed(&world, "_ => loop {", "_ => loop { assert_eq!(VERSION, 3, \"no\");");
+    world.run(&["changes", "approve", &broken]).ok();
+    let said = world.run(&["renew", &broken]);
+    assert_eq!(said.code, 5, "{said:?}");
+    assert!(said.out.contains("ended as soon as it was started"), "{said:?}");
+    assert!(!world.read("src/main.rs").contains("assert_eq"), "its sources are gone, too");
+    counts_on(&world, "2");
+
+    // One that does not compile, and one that cannot read the store: the old one never stops.
+    for (old, new, why) in [
+        ("fn main()", "fn main() -> Nothing", "cargo"),
+        ("\"count.txt\"", "\"version.txt\".parse::<u8>().unwrap().to_string()", "doctor"),
+    ] {
+        let bad = proposed(&world, old, new);
+        world.run(&["changes", "approve", &bad]).ok();
+        let said = world.run(&["renew", &bad, "--json"]);
+        assert_eq!(said.code, 5, "{said:?}");
+        assert!(said.json()["why"].as_str().is_some_and(|said| said.contains(why)), "{said:?}");
+        counts_on(&world, "2");
+    }
+    let note = world.read(".stafette/self/program.pid");
+    let process = format!("/proc/{}", note.split(' ').next().expect("a number"));
+    assert!(std::path::Path::new(&process).exists(), "{note}");
+    world.run(&["down"]).ok();
+    let since = Instant::now();
+    while std::path::Path::new(&process).exists() {
+        assert!(since.elapsed() < Duration::from_secs(20), "{process} is left running");
+        std::thread::yield_now();
+    }
+}
