@@ -8,6 +8,7 @@ use stafette_core::{
     Event, Failure, FailureKind, Fields, Input, Kind, Offer, Outcome, Party, Reason, Recorded,
     Response, Run, RunId, Time, TurnResult, Usage, Usd, Workflow,
 };
+use stafette_engine::Seen;
 use uuid::Uuid;
 
 use crate::book::Fact;
@@ -67,6 +68,7 @@ impl Story {
             inputs: Fields::new(),
             by: "test".into(),
             origin: None,
+            trace: None,
         };
         let now = Time(1_000_000);
         let mut log = Vec::new();
@@ -152,12 +154,16 @@ impl Story {
         self.log.iter().map(stored).collect()
     }
 
+    pub(crate) fn seen(&self) -> Vec<Arc<Seen>> {
+        self.stored().into_iter().map(|stored| Arc::new(Seen::from(stored))).collect()
+    }
+
     /// What is known of it, and each fact with its number.
     pub(crate) fn shown(&self) -> (Shown, Vec<(u64, Time, Fact)>) {
         let (mut shown, mut facts) = (Shown::default(), Vec::new());
-        for stored in self.stored() {
-            let at = stored.entry.at;
-            shown.apply(&stored, |fact| facts.push((stored.position, at, fact.clone())));
+        for seen in self.seen() {
+            let at = seen.entry.at;
+            shown.apply(&seen, |fact| facts.push((seen.position, at, fact.clone())));
         }
         (shown, facts)
     }

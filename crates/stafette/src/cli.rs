@@ -295,7 +295,7 @@ fn speed(text: &str) -> Result<f64, String> {
 
 #[derive(Debug, Args)]
 pub(crate) struct Why {
-    /// The handoff, such as h7 or RUN:h7, or a run; the newest run otherwise.
+    /// The handoff, such as h7 or RUN:h7, a change, such as c3, or a run; the newest run otherwise.
     pub(crate) what: Option<String>,
 }
 

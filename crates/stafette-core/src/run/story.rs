@@ -91,6 +91,7 @@ impl Story {
             inputs: Fields::new(),
             by: "test".into(),
             origin: None,
+            trace: None,
         };
         let now = Time(0);
         let events = Run::begin(now, created);

@@ -46,15 +46,15 @@ fn s2_10_what_would_go_in_a_circle_is_counted_as_prevented() {
 
 #[test]
 fn s2_10_after_a_restart_nothing_is_counted_twice() {
-    let stored = Story::example().stored();
+    let seen = Story::example().seen();
     let (whole, _) = Story::example().shown();
-    for cut in 0..stored.len() {
+    for cut in 0..seen.len() {
         let mut first = Shown::default();
-        stored[..cut].iter().for_each(|event| first.apply(event, |_| {}));
+        seen[..cut].iter().for_each(|event| first.apply(event, |_| {}));
         let kept = serde_json::to_vec(&first).expect("JSON");
         let mut second: Shown = serde_json::from_slice(&kept).expect("as it was kept");
         // More is told again than is missing, as after a crash.
-        stored[cut / 2..].iter().for_each(|event| second.apply(event, |_| {}));
+        seen[cut / 2..].iter().for_each(|event| second.apply(event, |_| {}));
         assert_eq!(second, whole, "killed after event {cut}");
     }
 }
