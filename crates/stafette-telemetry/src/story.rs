@@ -15,39 +15,7 @@ use crate::book::Fact;
 use crate::observer::Shown;
 
 /// Planner → builder → reviewer ⇄ fixer.
-const RELAY: &str = r#"
-[workflow]
-name = "feature"
-entry = "planner"
-[agents.planner]
-runner = "scripted"
-[agents.builder]
-runner = "scripted"
-[agents.reviewer]
-runner = "scripted"
-[agents.fixer]
-runner = "scripted"
-[[routes]]
-from = "planner"
-to = "builder"
-[[routes]]
-from = "builder"
-to = "reviewer"
-[[routes]]
-from = "reviewer"
-to = "fixer"
-[[routes]]
-from = "fixer"
-to = "reviewer"
-[[loops]]
-name = "review"
-between = ["reviewer", "fixer"]
-max_rounds = 3
-[limits]
-handoffs_per_item = 20
-handoffs_per_run = 20
-cooldown = "0s"
-"#;
+const RELAY: &str = include_str!("../../../fixtures/workflows/relay.toml");
 
 /// A run that is told.
 pub(crate) struct Story {

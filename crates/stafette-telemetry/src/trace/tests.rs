@@ -94,7 +94,7 @@ fn s2_10_a_run_is_one_trace_with_a_span_for_each_handoff_and_turn() {
     let story = Story::example();
     let all = told(&story);
     let count = |name: &str| all.iter().filter(|span| span.name.starts_with(name)).count();
-    assert_eq!((count("run feature"), count("handoff"), count("invoke_agent")), (1, 5, 5));
+    assert_eq!((count("run relay"), count("handoff"), count("invoke_agent")), (1, 5, 5));
     assert!(all.iter().all(|span| span.trace == TraceId::of(story.run.id)));
     let known: Vec<_> = all.iter().map(|span| span.id).collect();
     let whole = known.iter().collect::<std::collections::HashSet<_>>();
