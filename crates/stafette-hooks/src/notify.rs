@@ -89,11 +89,12 @@ impl Notifier {
             cursor
         };
         let mut feed = self.engine.feed(cursor);
-        let mut alarms = self.alarms.clone();
-        alarms.rung.mark_changed();
+        let (mut alarms, mut heard) = (self.alarms.clone(), 0);
         loop {
-            if let Some(alerts) = alarms.news() {
-                self.ring(&alerts).await;
+            let rung = *alarms.rung.borrow_and_update();
+            if rung > heard {
+                heard = rung;
+                self.ring(&(alarms.look)()).await;
             }
             let wake = self.step(clock::now()).await;
             let pause = wake.map(|wake| clock::until(wake).min(LOOK));

@@ -45,13 +45,6 @@ impl Alarms {
             std::future::pending::<()>().await;
         }
     }
-
-    /// What there is, when it was not looked at before.
-    pub(super) fn news(&mut self) -> Option<Vec<Alert>> {
-        let fresh = self.rung.has_changed().unwrap_or(false);
-        let known = *self.rung.borrow_and_update() > 0;
-        (fresh && known).then(|| (self.look)())
-    }
 }
 
 /// What people were told last of each alert.

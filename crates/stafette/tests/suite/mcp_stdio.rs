@@ -319,9 +319,7 @@ fn b_07_a_session_speaks_for_its_own_agent_and_nobody_else_does() {
 #[test]
 fn s2_10_the_context_of_a_trace_goes_by_mcp_both_ways() {
     let theirs = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
-    let with = |name: &str, arguments: Value| {
-        json!({ "name": name, "arguments": arguments, "_meta": { "traceparent": theirs } })
-    };
+    let with = |name: &str, arguments: Value| json!({ "name": name, "arguments": arguments, "_meta": { "traceparent": theirs } });
     let context = |answer: &Value| {
         let said = answer["result"]["_meta"]["traceparent"].as_str()?;
         let parts: Vec<String> = said.split('-').map(str::to_owned).collect();

@@ -493,6 +493,31 @@ fn b_17_a_run_is_explained_and_told_on_one_page() {
 }
 
 #[test]
+fn b_17_a_change_is_explained_back_to_the_request_and_is_in_the_report() {
+    let world = World::workflow(
+        "[workflow]\nname = \"one\"\nentry = \"a\"\n[agents.a]\nrunner = \"exec\"\ncommand = [\"true\"]\n",
+    );
+    world.write("words.txt", "old\n");
+    let view = world.run(&["run", "Find better words", "--json"]).ok().json();
+    let author = json!({ "run": view["run"], "agent": "a", "handoff": "h1" });
+    let edit = json!({ "file": "words.txt", "action": "modify", "content": "new <b>\n" });
+    let set = json!({ "changes": [edit], "author": author, "reason": "They were old" });
+    world.write("set.json", &set.to_string());
+    world.run(&["changes", "propose", "set.json"]).ok();
+    let why = world.run(&["why", "c1"]).ok().out;
+    for wanted in
+        ["● Find better words", "h1 human → a", "c1 by a in", "They were old", "words.txt"]
+    {
+        assert!(why.contains(wanted), "{wanted} in {why}");
+    }
+    let told = world.run(&["why", "c1", "--json"]).ok().json();
+    assert_eq!(told["way"]["legs"][0]["id"], "h1", "{told}");
+    assert_eq!(world.run(&["why", "c9"]).code, 1);
+    let page = world.run(&["report"]).ok().out;
+    assert!(page.contains("c1: pending, by a") && page.contains("+new &lt;b&gt;"), "{page}");
+}
+
+#[test]
 fn s2_11_the_gate_finds_the_observability_that_is_there() {
     let world = World::new();
     let said = world.run(&["init", "--template", "feature", "--agent", "true", "--yes"]);

@@ -102,7 +102,8 @@ impl Prometheus {
         while !missing.is_empty() {
             let left = end.saturating_duration_since(Instant::now());
             let told = self.alerts.recv_timeout(left);
-            let (name, fires) = told.unwrap_or_else(|_| panic!("{missing:?}: firing is not {firing}"));
+            let (name, fires) =
+                told.unwrap_or_else(|_| panic!("{missing:?}: firing is not {firing}"));
             if fires == firing {
                 missing.remove(name.as_str());
             }
