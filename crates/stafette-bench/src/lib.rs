@@ -27,7 +27,7 @@ use stafette_store::{MemoryStore, Options, SqliteStore};
 
 pub use report::{
     Crowd, Decisions, History, Opening, Pace, Phases, Point, Report, Scanning, TerminalCosts,
-    Watching,
+    Watched, Watching,
 };
 pub use terminals::terminals;
 
@@ -49,7 +49,7 @@ pub async fn handoffs(folder: &Path, handoffs: u32, runs: u32) -> Result<Report,
     Ok(Report {
         handoffs,
         runs,
-        watching: watching::measure(handoffs, one_run.median_us).await?,
+        watching: watching::measure(folder, handoffs).await?,
         one_run,
         many_runs: durable::on_disk(folder, "many", runs, handoffs).await?,
         one_run_in_memory: durable::pace(memory(), 1, handoffs, None).await?,

@@ -115,6 +115,7 @@ pub(crate) struct NullRun {
     orders: Vec<TurnOrder>,
     now: Time,
     made: u32,
+    position: u64,
 }
 
 impl NullRun {
@@ -123,10 +124,22 @@ impl NullRun {
         number: u32,
         shape: Shape,
     ) -> Result<Self, Trouble> {
-        let (mut driver, step) = Driver::begin(BEGIN, created(number)?);
-        store.append(step.batch()).await?;
+        Self::begin_traced(store, number, shape, None).await
+    }
+
+    /// The same with a receiver of its traces.
+    pub(crate) async fn begin_traced(
+        store: &dyn Store,
+        number: u32,
+        shape: Shape,
+        otlp: Option<String>,
+    ) -> Result<Self, Trouble> {
+        let mut created = created(number)?;
+        Arc::make_mut(&mut created.workflow).telemetry.otlp = otlp;
+        let (mut driver, step) = Driver::begin(BEGIN, created);
+        let position = store.append(step.batch()).await?;
         let orders = driver.commit(step).start;
-        Ok(NullRun { driver, shape, orders, now: BEGIN, made: 0 })
+        Ok(NullRun { driver, shape, orders, now: BEGIN, made: 0, position })
     }
 
     pub(crate) fn id(&self) -> RunId {
@@ -138,13 +151,18 @@ impl NullRun {
         self.made
     }
 
+    /// The position of its last event that was stored alone.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
     /// Makes one handoff, durably.
     pub(crate) async fn hand_over(&mut self, store: &dyn Store) -> Result<Cost, Trouble> {
         let mut cost = Cost::default();
         for _ in 0..self.shape.turns() {
             let (step, batch) = self.prepare(&mut cost)?;
             let begin = Instant::now();
-            store.append(batch).await?;
+            self.position = store.append(batch).await?;
             cost.append += begin.elapsed();
             self.commit(step, &mut cost);
         }
@@ -242,6 +260,7 @@ pub(crate) fn created(number: u32) -> Result<RunCreated, Trouble> {
         inputs: Fields::new(),
         by: "bench".into(),
         origin: None,
+        trace: None,
     })
 }
 

@@ -153,17 +153,33 @@ pub struct Scanning {
     pub to_memmem: f64,
 }
 
-/// What it costs to see a handoff, beside what one takes on disk in one run.
+/// What it costs to see a handoff: the same run on disk, in turns with nobody who watches it, with
+/// metrics and alerts, and with traces of it sent to a receiver in this process.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Watching {
-    /// To count it for metrics and alerts.
-    pub metrics_us: f64,
-    /// The same, to the whole handoff.
-    pub metrics_share: f64,
-    /// To tell it as spans.
-    pub tracing_us: f64,
-    /// The same, to the whole handoff.
-    pub tracing_share: f64,
+    /// The reference: nobody watches.
+    pub unwatched: Watched,
+    /// It is counted for metrics and alerts.
+    pub metrics: Watched,
+    /// It is told as spans, and they are sent.
+    pub tracing: Watched,
+}
+
+/// A handoff that somebody sees, or nobody.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct Watched {
+    /// From the agent's result until the next agent's order may go out: half took less.
+    pub median_us: f64,
+    /// The same, to the reference.
+    pub ratio: f64,
+    /// What all processors together had to do for it.
+    pub processor_us: f64,
+    /// The same, beyond the reference.
+    pub added_us: f64,
+    /// What was added, to the time of the reference.
+    pub of_time: f64,
+    /// What was added, to what the processors did for the reference.
+    pub of_work: f64,
 }
 
 /// What terminals cost.
@@ -275,14 +291,7 @@ impl fmt::Display for Report {
                 ratio(row.to_memmem)
             )?;
         }
-        let Watching { metrics_us, metrics_share, tracing_us, tracing_share } = self.watching;
-        writeln!(f, "\n{:<22}{:>12}{:>11}", "TO SEE A HANDOFF", "costs", "of it")?;
-        for (name, us, share) in
-            [("metrics", metrics_us, metrics_share), ("tracing", tracing_us, tracing_share)]
-        {
-            let share = format!("{:.1} %", share * 100.0);
-            writeln!(f, "{name:<22}{:>12}{share:>11}", span(us))?;
-        }
+        write_watching(f, &self.watching)?;
         if let Some(terminals) = &self.terminals {
             write_terminals(f, terminals)?;
         }
@@ -306,6 +315,29 @@ fn write_pace(f: &mut fmt::Formatter<'_>, place: &str, pace: &Pace) -> fmt::Resu
         count(pace.bytes_per_handoff),
         pace.to_plain_file.map_or_else(String::new, ratio),
     )
+}
+
+fn write_watching(f: &mut fmt::Formatter<'_>, watching: &Watching) -> fmt::Result {
+    writeln!(
+        f,
+        "\n{:<22}{:>12}{:>11}{:>11}{:>11}{:>11}{:>11}",
+        "WATCHED", "median", "ratio", "processor", "added", "of time", "of work"
+    )?;
+    let Watching { unwatched, metrics, tracing } = watching;
+    let [median, processor] = [unwatched.median_us, unwatched.processor_us].map(span);
+    writeln!(f, "{:<22}{median:>12}{:>11}{processor:>11}", "by nobody", "1.00×")?;
+    for (name, watched) in [("metrics", metrics), ("tracing", tracing)] {
+        let [median, processor, added] =
+            [watched.median_us, watched.processor_us, watched.added_us].map(span);
+        let ratio = ratio(watched.ratio);
+        let [time, work] =
+            [watched.of_time, watched.of_work].map(|share| format!("{:.1} %", share * 100.0));
+        writeln!(
+            f,
+            "{name:<22}{median:>12}{ratio:>11}{processor:>11}{added:>11}{time:>11}{work:>11}"
+        )?;
+    }
+    Ok(())
 }
 
 fn write_history(f: &mut fmt::Formatter<'_>, history: &History) -> fmt::Result {

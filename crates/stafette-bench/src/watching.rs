@@ -1,80 +1,168 @@
 //! What it costs to see a handoff: to count it, and to tell it as spans.
+//!
+//! The same run three times, on the same disk and in turns: nobody follows it, metrics follow it as
+//! they do in the daemon, and traces of it are sent to a receiver.
 
-use std::time::{Duration, Instant};
+mod receiver;
 
-use stafette_core::Event;
-use stafette_store::{MemoryStore, Store, Stored};
-use stafette_telemetry::Shown;
-use stafette_telemetry::book::{Book, is_silent};
-use stafette_telemetry::trace::{otlp, spans};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use stafette_engine::Source;
+use stafette_store::SqliteStore;
+use stafette_telemetry::Observer;
+use stafette_telemetry::export::{Exporter, Sent};
+use stafette_telemetry::metrics::Live;
+use tokio::sync::watch;
 
 use crate::null::{NullRun, Shape};
-use crate::{Trouble, Watching};
+use crate::sample::Sample;
+use crate::{Trouble, Watched, Watching};
+use receiver::Receiver;
 
-/// As many events as a follower of the feed gets at once.
-const PAGE: usize = 256;
+/// The three take turns so many times at most, and for so many handoffs at least.
+const SLICES: u32 = 8;
+const SLICE: u32 = 250;
 
-/// Folds the events of so many handoffs. `handoff_us` is what one takes on disk: the reference.
-pub(crate) async fn measure(handoffs: u32, handoff_us: f64) -> Result<Watching, Trouble> {
-    let store = MemoryStore::new();
-    let mut run = NullRun::begin(&store, 0, Shape::Loop).await?;
-    for _ in 0..handoffs {
-        run.hand_over(&store).await?;
+/// How long spans may take to arrive once nothing else happens.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Makes so many handoffs three times, in `folder`.
+pub(crate) async fn measure(folder: &Path, handoffs: u32) -> Result<Watching, Trouble> {
+    let receiver = Receiver::open().await?;
+    let mut lanes = [
+        Lane::begin(folder, "unwatched", None).await?,
+        Lane::begin(folder, "counted", None).await?,
+        Lane::begin(folder, "traced", Some(receiver.url())).await?,
+    ];
+    let (counting, tracing) = (lanes[1].count(), lanes[2].trace());
+    let slices = (handoffs / SLICE).clamp(1, SLICES);
+    for slice in 0..slices {
+        let until = |slice: u32| u64::from(handoffs) * u64::from(slice) / u64::from(slices);
+        let share = until(slice + 1) - until(slice);
+        let [unwatched, counted, traced] = &mut lanes;
+        unwatched.go(share, async |_| Ok(())).await?;
+        counted.go(share, async |run| counting.seen(run).await).await?;
+        traced.go(share, async |run| tracing.seen(run).await).await?;
     }
-    let made = run.made();
-    run.end(&store).await?;
-    let mut events: Vec<Stored> = Vec::new();
-    loop {
-        let after = events.last().map_or(0, |last| last.position);
-        let page = store.feed(after, PAGE).await?;
-        if page.is_empty() {
-            break;
+    let [unwatched, mut counted, mut traced] = [&lanes[0], &lanes[1], &lanes[2]].map(Lane::watched);
+    for lane in lanes {
+        lane.run.end(&*lane.store).await?;
+    }
+    for watched in [&mut counted, &mut traced] {
+        let to = |part: f64, whole: f64| part / whole.max(f64::MIN_POSITIVE);
+        watched.ratio = to(watched.median_us, unwatched.median_us);
+        watched.added_us = (watched.processor_us - unwatched.processor_us).max(0.0);
+        watched.of_time = to(watched.added_us, unwatched.median_us);
+        watched.of_work = to(watched.added_us, unwatched.processor_us);
+    }
+    Ok(Watching { unwatched, metrics: counted, tracing: traced })
+}
+
+/// A run in a store of its own.
+struct Lane {
+    folder: PathBuf,
+    store: Arc<SqliteStore>,
+    run: NullRun,
+    head: watch::Sender<u64>,
+    source: Source,
+    took: Sample,
+    processor: Duration,
+}
+
+impl Lane {
+    async fn begin(folder: &Path, name: &str, otlp: Option<String>) -> Result<Self, Trouble> {
+        let folder = folder.join(name);
+        std::fs::create_dir_all(&folder)?;
+        let store = crate::open(&folder, "events.db")?;
+        let run = NullRun::begin_traced(&*store, 0, Shape::Loop, otlp).await?;
+        let head = watch::Sender::new(run.position());
+        let source = Source::new(store.clone(), head.subscribe());
+        let (took, processor) = (Sample::default(), Duration::ZERO);
+        Ok(Lane { folder, store, run, head, source, took, processor })
+    }
+
+    /// Has it counted, from now on.
+    fn count(&self) -> Counting {
+        let observer = Observer::open(&self.folder, 0);
+        tokio::spawn(observer.clone().follow(self.source.feed(0), None));
+        Counting(observer)
+    }
+
+    /// Has it told as spans, from now on.
+    fn trace(&self) -> Tracing {
+        let exporter = Exporter::open(&self.folder, 0);
+        let sent = exporter.sent();
+        let (stop, stopped) = watch::channel(false);
+        tokio::spawn(exporter.follow(self.source.feed(0), stopped));
+        Tracing { sent, _stop: stop }
+    }
+
+    /// Makes some handoffs, and goes on until whoever watches has `seen` them.
+    async fn go(
+        &mut self,
+        handoffs: u64,
+        seen: impl AsyncFnOnce(&NullRun) -> Result<(), Trouble>,
+    ) -> Result<(), Trouble> {
+        let begin = processor_time();
+        for _ in 0..handoffs {
+            let cost = self.run.hand_over(&*self.store).await?;
+            self.took.add(cost.total());
+            self.head.send_replace(self.run.position());
         }
-        events.extend(page);
+        seen(&self.run).await?;
+        self.processor += processor_time().saturating_sub(begin);
+        Ok(())
     }
-    let (counting, total) = count(&events);
-    // The last handoff of the run is refused or goes nowhere, so there may be one more.
-    if total < u64::from(made) {
-        return Err(format!("{made} handoffs were made, {total} were counted").into());
+
+    fn watched(&self) -> Watched {
+        let each = self.processor.as_secs_f64() * 1e6 / f64::from(self.run.made().max(1));
+        Watched { median_us: self.took.median(), processor_us: each, ..Watched::default() }
     }
-    let (telling, told) = tell(&events);
-    if told < u64::from(made) {
-        return Err(format!("{made} handoffs were made, {told} spans were told").into());
-    }
-    let each = |took: Duration| took.as_secs_f64() * 1e6 / f64::from(made.max(1));
-    let (metrics_us, tracing_us) = (each(counting), each(telling));
-    let share = |us: f64| us / handoff_us.max(f64::MIN_POSITIVE);
-    Ok(Watching {
-        metrics_us,
-        metrics_share: share(metrics_us),
-        tracing_us,
-        tracing_share: share(tracing_us),
-    })
 }
 
-fn count(events: &[Stored]) -> (Duration, u64) {
-    let mut shown = Shown::default();
-    let begin = Instant::now();
-    for stored in events {
-        shown.apply(stored, |_| {});
+/// Who counts.
+struct Counting(Observer);
+
+impl Counting {
+    /// Waits until all handoffs are counted.
+    async fn seen(&self, run: &NullRun) -> Result<(), Trouble> {
+        self.0.reached(run.position()).await;
+        let page = self.0.page(Live::default());
+        let total = page.lines().find_map(|line| line.strip_prefix("handoff_total "));
+        let made = run.made();
+        match total.and_then(|total| total.parse::<u32>().ok()) {
+            Some(total) if total == made => Ok(()),
+            total => Err(format!("{made} handoffs were made, {total:?} were counted").into()),
+        }
     }
-    (begin.elapsed(), shown.metrics.total)
 }
 
-/// Until the bytes of the request are there; how long a receiver takes is not ours.
-fn tell(events: &[Stored]) -> (Duration, u64) {
-    let (mut book, mut told) = (Book::default(), 0);
-    let begin = Instant::now();
-    for page in events.chunks(PAGE) {
-        let mut ended = Vec::new();
-        for stored in page.iter().filter(|stored| !is_silent(&stored.entry.name)) {
-            let Ok(event) = serde_json::from_str::<Event>(&stored.entry.body) else { continue };
-            for fact in book.apply(stored.run, stored.entry.at, &event) {
-                ended.extend(spans(stored.run, stored.entry.at, &fact));
+/// Who tells.
+struct Tracing {
+    sent: Arc<Sent>,
+    /// Held for as long as it goes on.
+    _stop: watch::Sender<bool>,
+}
+
+impl Tracing {
+    /// Waits until the receiver has a span for each handoff and one for its turn.
+    async fn seen(&self, run: &NullRun) -> Result<(), Trouble> {
+        let wanted = 2 * u64::from(run.made());
+        let arrived = tokio::time::timeout(PATIENCE, self.sent.reached(wanted)).await;
+        match (arrived.is_ok(), self.sent.counts()) {
+            (true, (sent, 0)) if sent == wanted => Ok(()),
+            (_, (sent, dropped)) => {
+                Err(format!("{wanted} spans ended, {sent} were taken, {dropped} were not").into())
             }
         }
-        told += ended.len() as u64;
-        std::hint::black_box(otlp::protobuf(&ended));
     }
-    (begin.elapsed(), told)
+}
+
+/// What this process has had of the processors so far.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }

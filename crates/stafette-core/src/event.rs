@@ -56,7 +56,7 @@ pub enum Event {
 
 impl Event {
     /// All names.
-    pub const NAMES: [&str; 35] = [
+    pub const NAMES: [&str; 37] = [
         "run_created",
         "run_forked",
         "run_adopted",

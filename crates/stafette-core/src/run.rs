@@ -43,6 +43,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::change::ChangeId;
 use crate::handoff::{Outcome, Response, State};
+use crate::trace::Traceparent;
 use crate::{
     AgentName, Event, Handoff, HandoffId, Input, Party, Reason, Recorded, RunId, Time, TurnKey,
     TurnOrder, Workflow,
@@ -64,6 +65,9 @@ pub struct Run {
     pub workflow: Arc<Workflow>,
     /// What the user asked for.
     pub request: String,
+    /// What the one who asked did it in, in a trace of theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Traceparent>,
     /// Whether it goes on.
     pub stage: Stage,
     /// What is open, and the last that were closed.

@@ -179,9 +179,8 @@ fn given(house: &House, run: &Run, order: &TurnOrder) -> Vec<(String, String)> {
         ("STAFETTE_SOCKET".into(), house.settings.socket.to_string_lossy().into_owned()),
         ("STAFETTE_TOKEN".into(), token(&house.tokens, run, order)),
     ];
-    // Only when the turn's own span is sent: a parent that nobody knows is worse than none.
-    if run.workflow.telemetry.otlp.is_some() {
-        given.push(("TRACEPARENT".into(), stafette_core::trace::traceparent(order.key)));
+    if let Some(traceparent) = run.traceparent(order.key) {
+        given.push(("TRACEPARENT".into(), traceparent.to_string()));
     }
     given
 }

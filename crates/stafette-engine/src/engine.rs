@@ -8,6 +8,7 @@ use stafette_agents::Signal;
 use stafette_core::redact::Redactor;
 use stafette_core::run::create::RunCreated;
 use stafette_core::run::propose::Refusal;
+use stafette_core::trace::Traceparent;
 use stafette_core::workflow::Budget;
 use stafette_core::{
     AgentName, Event, Fields, HandoffId, Input, Recorded, Run, RunId, TurnKey, Workflow,
@@ -25,7 +26,7 @@ use crate::measure;
 use crate::once::Once;
 use crate::task::{First, Message, QUEUE, Shown, Task};
 use crate::warden::Warden;
-use crate::{Driver, Explanation, Feed, HandoffView, Leg, RunView, clock};
+use crate::{Driver, Explanation, Feed, HandoffView, Leg, RunView, Source, clock};
 
 /// Where the work happens.
 #[derive(Clone, Debug)]
@@ -200,6 +201,7 @@ pub struct Engine {
     house: House,
     runs: Arc<Mutex<HashMap<RunId, Handle>>>,
     head: watch::Sender<u64>,
+    source: Source,
     stopping: watch::Sender<bool>,
     alive: watch::Sender<()>,
     pub(crate) once: Once,
@@ -238,11 +240,13 @@ impl Engine {
     ) -> Result<Engine, EngineError> {
         let head = store.head().await?;
         let desk = LockDesk::open(store.clone()).await?;
+        let head = watch::Sender::new(head);
         let engine = Engine {
+            source: Source::new(store.clone(), head.subscribe()),
             store,
             house: House::new(settings, desk, warden),
             runs: Arc::default(),
-            head: watch::Sender::new(head),
+            head,
             stopping: watch::Sender::new(false),
             alive: watch::Sender::new(()),
             once: Once::default(),
@@ -282,10 +286,26 @@ impl Engine {
         budget: Budget,
         by: String,
     ) -> Result<RunId, EngineError> {
+        self.start_within(workflow, request, inputs, budget, by, None).await
+    }
+
+    /// The same within what somebody does in a trace of theirs.
+    ///
+    /// # Errors
+    /// As [`Engine::start`].
+    pub async fn start_within(
+        &self,
+        workflow: Workflow,
+        request: String,
+        inputs: Fields,
+        budget: Budget,
+        by: String,
+        trace: Option<Traceparent>,
+    ) -> Result<RunId, EngineError> {
         let run = RunId(Uuid::now_v7());
         let workflow = Arc::new(workflow);
         let origin = None;
-        self.begin(RunCreated { run, workflow, request, inputs, budget, by, origin }).await
+        self.begin(RunCreated { run, workflow, request, inputs, budget, by, origin, trace }).await
     }
 
     pub(crate) async fn begin(&self, created: RunCreated) -> Result<RunId, EngineError> {
@@ -457,7 +477,7 @@ impl Engine {
     /// Everything that happens after `cursor`, in all runs.
     #[must_use]
     pub fn feed(&self, cursor: u64) -> Feed {
-        Feed::new(self.store.clone(), self.head.subscribe(), cursor)
+        self.source.feed(cursor)
     }
 
     /// Why a handoff came about: the way back to the user's request.
@@ -677,7 +697,7 @@ pub(crate) fn parse<T: serde::de::DeserializeOwned>(
         .map_err(|source| EngineError::Restore { source: RestoreError::Unreadable { seq, source } })
 }
 
-fn event_json(stored: &Stored) -> Result<serde_json::Value, EngineError> {
+pub(crate) fn event_json(stored: &Stored) -> Result<serde_json::Value, EngineError> {
     let mut value: serde_json::Value = parse(stored.entry.seq, &stored.entry.body)?;
     if let Some(fields) = value.as_object_mut() {
         fields.insert("seq".into(), stored.entry.seq.into());

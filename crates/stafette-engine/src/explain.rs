@@ -2,8 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use stafette_core::change::ChangeId;
 use stafette_core::{HandoffId, RunId};
 
+use crate::engine::event_json;
 use crate::record::HandoffView;
 use crate::{Engine, EngineError};
 
@@ -47,6 +49,22 @@ impl Engine {
             Some(row) => self.why(run, row.id).await,
             None => Err(EngineError::NoRun { run: run.to_string() }),
         }
+    }
+
+    /// What a run recorded of one of its changes, event by event.
+    ///
+    /// # Errors
+    /// When there is no such run.
+    pub async fn why_change(
+        &self,
+        run: RunId,
+        change: ChangeId,
+    ) -> Result<Vec<serde_json::Value>, EngineError> {
+        let change = change.to_string();
+        let events = self.events(run, 0).await?;
+        let about = events.iter().filter(|stored| stored.entry.name.starts_with("change_"));
+        let told: Vec<_> = about.map(event_json).collect::<Result<_, _>>()?;
+        Ok(told.into_iter().filter(|event| event["change"] == change.as_str()).collect())
     }
 
     /// What the outcome of a run changes, when its agents had worktrees.

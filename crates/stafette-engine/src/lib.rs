@@ -43,13 +43,13 @@ pub use cost::{By, Cost, CostLine};
 pub use driver::{Driver, Plan, RestoreError, Step};
 pub use engine::{Engine, EngineError, Settings};
 pub use explain::{Explanation, Leg};
-pub use feed::Feed;
+pub use feed::{Feed, Seen, Source};
 pub use locks::{DeadlockAlert, DeskError, LockDesk, restore_locks};
 pub use outside::Wanted;
 pub use phases::{PhaseLine, PhasesView};
 pub use record::{HandoffView, RunView};
 pub use stafette_store::{Entry, HandoffRow, Stored};
-pub use stafette_workspace::changes::{FileDiff, Left, Report};
+pub use stafette_workspace::changes::{FileDiff, Hunk, Left, Line, Report};
 pub use stafette_workspace::{ChangeError, Changes, Renewal, RenewalError, Stage};
 pub use terminals::{
     BadSize, InputError, Piece, Recording, RecordingError, RecordingLines, ResizeError, Snapshot,

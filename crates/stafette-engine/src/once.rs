@@ -39,7 +39,8 @@ impl Engine {
         let run = RunId(Builder::from_unix_timestamp_millis(now, &chance).into_uuid());
         let workflow = Arc::new(workflow);
         let origin = None;
-        let created = RunCreated { run, workflow, request, inputs, budget, by, origin };
+        let created =
+            RunCreated { run, workflow, request, inputs, budget, by, origin, trace: None };
         if let Some(run) = self.repeated(chance, &created).await? {
             return Ok((run, true));
         }

@@ -27,7 +27,7 @@ use stafette_core::Workflow;
 
 pub use clock::now;
 pub use follower::Follower;
-pub use notify::{Notifier, Page, Tried};
+pub use notify::{Alarms, Alert, Notifier, Page, Tried};
 pub use schedule::{BadZone, next_after, zone};
 pub use signature::{sign_message, sign_payload, verify_payload};
 pub use triggers::{Delivery, Fired, TriggerError, TriggerView, Triggers};

@@ -1,5 +1,6 @@
 //! News for people who look elsewhere.
 
+mod alarm;
 mod channel;
 mod desk;
 mod http;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::redact::Redactor;
-use stafette_core::workflow::notify::Notify;
+use stafette_core::workflow::notify::{News, Notify};
 use stafette_core::{Millis, RunId, Time};
 use stafette_engine::{Engine, Stored};
 use tokio::sync::{Mutex, watch};
@@ -23,6 +24,8 @@ use crate::{ReadWorkflow, clock};
 use channel::Channel;
 use desk::{Desk, Sending};
 use note::Note;
+
+pub use alarm::{Alarms, Alert};
 
 /// How often to look whether the workflow has changed, while something is held.
 const LOOK: Duration = Duration::from_secs(60);
@@ -38,6 +41,7 @@ pub struct Notifier {
     engine: Engine,
     workflow: Arc<ReadWorkflow>,
     page: Arc<Page>,
+    alarms: Alarms,
     redactor: Redactor,
     desk: Mutex<Memory<Desk>>,
 }
@@ -67,11 +71,12 @@ impl Notifier {
         engine: Engine,
         workflow: Arc<ReadWorkflow>,
         page: Arc<Page>,
+        alarms: Alarms,
         redactor: Redactor,
         memory: PathBuf,
     ) -> Self {
         let desk = Mutex::new(Memory::open(memory));
-        Notifier { engine, workflow, page, redactor, desk }
+        Notifier { engine, workflow, page, alarms, redactor, desk }
     }
 
     /// Follows and tells until `stop` is set or the engine is gone.
@@ -84,13 +89,20 @@ impl Notifier {
             cursor
         };
         let mut feed = self.engine.feed(cursor);
+        let (mut alarms, mut heard) = (self.alarms.clone(), 0);
         loop {
+            let rung = *alarms.rung.borrow_and_update();
+            if rung > heard {
+                heard = rung;
+                self.ring(&(alarms.look)()).await;
+            }
             let wake = self.step(clock::now()).await;
             let pause = wake.map(|wake| clock::until(wake).min(LOOK));
             let page = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => None,
                 page = feed.next() => Some(page),
+                () = alarms.changed() => continue,
                 () = tokio::time::sleep(pause.unwrap_or(LOOK)), if pause.is_some() => continue,
             };
             let Some(page) = page else { return self.desk.lock().await.save() };
@@ -116,7 +128,7 @@ impl Notifier {
         let wanted = self.wanted();
         let mut news = Vec::new();
         if let Some(notify) = &wanted {
-            let base = notify.link.clone().or_else(|| (self.page)());
+            let base = self.base(notify);
             for stored in page.iter().filter(|stored| note::may_be_news(&stored.entry.name)) {
                 let request = self.request(stored.run).await;
                 let note = Note::of(stored, &request, base.as_deref(), notify);
@@ -132,6 +144,31 @@ impl Notifier {
         if changed {
             desk.save();
         }
+    }
+
+    /// Takes in which alerts began and stopped. What nobody wants to hear counts as told.
+    async fn ring(&self, alerts: &[Alert]) {
+        let wanted = self.wanted().filter(|notify| notify.on.contains(&News::Alert));
+        let base = wanted.as_ref().and_then(|notify| self.base(notify));
+        let mut desk = self.desk.lock().await;
+        let mut changed = false;
+        for alert in alerts {
+            if !desk.value.alerts.is_news(alert) {
+                continue;
+            }
+            changed = true;
+            if wanted.is_some() {
+                desk.value.hold(Note::alert(alert, base.as_deref()).redacted(&self.redactor));
+            }
+        }
+        if changed {
+            desk.save();
+        }
+    }
+
+    /// Where the page is.
+    fn base(&self, notify: &Notify) -> Option<String> {
+        notify.link.clone().or_else(|| (self.page)())
     }
 
     async fn request(&self, run: RunId) -> String {
@@ -174,7 +211,7 @@ impl Notifier {
             return Err("the workflow names no channel in [notify]".to_owned());
         }
         let now = clock::now();
-        let link = notify.link.clone().or_else(|| (self.page)());
+        let link = self.base(&notify);
         let message = desk::Message::test(now, link);
         let sending = |channel| Sending::new(message.clone(), channel, now);
         let due = Channel::of(&notify).into_iter().map(sending).collect();

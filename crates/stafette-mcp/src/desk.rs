@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use stafette_core::trace::Traceparent;
 use stafette_engine::Engine;
 
 use crate::{Caller, May, ReadWorkflow, Trouble};
@@ -20,6 +21,8 @@ pub(crate) struct Desk {
     pub(crate) workflow: Arc<ReadWorkflow>,
     pub(crate) caller: Caller,
     pub(crate) progress: Option<Arc<dyn Progress>>,
+    /// What the caller does this in, in a trace of its own.
+    pub(crate) within: Option<Traceparent>,
 }
 
 impl Desk {

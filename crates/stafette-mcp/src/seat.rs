@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use stafette_core::lock::Holder;
+use stafette_core::trace::Traceparent;
 use stafette_core::wire::phase::given;
 use stafette_core::{
     AgentName, Fields, HandoffId, Offer, Party, Response, RunId, TurnKey, TurnOrder, TurnResult,
@@ -86,6 +87,31 @@ impl Desk {
             return Ok(self.engine.session(token, self.caller.pid).await?.0);
         }
         Ok(self.engine.find(text.filter(|text| *text != "latest")).await?)
+    }
+
+    /// Where a call belongs in a trace that is sent: to its caller's turn, to the turn or the run
+    /// that `fields` name, or nowhere.
+    pub(crate) async fn traceparent(&self, fields: &Fields) -> Option<Traceparent> {
+        if let Some(token) = &self.caller.token {
+            let (run, _, turn) = self.engine.session(token, self.caller.pid).await.ok()?;
+            return self.engine.state(run).await.ok()?.traceparent(turn);
+        }
+        let text = |name: &str| fields.get(name).and_then(|value| value.as_str());
+        let run = match text("run") {
+            Some(run) => Some(self.run(Some(run)).await.ok()?),
+            None => None,
+        };
+        match text("turn") {
+            Some(turn) => {
+                let turn = key(turn, run).ok()?;
+                self.engine.state(turn.run).await.ok()?.traceparent(turn)
+            }
+            None => {
+                let state = self.engine.state(run?).await.ok()?;
+                let told = state.workflow.telemetry.otlp.is_some();
+                told.then(|| Traceparent::of_run(state.id, state.trace))
+            }
+        }
     }
 
     /// What the turn is about.

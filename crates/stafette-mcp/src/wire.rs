@@ -28,7 +28,6 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ServerHandler, ServiceExt};
-use stafette_core::Fields;
 use stafette_engine::Engine;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -197,7 +196,9 @@ impl Server {
             sender
         });
         let (engine, workflow) = (self.engine.clone(), self.workflow.clone());
-        Desk { engine, workflow, caller, progress }
+        // What cannot be understood is as if it were not there, as the format has it.
+        let within = context.meta.get_traceparent().and_then(|text| text.parse().ok());
+        Desk { engine, workflow, caller, progress, within }
     }
 }
 
@@ -254,21 +255,37 @@ impl ServerHandler for Server {
             return Err(ErrorData::invalid_params(message, None));
         };
         let arguments = request.arguments.unwrap_or_default();
-        let called = tool.call(self.desk(&context), arguments);
+        let desk = self.desk(&context);
+        // Looked for before, because a turn may end with the call.
+        let within = match desk.caller.token.is_some() || arguments.contains_key("turn") {
+            true => desk.traceparent(&arguments).await,
+            false => None,
+        };
+        let called = tool.call(desk.clone(), arguments);
         let outcome = tokio::select! {
             outcome = called => outcome,
             // Nobody waits for the answer any more.
             () = context.ct.cancelled() => Err(Trouble::new("cancelled", "The call was cancelled")),
         };
-        let result = match outcome {
-            Ok(value) => CallToolResult::structured(value),
+        let mut meta = MetaObject::default();
+        let (result, within) = match outcome {
+            Ok(value) => {
+                let begun = value.as_object().cloned().unwrap_or_default();
+                let within = match within {
+                    Some(within) => Some(within),
+                    None => desk.traceparent(&begun).await,
+                };
+                (CallToolResult::structured(value), within)
+            }
             Err(trouble) => {
-                let meta = Fields::from_iter([("stafette/problem".to_owned(), trouble.json())]);
-                CallToolResult::error(vec![ContentBlock::text(trouble.text())])
-                    .with_meta(Some(MetaObject(meta)))
+                meta.0.insert("stafette/problem".to_owned(), trouble.json());
+                (CallToolResult::error(vec![ContentBlock::text(trouble.text())]), within)
             }
         };
-        Ok(result.into())
+        if let Some(within) = within {
+            meta.set_traceparent(within.to_string());
+        }
+        Ok(result.with_meta((!meta.0.is_empty()).then_some(meta)).into())
     }
 
     async fn list_resources(

@@ -11,9 +11,11 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::IntoResponse;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stafette_core::change::{Change, ChangeId, NotAChange};
 use stafette_core::{HandoffId, RunId};
+use stafette_engine::Explanation;
 use stafette_telemetry::Observer;
-use stafette_telemetry::alerts::{Alert, Change};
+use stafette_telemetry::alerts::{Alert, Change as Turned};
 use stafette_telemetry::export::Sent;
 use stafette_telemetry::metrics::{Live, StoreTimes};
 use stafette_telemetry::report;
@@ -60,6 +62,10 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
             "/v1/runs/{run}/report",
             get_with(tell, about("reportRun", "A run on one page that needs nothing else")),
         )
+        .api_route(
+            "/v1/changes/{change}/why",
+            get_with(why, about("whyChange", "Why a change is there, back to the request")),
+        )
 }
 
 impl Edge {
@@ -104,7 +110,7 @@ pub(crate) struct AlertList {
     /// The four of them.
     alerts: Vec<Alert>,
     /// What began to fire and stopped lately, the oldest first.
-    changes: Vec<Change>,
+    changes: Vec<Turned>,
 }
 
 async fn alerts(State(edge): State<Edge>) -> Result<Json<AlertList>, Problem> {
@@ -196,8 +202,12 @@ async fn tell(
 ) -> Result<Raw<Html>, Problem> {
     let run = find_run(&edge, &run).await?;
     let events = edge.engine.events(run, 0).await?;
-    let diff = edge.engine.result_diff(run).await;
-    let page = report::page(run, &events, diff.as_deref());
+    let sets = sets(&edge, run).await?;
+    let diff = match sets.is_empty() {
+        true => edge.engine.result_diff(run).await,
+        false => None,
+    };
+    let page = report::page(run, &events, diff.as_deref(), &sets);
     let mut answer = ([(CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response();
     // A file to keep: here it would be a page of ours, which has no style of its own.
     let name = format!("attachment; filename=\"run-{}.html\"", run.short());
@@ -205,4 +215,56 @@ async fn tell(
         answer.headers_mut().insert(CONTENT_DISPOSITION, name);
     }
     Ok(answer.into())
+}
+
+/// What was proposed in a run.
+async fn sets(edge: &Edge, run: RunId) -> Result<Vec<report::Set>, Problem> {
+    let look = async move |changes: stafette_engine::Changes| {
+        let mut all = changes.list()?;
+        all.retain(|change| change.author.run == Some(run));
+        let set = |change: Change| {
+            let diff = changes.diff(&change)?;
+            Ok(report::Set { change, diff })
+        };
+        all.into_iter().map(set).collect()
+    };
+    Ok(edge.engine.changes(look).await?)
+}
+
+/// Which change is meant.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Asking {
+    /// Its name, such as `c3`.
+    change: String,
+}
+
+/// Why a change is there, and what became of it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct WhyChange {
+    /// The change.
+    change: Change,
+    /// The way of the work to where it was proposed, when that was in a run that is still known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    way: Option<Explanation>,
+    /// What the run recorded of it, event by event.
+    events: Vec<serde_json::Value>,
+}
+
+async fn why(
+    State(edge): State<Edge>,
+    Named(Asking { change }): Named<Asking>,
+) -> Result<Json<WhyChange>, Problem> {
+    let id: ChangeId = change
+        .parse()
+        .map_err(|error: NotAChange| Problem::new(422, "not_a_change", error.to_string()))?;
+    let change = edge.engine.changes(async move |changes| changes.get(id)).await?;
+    let (mut way, mut events) = (None, Vec::new());
+    if let Some(run) = change.author.run {
+        way = match change.author.handoff {
+            Some(handoff) => edge.engine.why(run, handoff).await.ok(),
+            None => edge.engine.why_run(run).await.ok(),
+        };
+        events = edge.engine.why_change(run, id).await.unwrap_or_default();
+    }
+    Ok(Json(WhyChange { change, way, events }))
 }

@@ -259,6 +259,17 @@ impl Alerts {
         Condition::ALL.map(alert).into()
     }
 
+    /// How each of them stands.
+    pub fn standing(&self, now: Time) -> impl Iterator<Item = Change> {
+        Condition::ALL.into_iter().map(move |condition| Change {
+            at: now,
+            condition,
+            firing: self.firing.contains_key(&condition),
+            value: self.values.get(&condition).copied().unwrap_or_default(),
+            above: condition.threshold(&self.rules).above,
+        })
+    }
+
     /// What began and stopped lately, the oldest first.
     pub fn changes(&self) -> impl Iterator<Item = &Change> {
         self.changes.iter()

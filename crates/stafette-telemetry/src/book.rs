@@ -1,12 +1,16 @@
 //! What is open, so that an event can be told with what it is about: the one fold that metrics,
 //! alerts, traces and the event log share.
 
+mod change;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use stafette_core::change::ChangeId;
 use stafette_core::handoff::Way;
 use stafette_core::run::session::SessionState;
+use stafette_core::trace::Traceparent;
 use stafette_core::workflow::Budget;
 use stafette_core::workflow::Strategy;
 use stafette_core::workflow::alerts::AlertRules;
@@ -15,6 +19,9 @@ use stafette_core::{
     Event, Failure, Handoff, HandoffId, Offer, Outcome, Party, Response, RunId, State, Time,
     TurnKey, Usage, Workflow,
 };
+use stafette_engine::Seen;
+
+pub use change::{ChangeEnded, OpenChange};
 
 /// All runs that are not over, with what is open in each.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -33,6 +40,9 @@ pub struct OpenRun {
     pub began: Time,
     /// Where its trace goes.
     pub telemetry: Telemetry,
+    /// What the one who asked did it in, in a trace of theirs.
+    #[serde(default)]
+    pub asked_in: Option<Traceparent>,
     /// What it may spend.
     pub limit: Budget,
     /// What it has spent.
@@ -41,6 +51,9 @@ pub struct OpenRun {
     pub handoffs: BTreeMap<HandoffId, OpenHandoff>,
     /// Its agents' processes.
     pub sessions: BTreeMap<String, SessionState>,
+    /// Its changes that something is going on about.
+    #[serde(default)]
+    pub changes: BTreeMap<ChangeId, OpenChange>,
 }
 
 /// A handoff that is not over.
@@ -122,6 +135,9 @@ pub struct About {
     pub run: RunId,
     /// Its name.
     pub id: HandoffId,
+    /// What the run was asked for in.
+    #[serde(default)]
+    pub asked_in: Option<Traceparent>,
     /// The workflow's name.
     pub workflow: Arc<str>,
     /// Who gave.
@@ -247,6 +263,8 @@ pub enum Fact {
         /// Whether it was called off.
         cancelled: bool,
     },
+    /// What was going on about a change is over.
+    ChangeEnded(Box<ChangeEnded>),
     /// An agent showed that it lives.
     LeaseRenewed,
     /// Another attempt will be made.
@@ -292,28 +310,46 @@ impl Book {
         self.runs.get(&run)
     }
 
+    /// Takes in what was stored and tells what happened.
+    pub fn hear(&mut self, seen: &Seen) -> Vec<Fact> {
+        let (run, entry) = (seen.run, &seen.entry);
+        if is_silent(&entry.name) {
+            return Vec::new();
+        }
+        if change::is_about_one(&entry.name) {
+            let Some(open) = self.runs.get_mut(&run) else { return Vec::new() };
+            return open.change(run, entry).into_iter().collect();
+        }
+        // What a newer version wrote tells nothing; the rest still does.
+        seen.event().map_or_else(Vec::new, |event| self.apply(run, entry.at, event))
+    }
+
     /// Takes an event in and tells what happened.
     pub fn apply(&mut self, run: RunId, at: Time, event: &Event) -> Vec<Fact> {
         match event {
             Event::RunCreated(created) => {
-                let open = OpenRun::new(&created.workflow, &created.request, at, &created.budget);
+                let mut open =
+                    OpenRun::new(&created.workflow, &created.request, at, &created.budget);
+                open.asked_in = created.trace;
                 vec![self.begin(run, open, &created.workflow.alerts)]
             }
             Event::RunForked(forked) => {
                 let state = &forked.state;
                 let mut open =
                     OpenRun::new(&state.workflow, &state.request, at, &state.purse.limit);
-                open.spent = state.purse.spent;
+                (open.spent, open.asked_in) = (state.purse.spent, state.trace);
                 for handoff in state.open() {
                     open.take_over(run, handoff);
                 }
                 vec![self.begin(run, open, &state.workflow.alerts)]
             }
             Event::RunFinished(finished) => {
-                let Some(open) = self.runs.remove(&run) else { return Vec::new() };
+                let Some(mut open) = self.runs.remove(&run) else { return Vec::new() };
+                let mut facts = open.leave_changes(run);
                 let ending = &finished.ending;
                 let (status, why) = (ending.status.word(), ending.why.clone());
-                vec![Fact::RunEnded { run: Box::new(open), status, why }]
+                facts.push(Fact::RunEnded { run: Box::new(open), status, why });
+                facts
             }
             _ => match self.runs.get_mut(&run) {
                 Some(open) => open.apply(run, at, event),
@@ -336,10 +372,12 @@ impl OpenRun {
             request: request.to_owned(),
             began,
             telemetry: workflow.telemetry.clone(),
+            asked_in: None,
             limit: limit.clone(),
             spent: Usage::default(),
             handoffs: BTreeMap::new(),
             sessions: BTreeMap::new(),
+            changes: BTreeMap::new(),
         }
     }
 
@@ -369,6 +407,7 @@ impl OpenRun {
         About {
             run,
             id,
+            asked_in: self.asked_in,
             workflow: self.workflow.clone(),
             from: offer.from.clone(),
             to: offer.to.clone(),

@@ -1,36 +1,44 @@
 //! Sends spans to a receiver, when the run's workflow names one.
 //!
 //! The store is the queue: what has not been taken yet is read again, so that memory stays the same
-//! however long a receiver is away. What was taken is noted with its position; between the two a
-//! crash can send a page twice, with the same names.
+//! however long a receiver is away. How far it has come is noted, and what was taken with its
+//! position at once; between the two a crash can send a batch twice, with the same names. Events of
+//! runs that have no receiver are passed over unread.
 
 mod wire;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use stafette_core::Event;
 use stafette_core::workflow::telemetry::Telemetry;
-use stafette_engine::{Feed, Stored};
+use stafette_engine::{Feed, Seen};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::book::{Book, Fact, is_silent};
-use crate::snapshot;
+use crate::book::{Book, Fact};
 use crate::trace::{Span, spans};
+use crate::{GATHER, snapshot};
 
 pub use wire::{Receiver, SendError};
 
 /// The most spans in one request.
 const BATCH: usize = 512;
+/// How long a span waits for others that go along with it.
+const COMPANY: Duration = Duration::from_secs(1);
+/// How often it is noted how far the events are read, when nothing is sent.
+const KEEP: Duration = Duration::from_secs(5);
 /// The pause before the second try; it doubles each time.
 const PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause.
 const LONGEST: Duration = Duration::from_secs(60);
 /// A receiver that is away for longer than this misses what it was meant to get.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
+/// How long the last batch may take when the daemon ends.
+const END: Duration = Duration::from_secs(2);
 
 /// What has been told.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -42,16 +50,34 @@ struct Told {
 /// How many spans went where.
 #[derive(Debug, Default)]
 pub struct Sent {
-    sent: AtomicU64,
-    dropped: AtomicU64,
+    /// Taken, and not taken.
+    counts: watch::Sender<(u64, u64)>,
 }
 
 impl Sent {
     /// Spans that a receiver took, and spans that none would take.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {
-        (self.sent.load(Ordering::Relaxed), self.dropped.load(Ordering::Relaxed))
+        *self.counts.borrow()
     }
+
+    /// Waits until so many went either way.
+    pub async fn reached(&self, spans: u64) {
+        let mut counts = self.counts.subscribe();
+        // We hold the sender, so it is not gone.
+        let _ = counts.wait_for(|(sent, dropped)| sent + dropped >= spans).await;
+    }
+
+    fn add(&self, sent: u64, dropped: u64) {
+        self.counts.send_modify(|counts| *counts = (counts.0 + sent, counts.1 + dropped));
+    }
+}
+
+/// Spans for one receiver.
+#[derive(Debug)]
+struct Batch {
+    telemetry: Telemetry,
+    spans: Vec<Span>,
 }
 
 /// Sends the spans of everything that ends.
@@ -60,6 +86,10 @@ pub struct Exporter {
     told: Told,
     path: PathBuf,
     sent: Arc<Sent>,
+    /// What ended and is not sent yet, by receiver.
+    batches: BTreeMap<String, Batch>,
+    /// When to send it, or else to note how far the events are read.
+    due: Option<Instant>,
 }
 
 impl Exporter {
@@ -70,7 +100,7 @@ impl Exporter {
         let path = folder.join("traces.json");
         let told: Option<Told> = snapshot::load(&path);
         let told = told.filter(|told| told.position <= head).unwrap_or_default();
-        Exporter { told, path, sent: Arc::default() }
+        Exporter { told, path, sent: Arc::default(), batches: BTreeMap::new(), due: None }
     }
 
     /// The last event that was told.
@@ -85,69 +115,112 @@ impl Exporter {
         self.sent.clone()
     }
 
-    /// Follows the feed, which must begin after [`position`](Self::position), until the engine is
-    /// gone.
-    pub async fn follow(mut self, mut feed: Feed) {
+    /// Follows the feed, which must begin after [`position`](Self::position), until `stop` is set
+    /// or the engine is gone. What is not sent by then is sent by the next one.
+    pub async fn follow(mut self, feed: Feed, mut stop: watch::Receiver<bool>) {
+        let mut feed = feed.gather(GATHER);
         loop {
-            let page = match feed.next().await {
-                Ok(Some(page)) => page,
-                Ok(None) => return,
+            let due = self.due.unwrap_or_else(Instant::now);
+            let page = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => break,
+                () = sleep_until(due), if self.due.is_some() => None,
+                page = feed.seen() => Some(page),
+            };
+            let Some(page) = page else {
+                tokio::select! {
+                    _ = stop.wait_for(|stop| *stop) => break,
+                    () = self.settle() => continue,
+                }
+            };
+            match page {
+                Ok(Some(page)) => self.take_in(&page),
+                Ok(None) => break,
                 Err(error) => {
                     tracing::warn!(%error, "the events cannot be read");
                     tokio::time::sleep(PAUSE).await;
-                    continue;
-                }
-            };
-            let batches = self.take_in(&page);
-            let any = !batches.is_empty();
-            for (_, (receiver, spans)) in batches {
-                for some in spans.chunks(BATCH) {
-                    self.send(&receiver, some).await;
                 }
             }
-            // Without anything sent there is nothing that could be sent twice, so that a quiet
-            // project need not write for every event.
-            if any && let Err(error) = snapshot::save(&self.path, &self.told) {
-                tracing::warn!(%error, "what was sent cannot be noted");
-            }
+        }
+        if timeout(END, self.settle()).await.is_err() {
+            tracing::info!("the last traces are sent when the daemon starts again");
         }
     }
 
-    /// The spans that ended with these events, by their receiver.
-    fn take_in(&mut self, page: &[Stored]) -> BTreeMap<String, (Telemetry, Vec<Span>)> {
-        let mut batches: BTreeMap<String, (Telemetry, Vec<Span>)> = BTreeMap::new();
-        for stored in page {
-            if stored.position <= self.told.position {
-                continue;
-            }
-            self.told.position = stored.position;
-            let entry = &stored.entry;
-            if is_silent(&entry.name) {
-                continue;
-            }
-            let Ok(event) = serde_json::from_str::<Event>(&entry.body) else { continue };
-            for fact in self.told.book.apply(stored.run, entry.at, &event) {
-                let open = match &fact {
-                    Fact::RunEnded { run, .. } => Some(&**run),
-                    _ => self.told.book.run(stored.run),
-                };
-                let Some(telemetry) = open.map(|run| &run.telemetry) else { continue };
-                let Some(otlp) = &telemetry.otlp else { continue };
-                let key = format!("{otlp} {:?}", telemetry.protocol);
-                let ended = spans(stored.run, entry.at, &fact);
-                if !ended.is_empty() {
-                    let batch = batches.entry(key).or_insert_with(|| (telemetry.clone(), vec![]));
-                    batch.1.extend(ended);
-                }
+    /// Sends what there is, and notes that it did.
+    async fn settle(&mut self) {
+        // Called off in the middle, it is as if it had not begun: nothing is noted.
+        for batch in self.batches.values() {
+            for some in batch.spans.chunks(BATCH) {
+                self.send(&batch.telemetry, some).await;
             }
         }
-        batches
+        self.batches.clear();
+        self.due = None;
+        if let Err(error) = snapshot::save(&self.path, &self.told) {
+            tracing::warn!(%error, "what was sent cannot be noted");
+        }
+    }
+
+    /// Takes in the spans that ended with these events.
+    fn take_in(&mut self, page: &[Arc<Seen>]) {
+        for seen in page {
+            if seen.position <= self.told.position {
+                continue;
+            }
+            self.told.position = seen.position;
+            if self.is_told(seen) {
+                self.hear(seen);
+            }
+        }
+        let waiting: usize = self.batches.values().map(|batch| batch.spans.len()).sum();
+        let latest = match waiting {
+            0 => Instant::now() + KEEP,
+            1..BATCH => Instant::now() + COMPANY,
+            _ => Instant::now(),
+        };
+        self.due = Some(self.due.map_or(latest, |due| due.min(latest)));
+    }
+
+    /// Whether anyone gets to hear of it.
+    fn is_told(&self, seen: &Seen) -> bool {
+        match seen.entry.name.as_str() {
+            "run_created" | "run_forked" => match seen.event() {
+                Some(Event::RunCreated(created)) => created.workflow.telemetry.otlp.is_some(),
+                Some(Event::RunForked(forked)) => forked.state.workflow.telemetry.otlp.is_some(),
+                _ => false,
+            },
+            _ => self.told.book.run(seen.run).is_some(),
+        }
+    }
+
+    fn hear(&mut self, seen: &Seen) {
+        let (at, facts) = (seen.entry.at, self.told.book.hear(seen));
+        let last = facts.iter().find_map(|fact| match fact {
+            Fact::RunEnded { run, .. } => Some(run.telemetry.clone()),
+            _ => None,
+        });
+        for fact in &facts {
+            let open = self.told.book.run(seen.run).map(|run| &run.telemetry);
+            let Some(telemetry) = open.or(last.as_ref()) else { continue };
+            let Some(otlp) = &telemetry.otlp else { continue };
+            let ended = spans(seen.run, at, fact);
+            if ended.is_empty() {
+                continue;
+            }
+            let key = format!("{otlp} {:?}", telemetry.protocol);
+            let batch = self
+                .batches
+                .entry(key)
+                .or_insert_with(|| Batch { telemetry: telemetry.clone(), spans: Vec::new() });
+            batch.spans.extend(ended);
+        }
     }
 
     /// Tries until the receiver takes them, refuses them, or is away for too long.
     async fn send(&self, telemetry: &Telemetry, spans: &[Span]) {
         let count = spans.len() as u64;
-        let since = tokio::time::Instant::now();
+        let since = Instant::now();
         let mut pause = PAUSE;
         let error = loop {
             let receiver = match Receiver::of(telemetry, |name| std::env::var(name).ok()) {
@@ -156,8 +229,7 @@ impl Exporter {
             };
             match receiver.send(spans).await {
                 Ok(()) => {
-                    self.sent.sent.fetch_add(count, Ordering::Relaxed);
-                    return;
+                    return self.sent.add(count, 0);
                 }
                 Err(error) if error.is_final() || since.elapsed() > PATIENCE => break error,
                 Err(error) => tracing::debug!(%error, "the receiver of traces is tried again"),
@@ -165,7 +237,7 @@ impl Exporter {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST);
         };
-        self.sent.dropped.fetch_add(count, Ordering::Relaxed);
+        self.sent.add(0, count);
         tracing::warn!(%error, spans = count, "traces were not taken");
     }
 }

@@ -26,3 +26,7 @@ mod story;
 pub mod trace;
 
 pub use observer::{Observer, Shown};
+
+/// Those who follow here are in no hurry: what happens within this time is read together, so that
+/// a handoff costs no reading of its own.
+const GATHER: std::time::Duration = std::time::Duration::from_millis(20);

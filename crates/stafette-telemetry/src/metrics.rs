@@ -47,6 +47,8 @@ pub struct Metrics {
     pub workflows: BTreeMap<String, WorkflowCounts>,
     /// Runs that ended, by status.
     pub runs: BTreeMap<String, u64>,
+    /// Changes that were settled, by status.
+    pub changes: BTreeMap<String, u64>,
     /// Attempts after the first.
     pub retries: u64,
     /// Signs of life that prolonged a lease.
@@ -115,6 +117,7 @@ impl Metrics {
             }
             Fact::LeaseRenewed => self.leases_renewed += 1,
             Fact::Retried(_) => self.retries += 1,
+            Fact::ChangeEnded(ended) => *named(&mut self.changes, &ended.change.status) += 1,
             Fact::Late => self.late += 1,
             Fact::Recovered(action) => {
                 *self.recoveries.entry((*action).to_owned()).or_default() += 1;

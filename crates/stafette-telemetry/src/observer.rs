@@ -5,23 +5,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use stafette_core::{Event, Time};
-use stafette_engine::{Feed, Stored};
-use tokio::sync::{broadcast, watch};
+use stafette_core::Time;
+use stafette_engine::{Feed, Seen};
+use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::alerts::{Alert, Alerts, Change};
-use crate::book::{Book, is_silent};
+use crate::book::{Book, Fact};
 use crate::journal::{self, Journal};
 use crate::metrics::{self, Live, Metrics};
-use crate::snapshot;
+use crate::{GATHER, snapshot};
 
-/// How often the clock alone can change an alert.
+/// How often alerts are looked at; whoever asks for them has them looked at, too.
 const TICK: Duration = Duration::from_secs(1);
 /// How often what is known is kept, at most.
 const KEEP: Duration = Duration::from_secs(5);
-/// How many changes of alerts a slow listener may be behind.
-const BEHIND: usize = 64;
 
 /// What the observer knows.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -38,26 +36,15 @@ pub struct Shown {
 
 impl Shown {
     /// Takes an event in. One that it includes already changes nothing.
-    pub fn apply(&mut self, stored: &Stored, mut tell: impl FnMut(&crate::book::Fact)) {
-        if stored.position <= self.position {
+    pub fn apply(&mut self, seen: &Seen, mut tell: impl FnMut(&Fact)) {
+        if seen.position <= self.position {
             return;
         }
-        self.position = stored.position;
-        let entry = &stored.entry;
-        if is_silent(&entry.name) {
-            return;
-        }
-        let event: Event = match serde_json::from_str(&entry.body) {
-            Ok(event) => event,
-            Err(error) => {
-                // Of a newer version, maybe: the rest can still be counted.
-                tracing::warn!(%error, position = stored.position, "an event is not understood");
-                return;
-            }
-        };
-        for fact in self.book.apply(stored.run, entry.at, &event) {
-            self.metrics.apply(entry.at, &fact);
-            self.alerts.hear(entry.at, &fact);
+        self.position = seen.position;
+        let at = seen.entry.at;
+        for fact in self.book.hear(seen) {
+            self.metrics.apply(at, &fact);
+            self.alerts.hear(at, &fact);
             tell(&fact);
         }
     }
@@ -68,7 +55,10 @@ impl Shown {
 pub struct Observer {
     shown: Arc<Mutex<Shown>>,
     position: watch::Sender<u64>,
-    changes: broadcast::Sender<Change>,
+    /// How often alerts began or stopped; 0 for as long as what happened before is not all known.
+    rung: watch::Sender<u64>,
+    /// The last event of before.
+    head: u64,
     path: PathBuf,
 }
 
@@ -81,8 +71,8 @@ impl Observer {
         let kept: Option<Shown> = snapshot::load(&path);
         let shown = kept.filter(|shown| shown.position <= head).unwrap_or_default();
         let position = watch::Sender::new(shown.position);
-        let (changes, _) = broadcast::channel(BEHIND);
-        Observer { shown: Arc::new(Mutex::new(shown)), position, changes, path }
+        let rung = watch::Sender::new(0);
+        Observer { shown: Arc::new(Mutex::new(shown)), position, rung, head, path }
     }
 
     /// The last event that is known.
@@ -98,9 +88,10 @@ impl Observer {
         let _ = tokio::time::timeout(Duration::from_secs(2), wait).await;
     }
 
-    /// All alerts.
+    /// All alerts, as they are now.
     #[must_use]
     pub fn alerts(&self) -> Vec<Alert> {
+        self.evaluate();
         self.lock().alerts.all()
     }
 
@@ -110,10 +101,19 @@ impl Observer {
         self.lock().alerts.changes().cloned().collect()
     }
 
-    /// Hears of every alert that begins to fire or stops, from now on.
+    /// The same, and then how each alert stands: whoever knows what was told last finds here what
+    /// is to be told, over any number of restarts.
     #[must_use]
-    pub fn subscribe(&self) -> broadcast::Receiver<Change> {
-        self.changes.subscribe()
+    pub fn standing(&self) -> Vec<Change> {
+        let shown = self.lock();
+        shown.alerts.changes().cloned().chain(shown.alerts.standing(now())).collect()
+    }
+
+    /// Grows whenever an alert begins to fire or stops. 0 means that it is not known yet how they
+    /// stand.
+    #[must_use]
+    pub fn rung(&self) -> watch::Receiver<u64> {
+        self.rung.subscribe()
     }
 
     /// The page for Prometheus.
@@ -134,13 +134,14 @@ impl Observer {
 
     /// Follows the feed, which must begin after [`position`](Self::position), until the engine is
     /// gone. Lines go to the journal when there is one.
-    pub async fn follow(self, mut feed: Feed, mut journal: Option<Journal>) {
+    pub async fn follow(self, feed: Feed, mut journal: Option<Journal>) {
+        let mut feed = feed.gather(GATHER);
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut kept, mut kept_at) = (self.position(), Instant::now());
         loop {
             tokio::select! {
-                page = feed.next() => match page {
+                page = feed.seen() => match page {
                     Ok(Some(page)) => self.take_in(&page, &mut journal),
                     Ok(None) => break,
                     Err(error) => {
@@ -158,18 +159,17 @@ impl Observer {
         self.keep();
     }
 
-    fn take_in(&self, page: &[Stored], journal: &mut Option<Journal>) {
+    fn take_in(&self, page: &[Arc<Seen>], journal: &mut Option<Journal>) {
         let mut shown = self.lock();
-        for stored in page {
+        for seen in page {
             let mut lines = Vec::new();
-            shown.apply(stored, |fact| {
+            shown.apply(seen, |fact| {
                 if journal.is_some() {
-                    let at = stored.entry.at;
-                    lines.extend(journal::lines(stored.position, stored.run, at, fact));
+                    lines.extend(journal::lines(seen.position, seen.run, seen.entry.at, fact));
                 }
             });
             if let Some(writer) = journal
-                && let Err(error) = writer.write(stored.position, &lines)
+                && let Err(error) = writer.write(seen.position, &lines)
             {
                 tracing::warn!(%error, "the event log cannot be written");
                 *journal = None;
@@ -177,16 +177,22 @@ impl Observer {
         }
         let position = shown.position;
         drop(shown);
-        self.evaluate();
         self.position.send_replace(position);
     }
 
     fn evaluate(&self) {
-        for change in self.lock().alerts.evaluate(now()) {
-            tracing::warn!("{}", change.sentence());
-            // Nobody has to listen.
-            let _ = self.changes.send(change);
+        if self.position() < self.head {
+            return;
         }
+        let changes = self.lock().alerts.evaluate(now());
+        for change in &changes {
+            tracing::warn!("{}", change.sentence());
+        }
+        self.rung.send_if_modified(|rung| {
+            let first = *rung == 0;
+            *rung += changes.len() as u64 + u64::from(first);
+            first || !changes.is_empty()
+        });
     }
 
     fn lock(&self) -> MutexGuard<'_, Shown> {

@@ -1,5 +1,6 @@
 //! A run on one page that can be mailed and printed: no script, nothing from elsewhere.
 
+mod changes;
 mod gather;
 mod timeline;
 
@@ -10,16 +11,17 @@ use stafette_engine::Stored;
 
 use gather::{Gathered, Row};
 
-/// The most of a diff that is shown, in bytes.
-const DIFF: usize = 512 * 1024;
+pub use changes::Set;
+
 /// The most handoffs that are drawn; all are listed.
 const DRAWN: usize = 200;
 
 const STYLE: &str = include_str!("report/page.css");
 
-/// The page of a run, from its events. `diff` is what came of it, when its agents had worktrees.
+/// The page of a run, from its events. `diff` is what came of it when its agents had worktrees,
+/// `sets` is what they proposed to change; what was proposed needs no other diff.
 #[must_use]
-pub fn page(run: RunId, events: &[Stored], diff: Option<&str>) -> String {
+pub fn page(run: RunId, events: &[Stored], diff: Option<&str>, sets: &[Set]) -> String {
     let told = Gathered::of(run, events);
     let mut page = Page::default();
     page.raw("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
@@ -38,9 +40,7 @@ pub fn page(run: RunId, events: &[Stored], diff: Option<&str>) -> String {
     costs(&mut page, &told);
     questions(&mut page, &told);
     dissent(&mut page, &told);
-    if let Some(diff) = diff.filter(|diff| !diff.trim().is_empty()) {
-        changes(&mut page, diff);
-    }
+    changes::tell(&mut page, diff.unwrap_or_default(), sets);
     page.raw("</main>\n</body>\n</html>\n");
     page.html
 }
@@ -128,28 +128,6 @@ fn dissent(page: &mut Page, told: &Gathered) {
     });
 }
 
-fn changes(page: &mut Page, diff: &str) {
-    let mut end = diff.len().min(DIFF);
-    while !diff.is_char_boundary(end) {
-        end -= 1;
-    }
-    page.raw("<h2>Changes</h2>\n<pre>");
-    for line in diff[..end].lines() {
-        let class = match line.as_bytes().first() {
-            _ if line.starts_with("+++") || line.starts_with("---") => "file",
-            Some(b'+') => "add",
-            Some(b'-') => "del",
-            Some(b'@') => "at",
-            _ => "",
-        };
-        page.raw(&format!("<span class=\"{class}\">")).text(line).raw("</span>\n");
-    }
-    page.raw("</pre>\n");
-    if end < diff.len() {
-        page.raw("<p>The rest of the changes is left out.</p>\n");
-    }
-}
-
 /// A span of time, for people.
 fn span(time: Millis) -> String {
     match time.0 {
@@ -231,7 +209,7 @@ mod tests {
     #[test]
     fn b_17_a_run_is_told_on_one_page_that_needs_nothing_else() {
         let story = Story::example();
-        let html = page(story.run.id, &story.stored(), Some("+++ b/auth.sh\n+echo <b>\n"));
+        let html = page(story.run.id, &story.stored(), Some("+++ b/auth.sh\n+echo <b>\n"), &[]);
         for wanted in ["Add user auth", "planner", "rereview_request", "<svg", "succeeded", "Cost"]
         {
             assert!(html.contains(wanted), "{wanted}");
@@ -246,7 +224,7 @@ mod tests {
     fn what_agents_wrote_is_text() {
         let mut story = Story::relay("");
         story.pass("<script>alert(1)</script>", Reason::Other("\"><img src=x>".into()));
-        let html = page(story.run.id, &story.stored(), None);
+        let html = page(story.run.id, &story.stored(), None, &[]);
         assert!(html.contains("&lt;script&gt;") && html.contains("Refusals"), "{html}");
         assert!(!html.contains("<script") && !html.contains("<img"), "{html}");
     }

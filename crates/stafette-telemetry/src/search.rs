@@ -3,23 +3,21 @@
 mod transcript;
 mod words;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use stafette_core::{AgentName, Event, RunId};
-use stafette_engine::{Feed, Stored};
+use stafette_core::{AgentName, HandoffId, RunId};
+use stafette_engine::{Engine, Feed, Seen};
 use stafette_store::{FindError, Finder, Text};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
-use crate::book::{Book, Fact, is_silent};
+use crate::GATHER;
 
 /// How long to wait after the events could not be read.
 const PAUSE: Duration = Duration::from_secs(1);
-
-/// Where the recording of an agent's terminal is.
-pub type Recordings = dyn Fn(RunId, &AgentName) -> PathBuf + Send + Sync;
 
 /// An index that follows the feed. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -69,12 +67,12 @@ impl Search {
         drop(spawn_blocking(move || finder.forget(run)));
     }
 
-    /// Follows the feed, which must begin after [`position`](Self::position), until the engine is
-    /// gone.
-    pub async fn follow(self, mut feed: Feed, recordings: Arc<Recordings>) {
-        let mut book = Book::default();
+    /// Follows the feed of `engine`, which must begin after [`position`](Self::position), until
+    /// that is gone.
+    pub async fn follow(self, feed: Feed, engine: Engine) {
+        let mut feed = feed.gather(GATHER);
         loop {
-            let page = match feed.next().await {
+            let page = match feed.seen().await {
                 Ok(Some(page)) => page,
                 Ok(None) => return,
                 Err(error) => {
@@ -83,13 +81,10 @@ impl Search {
                     continue;
                 }
             };
-            let (finder, recordings) = (self.finder.clone(), recordings.clone());
-            let work = spawn_blocking(move || {
-                let position = take_in(&finder, &mut book, &page, &*recordings);
-                (book, position)
-            });
-            let Ok((kept, position)) = work.await else { return };
-            book = kept;
+            let shown = shown(&engine, &page).await;
+            let finder = self.finder.clone();
+            let work = spawn_blocking(move || take_in(&finder, &page, shown));
+            let Ok(position) = work.await else { return };
             match position {
                 Ok(position) => drop(self.position.send_replace(position)),
                 Err(error) => {
@@ -101,31 +96,41 @@ impl Search {
     }
 }
 
-fn take_in(
-    finder: &Finder,
-    book: &mut Book,
-    page: &[Stored],
-    recordings: &Recordings,
-) -> Result<u64, FindError> {
-    let (mut texts, mut ended, mut last) = (Vec::new(), Vec::new(), 0);
-    for stored in page {
-        last = stored.position;
-        if is_silent(&stored.entry.name) && stored.entry.name != "turn_told" {
-            continue;
-        }
-        let Ok(event) = serde_json::from_str::<Event>(&stored.entry.body) else { continue };
-        texts.extend(words::of(stored, &event));
-        for fact in book.apply(stored.run, stored.entry.at, &event) {
-            if let Fact::TurnEnded { about, .. } = fact {
-                ended.push((stored, about));
-            }
+/// What an agent's terminal showed in a turn.
+struct Shown {
+    /// The event that ended the turn.
+    seen: Arc<Seen>,
+    handoff: HandoffId,
+    agent: AgentName,
+    recording: PathBuf,
+}
+
+/// The recordings of turns that ended. Whose they were the store knows, so that nothing has to be
+/// remembered over a restart.
+async fn shown(engine: &Engine, page: &[Arc<Seen>]) -> Vec<Shown> {
+    let mut ended = BTreeMap::new();
+    for seen in page {
+        let ends = ["turn_finished", "turn_failed", "handoff_closed"];
+        if let Some(handoff) = seen.entry.handoff.filter(|_| ends.contains(&&*seen.entry.name)) {
+            ended.insert((seen.run, handoff), seen.clone());
         }
     }
-    for (stored, about) in ended {
-        let Ok(agent) = about.to.as_str().parse::<AgentName>() else { continue };
-        let path = recordings(stored.run, &agent);
-        transcript::take_in(finder, stored, about.id, agent.as_str(), &path)?;
+    let mut shown = Vec::new();
+    for ((run, handoff), seen) in ended {
+        let Ok(Some(row)) = engine.store().handoff(run, handoff).await else { continue };
+        let Ok(agent) = row.to.parse::<AgentName>() else { continue };
+        let recording = engine.recording(run, &agent);
+        shown.push(Shown { seen, handoff, agent, recording });
     }
+    shown
+}
+
+fn take_in(finder: &Finder, page: &[Arc<Seen>], shown: Vec<Shown>) -> Result<u64, FindError> {
+    let texts: Vec<Text> = page.iter().filter_map(|seen| words::of(seen)).collect();
+    for Shown { seen, handoff, agent, recording } in shown {
+        transcript::take_in(finder, &seen, handoff, agent.as_str(), &recording)?;
+    }
+    let last = page.last().map_or(0, |seen| seen.position);
     finder.add(last, &texts)?;
     Ok(last)
 }

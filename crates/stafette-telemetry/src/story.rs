@@ -8,45 +8,14 @@ use stafette_core::{
     Event, Failure, FailureKind, Fields, Input, Kind, Offer, Outcome, Party, Reason, Recorded,
     Response, Run, RunId, Time, TurnResult, Usage, Usd, Workflow,
 };
+use stafette_engine::Seen;
 use uuid::Uuid;
 
 use crate::book::Fact;
 use crate::observer::Shown;
 
 /// Planner → builder → reviewer ⇄ fixer.
-const RELAY: &str = r#"
-[workflow]
-name = "feature"
-entry = "planner"
-[agents.planner]
-runner = "scripted"
-[agents.builder]
-runner = "scripted"
-[agents.reviewer]
-runner = "scripted"
-[agents.fixer]
-runner = "scripted"
-[[routes]]
-from = "planner"
-to = "builder"
-[[routes]]
-from = "builder"
-to = "reviewer"
-[[routes]]
-from = "reviewer"
-to = "fixer"
-[[routes]]
-from = "fixer"
-to = "reviewer"
-[[loops]]
-name = "review"
-between = ["reviewer", "fixer"]
-max_rounds = 3
-[limits]
-handoffs_per_item = 20
-handoffs_per_run = 20
-cooldown = "0s"
-"#;
+const RELAY: &str = include_str!("../../../fixtures/workflows/relay.toml");
 
 /// A run that is told.
 pub(crate) struct Story {
@@ -67,6 +36,7 @@ impl Story {
             inputs: Fields::new(),
             by: "test".into(),
             origin: None,
+            trace: None,
         };
         let now = Time(1_000_000);
         let mut log = Vec::new();
@@ -152,12 +122,16 @@ impl Story {
         self.log.iter().map(stored).collect()
     }
 
+    pub(crate) fn seen(&self) -> Vec<Arc<Seen>> {
+        self.stored().into_iter().map(|stored| Arc::new(Seen::from(stored))).collect()
+    }
+
     /// What is known of it, and each fact with its number.
     pub(crate) fn shown(&self) -> (Shown, Vec<(u64, Time, Fact)>) {
         let (mut shown, mut facts) = (Shown::default(), Vec::new());
-        for stored in self.stored() {
-            let at = stored.entry.at;
-            shown.apply(&stored, |fact| facts.push((stored.position, at, fact.clone())));
+        for seen in self.seen() {
+            let at = seen.entry.at;
+            shown.apply(&seen, |fact| facts.push((seen.position, at, fact.clone())));
         }
         (shown, facts)
     }

@@ -1,12 +1,12 @@
-//! Traces: one for each run, with a span for the run, each handoff and each turn. They are made
-//! from the events after the fact, so a span is told once, when it has ended.
+//! Traces: one for each run, with a span for the run, each handoff, each turn and each change. They
+//! are made from the events after the fact, so a span is told once, when it has ended.
 
 pub mod otlp;
 
-use stafette_core::trace::{SpanId, TraceId};
+use stafette_core::trace::{SpanId, TraceId, Traceparent};
 use stafette_core::{Party, RunId, Time, TurnKey};
 
-use crate::book::{About, Closed, Fact, OpenRun};
+use crate::book::{About, ChangeEnded, Closed, Fact, OpenRun};
 
 /// A span that has ended.
 #[derive(Clone, PartialEq, Debug)]
@@ -75,6 +75,7 @@ pub fn attributes() -> Vec<&'static str> {
     let any = About {
         run: RunId(uuid::Uuid::nil()),
         id: stafette_core::HandoffId(1),
+        asked_in: None,
         workflow: "".into(),
         from: Party::Human,
         to: Party::Human,
@@ -118,15 +119,16 @@ pub fn spans(run: RunId, at: Time, fact: &Fact) -> Vec<Span> {
             }
             vec![span]
         }
+        Fact::ChangeEnded(ended) => vec![change(ended, at)],
         _ => Vec::new(),
     }
 }
 
 fn whole(run: RunId, at: Time, open: &OpenRun, status: &str, why: &str) -> Span {
     Span {
-        trace: TraceId::of(run),
+        trace: Traceparent::trace_of(run, open.asked_in),
         id: SpanId::run(run),
-        parent: None,
+        parent: open.asked_in.map(|asked| asked.span),
         name: format!("run {}", open.workflow),
         kind: Kind::Internal,
         began: open.began,
@@ -156,7 +158,7 @@ fn bare_handoff(about: &About, at: Time, status: &str, provided: usize, missing:
     let run = about.run;
     let parent = about.cause.map_or(SpanId::run(run), |cause| SpanId::handoff(run, cause));
     Span {
-        trace: TraceId::of(run),
+        trace: Traceparent::trace_of(run, about.asked_in),
         id: SpanId::handoff(run, about.id),
         parent: Some(parent),
         name: "handoff".to_owned(),
@@ -183,7 +185,7 @@ fn turn_span(about: &About, turn: TurnKey, began: Time, ended: Time) -> Span {
     let run = about.run;
     let agent = about.to.as_str();
     Span {
-        trace: TraceId::of(run),
+        trace: Traceparent::trace_of(run, about.asked_in),
         id: SpanId::turn(turn),
         parent: Some(SpanId::handoff(run, about.id)),
         name: format!("invoke_agent {agent}"),
@@ -199,6 +201,31 @@ fn turn_span(about: &About, turn: TurnKey, began: Time, ended: Time) -> Span {
             ("stafette.turn", format!("{}.{}", turn.attempt, turn.turn).into()),
         ],
         error: None,
+    }
+}
+
+fn change(ended: &ChangeEnded, at: Time) -> Span {
+    let ChangeEnded { run, asked_in, id, change, note } = ended;
+    let parent = change.handoff.map_or(SpanId::run(*run), |id| SpanId::handoff(*run, id));
+    let mut attributes = vec![
+        ("stafette.run", run.to_string().into()),
+        ("stafette.change", id.to_string().into()),
+        ("stafette.change.status", change.status.as_str().into()),
+        ("stafette.change.revision", u64::from(change.revision).into()),
+        ("stafette.change.files", change.files.into()),
+    ];
+    attributes.extend(change.handoff.map(|id| ("stafette.handoff", id.to_string().into())));
+    attributes.extend(change.agent.as_deref().map(|agent| ("gen_ai.agent.name", agent.into())));
+    Span {
+        trace: Traceparent::trace_of(*run, *asked_in),
+        id: SpanId::change(*run, *id, change.began),
+        parent: Some(parent),
+        name: "change".to_owned(),
+        kind: Kind::Internal,
+        began: change.began,
+        ended: at,
+        attributes,
+        error: (change.status == "failed").then(|| note.clone()),
     }
 }
 

@@ -169,15 +169,15 @@ impl Daemon {
         self.start_own(project, &engine);
         let stop = Arc::new(Notify::new());
         let tokens = tokens(project)?;
-        let observed = telemetry::observe(&engine, store, &state).await?;
-        let observer = observed.observer.clone();
+        let (observed, watch) = telemetry::observe(&engine, store, &state).await?;
         let edge = Edge::new(engine.clone(), self.workflows(project), stop.clone(), tokens)
             .observed_by(observed);
         self.coordinate(project, &engine, &state);
         let read = self.workflows(project);
         let read = Arc::new(move || read().map_err(|problem| problem.title));
         let places = (project.root.as_path(), state.as_path());
-        let (around, edge) = Around::begin(&engine, edge, read, places, self.private);
+        let (around, edge) =
+            Around::begin(&engine, edge, read, watch.alarms(), places, self.private);
         let socket = project.socket();
         // Ours alone by the lock, so a socket that is there is a dead daemon's.
         let _ = fs::remove_file(&socket);
@@ -213,7 +213,7 @@ impl Daemon {
         engine.stop_own().await;
         let _ = fs::remove_file(&socket);
         engine.stop().await;
-        observer.keep();
+        watch.end().await;
         engine.store().close().await;
         Ok(())
     }

@@ -10,6 +10,7 @@ use super::budget::Purse;
 use super::propose::{self, Proposal};
 use super::{Draft, Run, Stage, Tally, phase};
 use crate::handoff::Foreign;
+use crate::trace::Traceparent;
 use crate::workflow::Budget;
 use crate::{Event, Fields, Kind, Offer, Party, Reason, RunId, Time, Workflow};
 
@@ -32,6 +33,9 @@ pub struct RunCreated {
     /// What the one who asked knows it by, when it came by a protocol with names of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Foreign>,
+    /// What the one who asked did it in, in a trace of theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Traceparent>,
 }
 
 impl Run {
@@ -63,6 +67,7 @@ impl Run {
             seq: 1,
             workflow: created.workflow.clone(),
             request: created.request.clone(),
+            trace: created.trace,
             stage: Stage::Active,
             handoffs: BTreeMap::new(),
             next_handoff: 1,

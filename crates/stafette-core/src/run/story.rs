@@ -17,43 +17,7 @@ use crate::{
 };
 
 /// Planner → builder → reviewer ⇄ fixer, with room for two full loops.
-pub(super) const RELAY: &str = r#"
-[workflow]
-name = "relay"
-entry = "planner"
-[agents.planner]
-runner = "scripted"
-[agents.builder]
-runner = "scripted"
-[agents.reviewer]
-runner = "scripted"
-[agents.fixer]
-runner = "scripted"
-[[routes]]
-from = "planner"
-to = "builder"
-[[routes]]
-from = "builder"
-to = "reviewer"
-[[routes]]
-from = "reviewer"
-to = "fixer"
-[[routes]]
-from = "fixer"
-to = "reviewer"
-[[loops]]
-name = "review"
-between = ["reviewer", "fixer"]
-max_rounds = 3
-[[deny]]
-from = "fixer"
-to = "planner"
-why = "a repair never changes the plan"
-[limits]
-handoffs_per_item = 20
-handoffs_per_run = 20
-cooldown = "0s"
-"#;
+pub(super) const RELAY: &str = include_str!("../../../../fixtures/workflows/relay.toml");
 
 pub(super) struct Story {
     pub(super) run: Run,
@@ -96,6 +60,7 @@ impl Story {
             inputs,
             by: "test".into(),
             origin: None,
+            trace: None,
         };
         let now = Time(0);
         let events = Run::begin(now, created);

@@ -41,6 +41,7 @@ impl Team {
             inputs: Fields::new(),
             by: "test".into(),
             origin: None,
+            trace: None,
         };
         let now = Time(1_000_000);
         let (driver, step) = crate::Driver::begin(now, created);

@@ -8,6 +8,7 @@ use stafette_core::workflow::notify::{News, Notify, Quiet, minutes_of};
 use stafette_core::{Millis, Time};
 use uuid::Uuid;
 
+use super::alarm::Told;
 use super::channel::{Channel, Failed};
 use super::note::Note;
 use crate::schedule;
@@ -36,6 +37,8 @@ const HOUR: Millis = Millis::hours(1);
 pub(super) struct Desk {
     /// Everything up to here was looked at.
     pub(super) cursor: Option<u64>,
+    /// What was told of alerts.
+    pub(super) alerts: Told,
     /// What waits to be part of a message.
     held: Vec<Note>,
     /// How much there was no room for.
@@ -263,7 +266,7 @@ mod tests {
     fn note(news: News, at: Time, n: u64) -> Note {
         let id = Uuid::from_u64_pair(1, n);
         let title = format!("{} {n}", news.word());
-        Note { id, news, at, run: RunId(id), title, text: "text".into(), link: None }
+        Note { id, news, at, run: Some(RunId(id)), title, text: "text".into(), link: None }
     }
 
     fn wanted() -> Notify {

@@ -1,18 +1,12 @@
 //! One request to another machine: no redirects, no proxies, nothing kept open.
 
-use std::sync::{Arc, OnceLock};
-
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper::header::{CONTENT_TYPE, HOST, USER_AGENT};
 use hyper::{Request, Uri};
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, RootCertStore};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
+use stafette_dial::{DialError, Speak, Wire, dial};
 
 use super::channel::Failed;
 
@@ -38,26 +32,17 @@ pub(super) async fn post(
     let request = request
         .body(Full::new(Bytes::from(body)))
         .map_err(|error| Failed::for_good(error.to_string()))?;
-    let broken = |error: std::io::Error| Failed::now(error.to_string());
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let stream = TcpStream::connect((bare, port)).await.map_err(broken)?;
-    match tls {
-        false => exchange(stream, request).await,
-        true => {
-            let name = ServerName::try_from(bare.to_owned())
-                .map_err(|error| Failed::for_good(error.to_string()))?;
-            let stream = connector()?.connect(name, stream).await.map_err(broken)?;
-            exchange(stream, request).await
-        }
-    }
+    let failed = |error: DialError| match error.is_final() {
+        true => Failed::for_good(error.to_string()),
+        false => Failed::now(error.to_string()),
+    };
+    let wire = dial(host, port, tls.then_some(Speak::Http1)).await.map_err(failed)?;
+    exchange(wire, request).await
 }
 
-async fn exchange(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    request: Request<Full<Bytes>>,
-) -> Result<(), Failed> {
+async fn exchange(wire: Box<dyn Wire>, request: Request<Full<Bytes>>) -> Result<(), Failed> {
     let broken = |error: hyper::Error| Failed::now(error.to_string());
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(wire)).await.map_err(broken)?;
     let talking = tokio::spawn(connection);
     let answer = sender.send_request(request).await.map_err(broken);
     // What else it says does not matter.
@@ -69,24 +54,4 @@ async fn exchange(
         408 | 425 | 429 | 500..=599 => Err(Failed::now(format!("it answered {status}"))),
         _ => Err(Failed::for_good(format!("it answered {status}"))),
     }
-}
-
-/// Trusts whom this system trusts.
-fn connector() -> Result<TlsConnector, Failed> {
-    static CONFIG: OnceLock<Arc<ClientConfig>> = OnceLock::new();
-    if let Some(config) = CONFIG.get() {
-        return Ok(TlsConnector::from(config.clone()));
-    }
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if roots.is_empty() {
-        return Err(Failed::now("this system trusts no certificates: install ca-certificates"));
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| Failed::for_good(error.to_string()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(TlsConnector::from(CONFIG.get_or_init(|| Arc::new(config)).clone()))
 }

@@ -8,6 +8,7 @@ use stafette_core::{RunId, Time};
 use stafette_engine::Stored;
 use uuid::Uuid;
 
+use super::alarm::Alert;
 use crate::payload::is_question;
 
 /// No title and no text is longer, in characters.
@@ -17,11 +18,13 @@ const TEXT: usize = 1000;
 /// One piece of news.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Note {
-    /// The same event has the same id, however often it is told.
+    /// The same news has the same id, however often it is told.
     pub(crate) id: Uuid,
     pub(crate) news: News,
     pub(crate) at: Time,
-    pub(crate) run: RunId,
+    /// The run that it is about, when it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) run: Option<RunId>,
     pub(crate) title: String,
     pub(crate) text: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -81,11 +84,25 @@ impl Note {
             id: Uuid::new_v5(&stored.run.0, &stored.entry.seq.to_be_bytes()),
             news,
             at: stored.entry.at,
-            run: stored.run,
+            run: Some(stored.run),
             title: short(&title, TITLE),
             text: short(&text, TEXT),
-            link: base.map(|base| format!("{}{path}", base.trim_end_matches('/'))),
+            link: link(base, &path),
         })
+    }
+
+    /// The news that an alert began to fire, or stopped.
+    pub(super) fn alert(alert: &Alert, base: Option<&str>) -> Self {
+        let name = format!("{} {} {}", alert.name, alert.firing, alert.at.0);
+        Note {
+            id: Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes()),
+            news: News::Alert,
+            at: alert.at,
+            run: None,
+            title: short(&alert.title, TITLE),
+            text: short(&alert.text, TEXT),
+            link: link(base, "/"),
+        }
     }
 
     /// Without the secrets that somebody may have let slip.
@@ -94,6 +111,10 @@ impl Note {
         self.text = redactor.text(&self.text).into_owned();
         self
     }
+}
+
+fn link(base: Option<&str>, path: &str) -> Option<String> {
+    base.map(|base| format!("{}{path}", base.trim_end_matches('/')))
 }
 
 /// At most so many characters, without those that steer terminals.

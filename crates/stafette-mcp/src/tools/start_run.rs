@@ -63,9 +63,10 @@ impl super::Tool for Tool {
             budget.money = report::money(dollars)?;
         }
         budget.tokens = arguments.tokens.unwrap_or(budget.tokens);
-        let by = desk.caller.name.clone();
-        let run =
-            desk.engine.start(workflow, arguments.request, arguments.inputs, budget, by).await?;
+        let Arguments { request, inputs, .. } = arguments;
+        let (by, within) = (desk.caller.name.clone(), desk.within);
+        let begun = desk.engine.start_within(workflow, request, inputs, budget, by, within);
+        let run = begun.await?;
         let next = "The agents are at work. Call `status` with this run to see how it stands.";
         Ok(Answer { run: run.to_string(), next: next.to_owned() })
     }

@@ -1,4 +1,5 @@
-//! One request to a receiver: HTTP with a protocol buffer or JSON, or gRPC.
+//! One request to a receiver: HTTP with a protocol buffer or JSON, or gRPC; by TLS to whom this
+//! system trusts.
 
 use std::time::Duration;
 
@@ -8,8 +9,8 @@ use hyper::header::{CONTENT_TYPE, HOST, TE};
 use hyper::{Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use stafette_core::workflow::telemetry::{Protocol, Telemetry};
+use stafette_dial::{DialError, Speak, dial};
 use thiserror::Error;
-use tokio::net::TcpStream;
 
 use crate::trace::{Span, otlp};
 
@@ -75,6 +76,7 @@ pub struct Receiver {
     endpoint: String,
     authority: String,
     address: (String, u16),
+    tls: bool,
     path: String,
     protocol: Protocol,
     headers: Vec<(String, String)>,
@@ -99,13 +101,15 @@ impl Receiver {
         };
         let bad = |why| SendError::Address { endpoint: endpoint.clone(), why };
         let uri: Uri = endpoint.parse().map_err(|_| bad("it cannot be read"))?;
-        if uri.scheme_str() != Some("http") {
-            return Err(bad(
-                "it must begin with http://; a collector on this machine goes on with TLS",
-            ));
-        }
+        let tls = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => return Err(bad("it must begin with http:// or https://")),
+        };
         let authority = uri.authority().ok_or_else(|| bad("it has no host"))?;
         let plain = match telemetry.protocol {
+            // Whoever is elsewhere is where TLS usually is.
+            _ if tls => 443,
             Protocol::Grpc => 4317,
             Protocol::HttpProtobuf | Protocol::HttpJson => 4318,
         };
@@ -122,6 +126,7 @@ impl Receiver {
         Ok(Receiver {
             authority: format!("{}:{}", authority.host(), address.1),
             address,
+            tls,
             path,
             protocol: telemetry.protocol,
             headers: headers.collect::<Result<_, SendError>>()?,
@@ -144,10 +149,24 @@ impl Receiver {
         SendError::Away { endpoint: self.endpoint.clone(), why: why.to_string() }
     }
 
+    fn unreached(&self, error: DialError) -> SendError {
+        match error.is_final() {
+            true => SendError::Address {
+                endpoint: self.endpoint.clone(),
+                why: "no certificate can be for that host",
+            },
+            false => self.away(error),
+        }
+    }
+
     async fn exchange(&self, spans: &[Span]) -> Result<(), SendError> {
         let (host, port) = &self.address;
-        let stream = TcpStream::connect((host.as_str(), *port)).await;
-        let stream = TokioIo::new(stream.map_err(|error| self.away(error))?);
+        let speak = match self.protocol {
+            Protocol::Grpc => Speak::Http2,
+            Protocol::HttpProtobuf | Protocol::HttpJson => Speak::Http1,
+        };
+        let stream = dial(host, *port, self.tls.then_some(speak)).await;
+        let stream = TokioIo::new(stream.map_err(|error| self.unreached(error))?);
         if self.protocol == Protocol::Grpc {
             let made = hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await;
             let (mut sender, connection) = made.map_err(|error| self.away(error))?;
@@ -179,7 +198,10 @@ impl Receiver {
     fn request(&self, body: Vec<u8>, kind: &str) -> Result<Request<Full<Bytes>>, SendError> {
         let grpc = self.protocol == Protocol::Grpc;
         let mut request = Request::post(match grpc {
-            true => format!("http://{}{}", self.authority, self.path),
+            true => {
+                let scheme = if self.tls { "https" } else { "http" };
+                format!("{scheme}://{}{}", self.authority, self.path)
+            }
             false => self.path.clone(),
         });
         request = request.header(CONTENT_TYPE, kind);
@@ -260,8 +282,10 @@ mod tests {
         assert_eq!(grpc.address, ("::1".to_owned(), 9));
         let under = of("http://here:1/otlp/", Protocol::HttpJson).expect("a receiver");
         assert_eq!(under.path, "/otlp/v1/traces");
-        let error = of("https://far.example", Protocol::HttpJson).expect_err("not without TLS");
-        assert!(error.is_final() && error.to_string().contains("http://"), "{error}");
+        let far = of("https://far.example", Protocol::HttpJson).expect("a receiver");
+        assert_eq!((far.tls, far.address.1, under.tls), (true, 443, false));
+        let error = of("ftp://far.example", Protocol::HttpJson).expect_err("nobody speaks that");
+        assert!(error.is_final() && error.to_string().contains("https://"), "{error}");
     }
 
     #[test]

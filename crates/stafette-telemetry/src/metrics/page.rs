@@ -101,6 +101,8 @@ fn work(page: &mut Page, metrics: &Metrics) {
         w.escalations as f64 / w.handoffs.max(1) as f64
     });
     page.labelled("run_total", "counter", "Runs that ended", "status", &metrics.runs, |n| *n);
+    let changes = &metrics.changes;
+    page.labelled("change_total", "counter", "Changes settled", "status", changes, |n| *n);
     page.counter("handoff_retries_total", "Attempts after the first", metrics.retries);
     page.counter("lease_renewals_total", "Leases that were prolonged", metrics.leases_renewed);
     page.counter("turn_results_late_total", "Results that came too late", metrics.late);

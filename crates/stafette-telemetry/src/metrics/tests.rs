@@ -23,8 +23,8 @@ fn s5_10_time_per_agent_handoffs_per_workflow_iterations_and_escalations_are_cou
     let (shown, _) = Story::example().shown();
     let reviewer = &shown.metrics.agents["reviewer"];
     assert_eq!((reviewer.turns, reviewer.time_ms, reviewer.tokens), (2, 2_040, 200));
-    let feature = &shown.metrics.workflows["feature"];
-    assert_eq!((feature.runs, feature.handoffs, feature.fix_iterations), (1, 4, 1));
+    let relay = &shown.metrics.workflows["relay"];
+    assert_eq!((relay.runs, relay.handoffs, relay.fix_iterations), (1, 4, 1));
     assert_eq!(shown.metrics.runs["succeeded"], 1);
     assert_eq!(shown.book.runs().count(), 0, "nothing is kept of what is over");
 
@@ -32,7 +32,7 @@ fn s5_10_time_per_agent_handoffs_per_workflow_iterations_and_escalations_are_cou
     asked.pass("human", Reason::RequiresHumanDecision);
     let (shown, _) = asked.shown();
     assert_eq!((shown.metrics.total, shown.metrics.escalated), (1, 1));
-    assert_eq!(shown.metrics.workflows["feature"].escalations, 1);
+    assert_eq!(shown.metrics.workflows["relay"].escalations, 1);
 }
 
 #[test]
@@ -46,15 +46,15 @@ fn s2_10_what_would_go_in_a_circle_is_counted_as_prevented() {
 
 #[test]
 fn s2_10_after_a_restart_nothing_is_counted_twice() {
-    let stored = Story::example().stored();
+    let seen = Story::example().seen();
     let (whole, _) = Story::example().shown();
-    for cut in 0..stored.len() {
+    for cut in 0..seen.len() {
         let mut first = Shown::default();
-        stored[..cut].iter().for_each(|event| first.apply(event, |_| {}));
+        seen[..cut].iter().for_each(|event| first.apply(event, |_| {}));
         let kept = serde_json::to_vec(&first).expect("JSON");
         let mut second: Shown = serde_json::from_slice(&kept).expect("as it was kept");
         // More is told again than is missing, as after a crash.
-        stored[cut / 2..].iter().for_each(|event| second.apply(event, |_| {}));
+        seen[cut / 2..].iter().for_each(|event| second.apply(event, |_| {}));
         assert_eq!(second, whole, "killed after event {cut}");
     }
 }

@@ -2,16 +2,19 @@
 
 use serde_json::Value;
 use stafette_core::{Event, Offer};
-use stafette_engine::Stored;
+use stafette_engine::Seen;
 use stafette_store::Text;
 
 /// The most of one event that can be found, in bytes.
 const MOST: usize = 256 * 1024;
 
 /// The text of an event, when somebody said something in it.
-pub(super) fn of(stored: &Stored, event: &Event) -> Option<Text> {
+pub(super) fn of(seen: &Seen) -> Option<Text> {
+    if is_mute(&seen.entry.name) {
+        return None;
+    }
     let mut words = Words::default();
-    let who = match event {
+    let who = match seen.event()? {
         Event::RunCreated(created) => {
             words.say(&created.request);
             created.inputs.iter().for_each(|(key, value)| words.field(key, value));
@@ -75,9 +78,9 @@ pub(super) fn of(stored: &Stored, event: &Event) -> Option<Text> {
         }
         _ => return None,
     };
-    let entry = &stored.entry;
+    let entry = &seen.entry;
     (!words.text.is_empty()).then(|| Text {
-        run: stored.run,
+        run: seen.run,
         seq: entry.seq,
         handoff: entry.handoff,
         at: entry.at,
@@ -85,6 +88,11 @@ pub(super) fn of(stored: &Stored, event: &Event) -> Option<Text> {
         who,
         body: words.text,
     })
+}
+
+/// The most frequent of those in which nobody says anything; they need not be understood.
+fn is_mute(name: &str) -> bool {
+    matches!(name, "turn_ordered" | "receipt_given" | "lease_renewed" | "handoff_resumed")
 }
 
 #[derive(Default)]

@@ -1,3 +1,4 @@
+use serde_json::json;
 use stafette_core::workflow::gate::SPAN_ATTRIBUTES;
 use stafette_core::{HandoffId, Outcome, Reason};
 
@@ -9,12 +10,91 @@ fn told(story: &Story) -> Vec<Span> {
     facts.iter().flat_map(|(_, at, fact)| spans(story.run.id, *at, fact)).collect()
 }
 
+/// The spans of what was stored, with some events that are not of the story.
+fn told_with(story: &Story, more: &[(i64, serde_json::Value)]) -> Vec<Span> {
+    let mut stored = story.stored();
+    let last = stored.pop().expect("an end");
+    let entry = |(at, event): &(i64, serde_json::Value)| stafette_engine::Stored {
+        entry: stafette_engine::Entry {
+            at: Time(*at),
+            name: event["event"].as_str().expect("a name").to_owned(),
+            body: event.to_string(),
+            ..last.entry.clone()
+        },
+        ..last.clone()
+    };
+    stored.extend(more.iter().map(entry));
+    stored.push(last);
+    let mut book = crate::book::Book::default();
+    let seen = stored.into_iter().map(stafette_engine::Seen::from);
+    let spans = seen.flat_map(|seen| {
+        let told = |fact: &Fact| spans(seen.run, seen.entry.at, fact);
+        book.hear(&seen).iter().flat_map(told).collect::<Vec<_>>()
+    });
+    spans.collect()
+}
+
+#[test]
+fn s2_10_a_change_is_a_span_from_its_proposal_until_it_is_settled() {
+    let story = Story::example();
+    let proposed = json!({
+        "event": "change_proposed", "change": "c3", "agent": "builder", "handoff": "h2",
+        "revision": 1, "reason": "Add login", "count": 2, "files": [],
+    });
+    let settled = |status: &str, note: &str| json!({ "event": "change_settled", "change": "c3", "handoff": "h2", "status": status, "note": note });
+    let ordered = json!({ "event": "change_ordered", "change": "c3", "handoff": "h2", "work": "undo", "by": "ada" });
+    let mut second = proposed.clone();
+    second["change"] = "c4".into();
+    let events = [
+        (2_000_000, proposed),
+        (2_000_100, settled("approved", "")),
+        (2_000_300, settled("failed", "the tests fail")),
+        (2_000_400, ordered),
+        (2_000_450, settled("undone", "")),
+        (2_000_500, second),
+    ];
+    let all = told_with(&story, &events);
+    let changes: Vec<&Span> = all.iter().filter(|span| span.name == "change").collect();
+    let about = |span: &&Span| {
+        let status = span.attributes.iter().find(|(name, _)| *name == "stafette.change.status");
+        (span.began.0, span.ended.0, status.expect("a status").1.clone())
+    };
+    let ends = story.log.last().expect("an end").at.0;
+    assert_eq!(
+        changes.iter().map(about).collect::<Vec<_>>(),
+        [
+            (2_000_000, 2_000_300, "failed".into()),
+            (2_000_400, 2_000_450, "undone".into()),
+            (2_000_500, ends, "pending".into()),
+        ]
+    );
+    let h2 = SpanId::handoff(story.run.id, HandoffId(2));
+    assert!(changes.iter().all(|span| span.parent == Some(h2)), "where it was proposed");
+    assert_eq!(changes[0].error.as_deref(), Some("the tests fail"));
+    assert!(changes[0].attributes.contains(&("gen_ai.agent.name", "builder".into())));
+    assert_ne!(changes[0].id, changes[1].id, "no name is used twice");
+}
+
+#[test]
+fn s2_10_a_run_that_was_asked_for_in_a_trace_is_a_part_of_it() {
+    let theirs: Traceparent =
+        "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01".parse().expect("a traceparent");
+    let mut story = Story::example();
+    let first = story.log.first_mut().expect("a beginning");
+    let stafette_core::Event::RunCreated(created) = &mut first.event else { panic!("a run") };
+    created.trace = Some(theirs);
+    let all = told(&story);
+    assert!(all.len() == 11 && all.iter().all(|span| span.trace == theirs.trace));
+    let whole = all.iter().find(|span| span.name.starts_with("run ")).expect("the run");
+    assert_eq!((whole.parent, whole.id), (Some(theirs.span), SpanId::run(story.run.id)));
+}
+
 #[test]
 fn s2_10_a_run_is_one_trace_with_a_span_for_each_handoff_and_turn() {
     let story = Story::example();
     let all = told(&story);
     let count = |name: &str| all.iter().filter(|span| span.name.starts_with(name)).count();
-    assert_eq!((count("run feature"), count("handoff"), count("invoke_agent")), (1, 5, 5));
+    assert_eq!((count("run relay"), count("handoff"), count("invoke_agent")), (1, 5, 5));
     assert!(all.iter().all(|span| span.trace == TraceId::of(story.run.id)));
     let known: Vec<_> = all.iter().map(|span| span.id).collect();
     let whole = known.iter().collect::<std::collections::HashSet<_>>();

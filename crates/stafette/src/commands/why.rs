@@ -4,6 +4,7 @@ use serde_json::Value;
 use stafette_core::HandoffId;
 use stafette_core::change::ChangeId;
 
+use super::changes::author;
 use super::{Context, daemon, run_path, segment};
 use crate::cli;
 use crate::exit::{Exit, Failure};
@@ -12,6 +13,17 @@ use crate::output::{Tone, plain, short};
 pub(crate) async fn run(context: &Context, arguments: cli::Why) -> Result<Exit, Failure> {
     let client = daemon(context).await?;
     let what = arguments.what.as_deref();
+    if let Some(id) = what.filter(|what| is_change(what)) {
+        match client.get::<Value>(&format!("/v1/changes/{}/why", segment(id))).await {
+            Ok(explained) => {
+                change(context, &explained);
+                return Ok(Exit::Ok);
+            }
+            // The digits of a run can look like one.
+            Err(failure) if id.len() < 5 => return Err(failure),
+            Err(_) => {}
+        }
+    }
     let path = match what.and_then(|what| what.rsplit_once(':')) {
         Some((run, handoff)) => run_path(Some(run), &format!("/why/{}", segment(handoff))),
         None => match what {
@@ -29,11 +41,35 @@ pub(crate) async fn run(context: &Context, arguments: cli::Why) -> Result<Exit, 
         context.output.data(&explained);
         return Ok(Exit::Ok);
     }
+    way(context, &explained);
+    if path.ends_with("/why") {
+        context.output.line(&format!("○ {}", short(&text(&explained, "/outcome"), 100)));
+    }
+    Ok(Exit::Ok)
+}
+
+/// Whether it is the name of a change, such as `c3`.
+fn is_change(what: &str) -> bool {
+    let digits = what.strip_prefix('c').unwrap_or_default();
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn text(value: &Value, path: &str) -> String {
+    plain(value.pointer(path).and_then(Value::as_str).unwrap_or_default())
+}
+
+/// One thing more about what stands above, when there is something to say.
+fn detail(context: &Context, name: &str, said: &str) {
+    if !said.is_empty() {
+        let output = context.output;
+        output.line(&format!("   {:<9} {said}", output.paint(Tone::Quiet, name)));
+    }
+}
+
+/// From the request to what is asked about.
+fn way(context: &Context, explained: &Value) {
     let output = context.output;
-    let text = |value: &Value, path: &str| {
-        plain(value.pointer(path).and_then(Value::as_str).unwrap_or_default())
-    };
-    output.line(&format!("● {}", short(&text(&explained, "/request"), 100)));
+    output.line(&format!("● {}", short(&text(explained, "/request"), 100)));
     for leg in explained["legs"].as_array().into_iter().flatten() {
         output.line(&format!(
             "{} {} → {}  {} — {}",
@@ -43,11 +79,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Why) -> Result<Exit, 
             text(leg, "/handoff/offer/reason"),
             text(leg, "/state"),
         ));
-        let detail = |name: &str, said: String| {
-            if !said.is_empty() {
-                output.line(&format!("   {:<9} {said}", output.paint(Tone::Quiet, name)));
-            }
-        };
+        let detail = |name: &str, said: String| detail(context, name, &said);
         detail("said", short(&text(leg, "/handoff/offer/summary"), 100));
         detail("because", short(&text(leg, "/handoff/offer/detail"), 100));
         detail("evidence", keys(leg.pointer("/handoff/offer/outputs")));
@@ -60,10 +92,46 @@ pub(crate) async fn run(context: &Context, arguments: cli::Why) -> Result<Exit, 
             detail("change", said);
         }
     }
-    if path.ends_with("/why") {
-        output.line(&format!("○ {}", short(&text(&explained, "/outcome"), 100)));
+}
+
+/// How a change came about, and what became of it.
+fn change(context: &Context, explained: &Value) {
+    if context.output.json {
+        return context.output.data(explained);
     }
-    Ok(Exit::Ok)
+    if let Some(explained) = explained.get("way") {
+        way(context, explained);
+    }
+    let change = &explained["change"];
+    let head =
+        format!("{} by {} — {}", text(change, "/id"), author(change), text(change, "/status"));
+    context.output.line(&plain(&head));
+    let detail = |name: &str, said: String| detail(context, name, &said);
+    let all = |path: &str| change[path].as_array().into_iter().flatten();
+    let list = |words: Vec<String>| short(&words.join(", "), 100);
+    detail("for", short(&text(change, "/reason"), 100));
+    let file = |edit: &Value| format!("{} {}", text(edit, "/action"), text(edit, "/file"));
+    detail("files", list(all("edits").map(file).collect()));
+    let gate = |gate: &Value| format!("{} {}", text(gate, "/kind"), text(gate, "/file"));
+    detail("gates", list(all("gates").map(gate).collect()));
+    for comment in all("comments") {
+        let said = format!("{}: {}", text(comment, "/by"), text(comment, "/text"));
+        detail("said", short(&said, 100));
+    }
+    detail("yes by", text(change, "/approved_by"));
+    for (name, path) in [
+        ("proposed", "/proposed_at"),
+        ("applied", "/applied_at"),
+        ("validated", "/validated_at"),
+        ("undone", "/undone_at"),
+        ("commit", "/commit"),
+    ] {
+        detail(name, text(change, path));
+    }
+    detail("failed", short(&text(change, "/failure"), 100));
+    let event = |event: &Value| text(event, "/event");
+    let events = explained["events"].as_array().into_iter().flatten();
+    detail("recorded", list(events.map(event).collect()));
 }
 
 fn keys(outputs: Option<&Value>) -> String {

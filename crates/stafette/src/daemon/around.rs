@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use stafette_core::redact::Redactor;
 use stafette_engine::Engine;
-use stafette_hooks::{Follower, Notifier, ReadWorkflow, Triggers};
+use stafette_hooks::{Alarms, Follower, Notifier, ReadWorkflow, Triggers};
 use stafette_server::Edge;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -27,6 +27,7 @@ impl Around {
         engine: &Engine,
         edge: Edge,
         read: Arc<ReadWorkflow>,
+        alarms: Alarms,
         places: (&Path, &Path),
         private: bool,
     ) -> (Self, Edge) {
@@ -42,7 +43,7 @@ impl Around {
         }
         let redactor = Redactor::of_environment(std::env::vars());
         let memory = state.join("notify.json");
-        let notifier = Notifier::open(engine.clone(), read, edge.page(), redactor, memory);
+        let notifier = Notifier::open(engine.clone(), read, edge.page(), alarms, redactor, memory);
         let notifier = Arc::new(notifier);
         tasks.spawn(notifier.clone().live(stopped));
         (Around { stop, tasks }, edge.with(triggers, notifier))

@@ -2,25 +2,65 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use stafette_core::AgentName;
 use stafette_engine::Engine;
+use stafette_hooks::{Alarms, Alert};
 use stafette_server::Observed;
 use stafette_store::{COMMIT_BOUNDS, SqliteStore, Stats};
 use stafette_telemetry::Observer;
+use stafette_telemetry::alerts::Change;
 use stafette_telemetry::export::Exporter;
 use stafette_telemetry::journal::{Journal, Rotation};
 use stafette_telemetry::metrics::StoreTimes;
 use stafette_telemetry::search::Search;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use crate::exit::Failure;
+
+/// How long the last spans may take to be sent.
+const END: Duration = Duration::from_secs(3);
+
+/// What follows the events and has something to end.
+#[derive(Debug)]
+pub(super) struct Watch {
+    observer: Observer,
+    exporter: JoinHandle<()>,
+    stop: watch::Sender<bool>,
+}
+
+impl Watch {
+    /// Which alerts fire, for those who tell people.
+    pub(super) fn alarms(&self) -> Alarms {
+        let observer = self.observer.clone();
+        let alert = |change: Change| Alert {
+            name: change.condition.name().to_owned(),
+            at: change.at,
+            firing: change.firing,
+            title: change.sentence(),
+            text: change.condition.action().to_owned(),
+        };
+        let look = move || observer.standing().into_iter().map(alert).collect();
+        Alarms { rung: self.observer.rung(), look: Arc::new(look) }
+    }
+
+    /// Keeps what is known, and sends what is left to be sent.
+    pub(super) async fn end(self) {
+        self.stop.send_replace(true);
+        if tokio::time::timeout(END, self.exporter).await.is_err() {
+            tracing::warn!("the last traces are sent when the daemon starts again");
+        }
+        self.observer.keep();
+    }
+}
 
 /// Begins to follow. None of it can hold up a run.
 pub(super) async fn observe(
     engine: &Engine,
     store: Arc<SqliteStore>,
     state: &Path,
-) -> Result<Observed, Failure> {
+) -> Result<(Observed, Watch), Failure> {
     let head = engine
         .store()
         .head()
@@ -32,17 +72,19 @@ pub(super) async fn observe(
     let exporter = Exporter::open(state, head);
     let sent = exporter.sent();
     let feed = engine.feed(exporter.position());
-    tokio::spawn(exporter.follow(feed));
+    let (stop, stopped) = watch::channel(false);
+    let exporter = tokio::spawn(exporter.follow(feed, stopped));
+    let watch = Watch { observer: observer.clone(), exporter, stop };
     let search = search(engine, state, head);
-    Ok(Observed { observer, sent, store: Arc::new(move || times(store.stats())), search })
+    let store = Arc::new(move || times(store.stats()));
+    Ok((Observed { observer, sent, store, search }, watch))
 }
 
 fn search(engine: &Engine, state: &Path, head: u64) -> Option<Search> {
     match Search::open(state, head) {
         Ok(search) => {
-            let (feed, recordings) = (engine.feed(search.position()), engine.clone());
-            let recordings = move |run, agent: &AgentName| recordings.recording(run, agent);
-            tokio::spawn(search.clone().follow(feed, Arc::new(recordings)));
+            let feed = engine.feed(search.position());
+            tokio::spawn(search.clone().follow(feed, engine.clone()));
             Some(search)
         }
         Err(error) => {

@@ -203,13 +203,13 @@ fn b_16_a_webhook_with_its_signature_begins_a_run_and_nothing_else_does() {
 }
 
 /// A message as it came in.
-struct Received {
+pub(crate) struct Received {
     head: String,
-    body: String,
+    pub(crate) body: String,
 }
 
 impl Received {
-    fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         let mut lines = self.head.lines().filter_map(|line| line.split_once(':'));
         let found = lines.find(|(key, _)| key.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.trim()).unwrap_or_default()
@@ -217,7 +217,7 @@ impl Received {
 }
 
 /// Takes messages on loopback; the first one is turned away, as a busy server does.
-fn receiver() -> (String, mpsc::Receiver<Received>) {
+pub(crate) fn receiver() -> (String, mpsc::Receiver<Received>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/in", listener.local_addr().expect("an address"));
     let (sender, received) = mpsc::channel();
@@ -289,7 +289,7 @@ fn b_13_news_reaches_the_desktop_and_a_receiver_that_knows_who_sent_it() {
 }
 
 /// A certificate for this machine, and the one that vouches for it.
-const CERTIFICATES: &str = "\
+pub(crate) const CERTIFICATES: &str = "\
     openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=ca && \
     openssl req -newkey rsa:2048 -nodes -keyout key.pem -out asked.csr -subj /CN=localhost && \
     printf 'subjectAltName=DNS:localhost\\nbasicConstraints=CA:FALSE\\n' > more && \

@@ -349,3 +349,35 @@ fn b_07_a_session_speaks_for_its_own_agent_and_nobody_else_does() {
     let work = talk.call("wait", json!({ "agent": "reviewer", "within_seconds": 20 }));
     assert_eq!(work.expect("work")["offered"][0]["summary"], "Built");
 }
+
+#[test]
+fn s2_10_the_context_of_a_trace_goes_by_mcp_both_ways() {
+    let theirs = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+    let with = |name: &str, arguments: Value| json!({ "name": name, "arguments": arguments, "_meta": { "traceparent": theirs } });
+    let context = |answer: &Value| {
+        let said = answer["result"]["_meta"]["traceparent"].as_str()?;
+        let parts: Vec<String> = said.split('-').map(str::to_owned).collect();
+        Some((parts[1].clone(), parts[2].clone()))
+    };
+    let world = World::workflow(&format!("{OUTSIDE}[telemetry]\notlp = \"http://127.0.0.1:9\"\n"));
+    let mut talk = Talk::new(&world, &[]);
+    let begun = talk.ask("tools/call", with("start_run", json!({ "request": "x" })));
+    let (trace, whole) = context(&begun).expect("the run's context");
+    assert_eq!(trace, &theirs[3..35], "it is a part of what the caller does");
+    let offered = talk.call("wait", json!({ "within_seconds": 30 })).expect("an offer");
+    let offer = &offered["offered"][0];
+    let taken = json!({ "run": offer["run"], "handoff": offer["handoff"] });
+    let accepted = talk.ask("tools/call", with("accept", taken));
+    let (inside, turn) = context(&accepted).expect("the turn's context");
+    assert_eq!(inside, trace);
+    assert_ne!(turn, whole);
+    let brief = &accepted["result"]["structuredContent"];
+    let report = json!({ "run": brief["run"], "turn": brief["turn"], "note": "on it" });
+    let reported = talk.ask("tools/call", with("report", report));
+    assert_eq!(context(&reported), Some((trace, turn)), "in every answer about it");
+
+    let world = World::workflow(OUTSIDE);
+    let mut talk = Talk::new(&world, &[]);
+    let begun = talk.ask("tools/call", with("start_run", json!({ "request": "x" })));
+    assert_eq!(context(&begun), None, "nobody would know the parent");
+}

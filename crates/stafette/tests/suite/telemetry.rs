@@ -5,11 +5,15 @@ mod prometheus;
 #[path = "telemetry/rotel.rs"]
 mod rotel;
 
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::around::{CERTIFICATES, Received, receiver};
 use crate::web::Web;
 use crate::world::{World, copy, repository};
 use prometheus::Prometheus;
@@ -17,18 +21,6 @@ use rotel::Rotel;
 
 /// How long anything here may take.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Asks again until there is an answer.
-fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let since = Instant::now();
-    loop {
-        if let Some(answer) = ask() {
-            return answer;
-        }
-        assert!(since.elapsed() < PATIENCE, "{what} takes too long");
-        std::thread::yield_now();
-    }
-}
 
 /// The project of the demonstration, with some settings of its own.
 fn demo(settings: &str) -> World {
@@ -58,7 +50,7 @@ fn run(world: &World) -> String {
 
 #[test]
 fn s2_10_a_collector_gets_exactly_the_spans_of_the_demonstration() {
-    let rotel = Rotel::start();
+    let mut rotel = Rotel::start();
     for (protocol, port) in
         [("http/protobuf", rotel.http), ("http/json", rotel.http), ("grpc", rotel.grpc)]
     {
@@ -67,10 +59,7 @@ fn s2_10_a_collector_gets_exactly_the_spans_of_the_demonstration() {
         let world = demo(&settings);
         let run = run(&world);
         let trace = run.replace('-', "");
-        let spans = until(protocol, || {
-            let spans = rotel.spans(&trace);
-            (spans.len() >= 11).then_some(spans)
-        });
+        let spans = rotel.wait_for(&trace, 11);
         let named = |name: &str| spans.iter().filter(|span| span.name == name).collect::<Vec<_>>();
         assert_eq!(spans.len(), 11, "{protocol}: {spans:#?}");
         assert_eq!((named("run demo").len(), named("handoff").len()), (1, 5), "{protocol}");
@@ -182,8 +171,12 @@ duration_ms_p95 = { above = 100, within = "10s" }
 "#;
 
 fn trouble() -> World {
+    trouble_with("")
+}
+
+fn trouble_with(settings: &str) -> World {
     let world = World::new();
-    world.write("stafette.toml", TROUBLE);
+    world.write("stafette.toml", &format!("{TROUBLE}{settings}"));
     world.write(
         "writer.toml",
         "[[turn]]\nsteps = [{ emit = \"HANDOFF\", payload = { to = \"editor\", summary = \"Edit\" } }]\n",
@@ -198,37 +191,186 @@ fn trouble() -> World {
     world
 }
 
+/// The names of the four alerts.
+const ALL: [&str; 4] =
+    ["HandoffCircularBlocked", "HandoffEscalated", "HandoffFailed", "HandoffSlow"];
+
+/// People who are told of alerts.
+struct People {
+    settings: String,
+    messages: mpsc::Receiver<Received>,
+    seen: BTreeSet<String>,
+}
+
+impl People {
+    const ENV: [(&str, &str); 1] = [("NEWS_SECRET", "shared between us")];
+
+    fn new() -> Self {
+        let (url, messages) = receiver();
+        let settings = format!(
+            "[notify]\nbatch = \"100ms\"\non = [\"alert\"]\n\
+             [notify.webhook]\nurl = \"{url}\"\nsecret_env = \"NEWS_SECRET\"\n"
+        );
+        People { settings, messages, seen: BTreeSet::new() }
+    }
+
+    /// The titles of the next message that they have not had before.
+    fn hear(&mut self) -> Vec<String> {
+        loop {
+            let message = self.messages.recv_timeout(PATIENCE).expect("a message");
+            let body: Value = serde_json::from_str(&message.body).expect("JSON");
+            if !self.seen.insert(message.header("webhook-id").to_owned()) {
+                continue;
+            }
+            let notes = body["notes"].as_array().expect("notes").clone();
+            let title = |note: &Value| note["title"].as_str().expect("a title").to_owned();
+            return notes.iter().map(title).collect();
+        }
+    }
+
+    /// What they hear until each of the four alerts is over, sorted.
+    fn hear_all(&mut self) -> Vec<String> {
+        let mut titles = Vec::new();
+        while titles.iter().filter(|title: &&String| title.contains(" is over: ")).count() < 4 {
+            titles.extend(self.hear());
+        }
+        let mut short: Vec<String> = titles
+            .iter()
+            .map(|title| title.split_once(": ").map_or(title.as_str(), |(first, _)| first))
+            .map(str::to_owned)
+            .collect();
+        short.sort();
+        short
+    }
+
+    /// What is to be heard: each alert, and that it is over.
+    fn each_once() -> Vec<String> {
+        ALL.iter().flat_map(|name| [(*name).to_owned(), format!("{name} is over")]).collect()
+    }
+}
+
 #[test]
 fn s2_10_each_alert_fires_and_clears_here_and_in_a_real_prometheus() {
-    let world = trouble();
-    let web = Web::up(&world);
+    let mut people = People::new();
+    let world = trouble_with(&people.settings);
+    let web = Web::up_with(&world, &People::ENV);
     let rules = world.run(&["alerts", "--format", "prometheus"]).ok().out;
     let prometheus = Prometheus::start(world.home(), web.port, &web.token, &rules);
-    until("the first look", || prometheus.has("handoff_failed_total").then_some(()));
+    prometheus.wait_for(&[prometheus::LOOKED], true);
     assert_eq!(world.run(&["run", "x"]).code, 3, "a person is asked");
     world.run(&["answer", "4", "this"]).ok();
     world.run(&["resume"]).ok();
-    let all = ["HandoffCircularBlocked", "HandoffEscalated", "HandoffFailed", "HandoffSlow"];
-    let mut seen = std::collections::BTreeSet::new();
-    until("what fires in Prometheus", || {
-        seen.extend(prometheus.firing());
-        all.iter().all(|name| seen.contains(*name)).then_some(())
-    });
-    let here = |firing: bool| {
-        let list = world.run(&["alerts", "--json"]).ok().json();
-        let changes = list["changes"].as_array().expect("changes").clone();
-        let names = changes.iter().filter(|change| change["firing"] == firing);
-        names
-            .map(|change| change["condition"].as_str().expect("a name").to_owned())
-            .collect::<Vec<_>>()
-    };
-    let mut fired = here(true);
-    fired.sort();
-    assert_eq!(fired, ["circular_blocked", "duration_ms_p95", "escalated", "failed"]);
-    until("what clears in Prometheus", || prometheus.firing().is_empty().then_some(()));
-    let mut cleared = until("what clears here", || Some(here(false)).filter(|all| all.len() >= 4));
-    cleared.sort();
-    assert_eq!(cleared, fired);
+    prometheus.wait_for(&ALL, true);
+    prometheus.wait_for(&ALL, false);
+    assert_eq!(people.hear_all(), People::each_once(), "people are told of it");
+    let list = world.run(&["alerts", "--json"]).ok().json();
+    for firing in [true, false] {
+        let changes = list["changes"].as_array().expect("changes").iter();
+        let named = changes.filter(|change| change["firing"] == firing);
+        let mut names: Vec<_> = named.map(|change| change["condition"].as_str()).collect();
+        names.sort();
+        let all = ["circular_blocked", "duration_ms_p95", "escalated", "failed"];
+        assert_eq!(names, all.map(Some), "{firing}");
+    }
+}
+
+#[test]
+fn b_13_people_hear_of_an_alert_once_however_often_the_daemon_starts() {
+    let mut people = People::new();
+    let world = trouble_with(&people.settings);
+    let web = Web::up_with(&world, &People::ENV);
+    assert_eq!(world.run(&["run", "x"]).code, 3, "a person is asked");
+    let mut heard = 0;
+    while heard < 3 {
+        heard += people.hear().len();
+    }
+    // It fires still, and the next daemon finds so by itself.
+    web.kill();
+    world.run(&["token", "revoke", "test"]).ok();
+    let web = Web::up_with(&world, &People::ENV);
+    let mut over = BTreeSet::new();
+    while over.len() < 3 {
+        for title in people.hear() {
+            let (name, _) = title.split_once(" is over: ").unwrap_or_else(|| panic!("{title}"));
+            assert!(over.insert(name.to_owned()), "{title}");
+        }
+    }
+    drop(web);
+    world.run(&["token", "revoke", "test"]).ok();
+    let web = Web::up_with(&world, &People::ENV);
+    web.get("/v1/alerts").ok();
+    drop(web);
+    let fresh = |message: &Received| !people.seen.contains(message.header("webhook-id"));
+    let late = people.messages.try_iter().filter(fresh).map(|message| message.body);
+    assert_eq!(late.collect::<Vec<_>>(), [""; 0], "nothing is told again");
+}
+
+/// A receiver of traces that speaks TLS, and prints what it is sent.
+const TLS: &str = r#"
+import http.server, ssl, sys
+class Taker(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        taken = len(self.rfile.read(int(self.headers["content-length"])))
+        self.send_response(200)
+        self.send_header("content-length", "0")
+        self.end_headers()
+        print(self.path, taken > 100, self.headers["x-key"], flush=True)
+    def log_message(self, *_):
+        pass
+server = http.server.HTTPServer(("127.0.0.1", 0), Taker)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain("cert.pem", "key.pem")
+server.socket = context.wrap_socket(server.socket, server_side=True)
+print(server.server_port, flush=True)
+server.serve_forever()
+"#;
+
+#[test]
+fn s2_10_a_receiver_elsewhere_is_reached_by_tls_when_this_system_trusts_it() {
+    if let Err(trouble) = stafette_kit::tools::debian("openssl", "openssl") {
+        panic!("{trouble}");
+    }
+    let world = World::new();
+    let made = world.command("sh").args(["-c", CERTIFICATES]).output().expect("sh");
+    assert!(made.status.success(), "{made:?}");
+    let mut server = Server(
+        world
+            .command("python3")
+            .args(["-c", TLS])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("python"),
+    );
+    let mut lines = BufReader::new(server.0.stdout.take().expect("standard output")).lines();
+    let mut line = || lines.next().expect("a line").expect("a line");
+    let port = line();
+    world.write(
+        "stafette.toml",
+        &format!(
+            "[workflow]\nname = \"one\"\nentry = \"a\"\n[agents.a]\nrunner = \"exec\"\n\
+             command = [\"true\"]\n[telemetry]\notlp = \"https://localhost:{port}\"\n\
+             headers = {{ x-key = \"TRACE_KEY\" }}\n"
+        ),
+    );
+    world.run(&["trust", "--yes"]).ok();
+    let trusted = world.project().join("ca.pem").display().to_string();
+    let env = [("SSL_CERT_FILE", trusted.as_str()), ("TRACE_KEY", "secret")];
+    // Nobody is trusted at first: what cannot be sent is kept.
+    world.run_with(&["up"], b"", &env[1..]).ok();
+    world.run(&["run", "x"]).ok();
+    world.run(&["down"]).ok();
+    world.run_with(&["up"], b"", &env).ok();
+    assert_eq!(line(), "/v1/traces True secret");
+}
+
+/// A process that ends with the test.
+struct Server(std::process::Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 #[test]
@@ -288,10 +430,9 @@ fn s5_09_the_event_log_has_the_six_events_one_object_a_line() {
     let world = demo("");
     run(&world);
     let asked = world.run(&["log", "--seed-names"]).ok().lines();
-    let log = until("the log", || {
-        let log = world.read(".stafette/logs/events.jsonl");
-        (log.lines().count() >= asked.len()).then_some(log)
-    });
+    // Whoever is told of alerts is told of all that is in the log.
+    world.run(&["alerts"]).ok();
+    let log = world.read(".stafette/logs/events.jsonl");
     let lines: Vec<Value> =
         log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(lines, asked, "the file and the command tell the same");
@@ -349,6 +490,31 @@ fn b_17_a_run_is_explained_and_told_on_one_page() {
         assert!(page.contains(wanted), "{wanted}");
     }
     assert!(!page.contains("<script") && !page.contains("http://"), "it needs nothing else");
+}
+
+#[test]
+fn b_17_a_change_is_explained_back_to_the_request_and_is_in_the_report() {
+    let world = World::workflow(
+        "[workflow]\nname = \"one\"\nentry = \"a\"\n[agents.a]\nrunner = \"exec\"\ncommand = [\"true\"]\n",
+    );
+    world.write("words.txt", "old\n");
+    let view = world.run(&["run", "Find better words", "--json"]).ok().json();
+    let author = json!({ "run": view["run"], "agent": "a", "handoff": "h1" });
+    let edit = json!({ "file": "words.txt", "action": "modify", "content": "new <b>\n" });
+    let set = json!({ "changes": [edit], "author": author, "reason": "They were old" });
+    world.write("set.json", &set.to_string());
+    world.run(&["changes", "propose", "set.json"]).ok();
+    let why = world.run(&["why", "c1"]).ok().out;
+    for wanted in
+        ["● Find better words", "h1 human → a", "c1 by a in", "They were old", "words.txt"]
+    {
+        assert!(why.contains(wanted), "{wanted} in {why}");
+    }
+    let told = world.run(&["why", "c1", "--json"]).ok().json();
+    assert_eq!(told["way"]["legs"][0]["id"], "h1", "{told}");
+    assert_eq!(world.run(&["why", "c9"]).code, 1);
+    let page = world.run(&["report"]).ok().out;
+    assert!(page.contains("c1: pending, by a") && page.contains("+new &lt;b&gt;"), "{page}");
 }
 
 #[test]

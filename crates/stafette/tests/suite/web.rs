@@ -55,10 +55,16 @@ impl Answer {
 
 impl<'a> Web<'a> {
     pub(crate) fn up(world: &'a World) -> Self {
+        Self::up_with(world, &[])
+    }
+
+    /// The same with something in its environment.
+    pub(crate) fn up_with(world: &'a World, env: &[(&str, &str)]) -> Self {
         let token = world.run(&["token", "create", "test", "--scope", "admin"]).ok().out;
         let mut daemon = world
             .command(crate::world::program())
             .args(["up", "--foreground", "--listen", "127.0.0.1:0", "--json"])
+            .envs(env.iter().copied())
             .stdout(Stdio::piped())
             .spawn()
             .expect("a daemon");

@@ -1,20 +1,29 @@
 //! A real collector: Rotel, from PyPI. It prints the spans that it gets.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::net::{TcpListener, TcpStream};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::ops::Index;
 use std::path::PathBuf;
-use std::process::Child;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
 
-use super::{tool, until};
+use super::{PATIENCE, tool};
 
 const REQUIREMENTS: &str = "rotel==0.0.1a15\n";
+
+/// Nothing more is being printed when nothing was for this long.
+const QUIET: Duration = Duration::from_millis(500);
 
 /// A collector that runs.
 pub(super) struct Rotel {
     child: Child,
-    folder: tempfile::TempDir,
+    lines: Receiver<String>,
+    /// All that it has printed so far.
+    printed: Vec<String>,
+    _folder: tempfile::TempDir,
     pub(super) http: u16,
     pub(super) grpc: u16,
 }
@@ -49,31 +58,47 @@ impl Rotel {
     pub(super) fn start() -> Self {
         let home = stafette_kit::tools::python("rotel", REQUIREMENTS).expect("rotel");
         let folder = tempfile::tempdir().expect("a folder");
-        let out = File::create(folder.path().join("out")).expect("a file");
         let (http, grpc) = (free(), free());
-        let child = tool(&agent(home))
+        let mut child = tool(&agent(home))
             .args(["start", "--exporter", "blackhole", "--debug-log", "traces"])
             .args(["--debug-log-verbosity", "detailed"])
             .args(["--otlp-http-endpoint", &format!("127.0.0.1:{http}")])
             .args(["--otlp-grpc-endpoint", &format!("127.0.0.1:{grpc}")])
             .arg("--pid-file")
             .arg(folder.path().join("pid"))
-            .stdout(out.try_clone().expect("a file"))
-            .stderr(out)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
             .spawn()
             .expect("rotel starts");
-        let rotel = Rotel { child, folder, http, grpc };
-        for port in [http, grpc] {
-            until("rotel", || TcpStream::connect(("127.0.0.1", port)).ok());
+        let out = BufReader::new(child.stdout.take().expect("standard output"));
+        let (tell, lines) = channel();
+        std::thread::spawn(move || {
+            out.lines().map_while(Result::ok).try_for_each(|line| tell.send(line))
+        });
+        // Whoever sends before it listens tries again.
+        Rotel { child, lines, printed: Vec::new(), _folder: folder, http, grpc }
+    }
+
+    /// The spans of a trace, once there are so many.
+    pub(super) fn wait_for(&mut self, trace: &str, spans: usize) -> Vec<Span> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            // A span has been printed when the next line after it is there, or none comes.
+            let found = self.spans(trace);
+            let left = end.saturating_duration_since(Instant::now());
+            let quiet = if found.len() >= spans { left.min(QUIET) } else { left };
+            match self.lines.recv_timeout(quiet) {
+                Ok(line) => self.printed.push(line),
+                Err(_) if found.len() >= spans => return found,
+                Err(_) => panic!("{} of {spans} spans came", found.len()),
+            }
         }
-        rotel
     }
 
     /// The spans of a trace, in the order they came.
-    pub(super) fn spans(&self, trace: &str) -> Vec<Span> {
-        let text = fs::read_to_string(self.folder.path().join("out")).unwrap_or_default();
+    fn spans(&self, trace: &str) -> Vec<Span> {
         let mut spans: Vec<Span> = Vec::new();
-        for line in text.lines() {
+        for line in &self.printed {
             let field = |name: &str| {
                 let (key, value) = line.split_once(':')?;
                 (key.trim() == name).then(|| value.trim().to_owned())
