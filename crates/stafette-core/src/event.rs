@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::Time;
 use crate::run::{
     adopt, alert, answer, assess, budget, close, create, fail, finish, fork, park, pause,
-    permission, propose, receipt, recover, renew, resume, session, take, tell, turn,
+    permission, postpone, propose, receipt, recover, renew, resume, session, take, tell, turn,
 };
 
 /// Something that became true. One variant a transition; each is defined, decided and applied in
@@ -41,6 +41,7 @@ pub enum Event {
     LateResultKept(Box<finish::LateResultKept>),
     RecoveryChosen(recover::RecoveryChosen),
     QuestionAnswered(answer::QuestionAnswered),
+    QuestionPostponed(postpone::QuestionPostponed),
     BudgetReached(budget::BudgetReached),
     BudgetRaised(budget::BudgetRaised),
     AlertRaised(alert::AlertRaised),
@@ -48,7 +49,7 @@ pub enum Event {
 
 impl Event {
     /// All names.
-    pub const NAMES: [&str; 29] = [
+    pub const NAMES: [&str; 30] = [
         "run_created",
         "run_forked",
         "run_adopted",
@@ -75,6 +76,7 @@ impl Event {
         "late_result_kept",
         "recovery_chosen",
         "question_answered",
+        "question_postponed",
         "budget_reached",
         "budget_raised",
         "alert_raised",
@@ -110,6 +112,7 @@ impl Event {
             Event::LateResultKept(_) => "late_result_kept",
             Event::RecoveryChosen(_) => "recovery_chosen",
             Event::QuestionAnswered(_) => "question_answered",
+            Event::QuestionPostponed(_) => "question_postponed",
             Event::BudgetReached(_) => "budget_reached",
             Event::BudgetRaised(_) => "budget_raised",
             Event::AlertRaised(_) => "alert_raised",
@@ -139,6 +142,7 @@ impl Event {
             Event::LateResultKept(e) => Some(e.turn.handoff),
             Event::RecoveryChosen(e) => Some(e.handoff),
             Event::QuestionAnswered(e) => Some(e.handoff),
+            Event::QuestionPostponed(e) => Some(e.handoff),
             Event::RunCreated(_)
             | Event::RunForked(_)
             | Event::RunAdopted(_)

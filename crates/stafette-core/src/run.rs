@@ -20,6 +20,7 @@ pub mod fork;
 pub mod park;
 pub mod pause;
 pub mod permission;
+pub mod postpone;
 pub mod propose;
 pub mod receipt;
 pub mod recover;
@@ -239,6 +240,9 @@ impl Run {
             Input::Answer { handoff, values, text, by } => {
                 answer::decide(&mut draft, handoff, answer::Answer { values, text, by });
             }
+            Input::Postpone { handoff, until, why } => {
+                postpone::decide(&mut draft, handoff, until, why);
+            }
             Input::Alert { code, message } => alert::decide(&mut draft, code, message),
             Input::RaiseBudget { money, tokens } => budget::raise(&mut draft, money, tokens),
             Input::Pause { by } => pause::pause(&mut draft, by),
@@ -278,6 +282,7 @@ impl Run {
             Event::HandoffParked(e) => e.apply(self),
             Event::LateResultKept(_) => self.tally.late += 1,
             Event::BudgetRaised(e) => e.apply(self),
+            Event::QuestionPostponed(e) => e.apply(self),
             Event::RecoveryChosen(_)
             | Event::QuestionAnswered(_)
             | Event::BudgetReached(_)

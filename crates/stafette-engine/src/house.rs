@@ -5,6 +5,7 @@ use std::sync::Arc;
 use stafette_agents::terminal::Terminals;
 
 use crate::engine::Settings;
+use crate::gate::Gate;
 use crate::locks::LockDesk;
 use crate::place::Places;
 use crate::tokens::Tokens;
@@ -20,13 +21,15 @@ pub(crate) struct House {
     pub(crate) locks: LockDesk,
     /// Who is asked before something begins.
     pub(crate) warden: Option<Arc<dyn Warden>>,
+    /// Who looks at what arrives.
+    pub(crate) gate: Option<Arc<dyn Gate>>,
 }
 
 impl House {
     pub(crate) fn new(
         settings: Settings,
         locks: LockDesk,
-        warden: Option<Arc<dyn Warden>>,
+        (warden, gate): (Option<Arc<dyn Warden>>, Option<Arc<dyn Gate>>),
     ) -> Self {
         let settings = Arc::new(settings);
         let recordings = settings.recordings();
@@ -37,6 +40,7 @@ impl House {
             settings,
             locks,
             warden,
+            gate,
         }
     }
 }

@@ -10,6 +10,7 @@
 
 mod agents;
 mod graph;
+mod knowledge;
 mod limits;
 mod recovery;
 mod routes;
@@ -72,6 +73,7 @@ pub fn check_with(
     recovery::check(&mut report);
     limits::check(&mut report);
     surroundings::check(&mut report);
+    knowledge::check(&mut report);
     if workflow.agents.len() > MAX_AGENTS {
         let message = format!("{} agents are more than {MAX_AGENTS}", workflow.agents.len());
         report.add(Diagnostic::error("too-many-agents", "/agents", message));

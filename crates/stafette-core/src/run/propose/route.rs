@@ -1,12 +1,16 @@
 //! Who may hand to whom, and with what in hand.
 
 use super::{Proposal, Refusal};
-use crate::Party;
+use crate::{Offer, Party};
 use crate::run::Run;
 
 pub(super) fn check(run: &Run, proposal: &Proposal) -> Result<(), Refusal> {
     let offer = &proposal.offer;
     let (from, to) = (&offer.from, &offer.to);
+    if *to == Party::Human {
+        // What is wrong with it would only waste the person's time.
+        objected(offer)?;
+    }
     match to {
         // Every agent may turn to a person, and to the arbiter.
         Party::Human | Party::Orchestrator => return Ok(()),
@@ -37,5 +41,14 @@ pub(super) fn check(run: &Run, proposal: &Proposal) -> Result<(), Refusal> {
     if !missing.is_empty() {
         return Err(Refusal::MissingEvidence { from: from.clone(), to: to.clone(), missing });
     }
-    Ok(())
+    objected(offer)
+}
+
+/// Last of all: what is missing or cannot be is said before what speaks against it.
+fn objected(offer: &Offer) -> Result<(), Refusal> {
+    if offer.objections.is_empty() || offer.from == Party::Human {
+        return Ok(());
+    }
+    let (from, to) = (offer.from.clone(), offer.to.clone());
+    Err(Refusal::Objected { from, to, objections: offer.objections.clone() })
 }
