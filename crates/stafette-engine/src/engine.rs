@@ -234,7 +234,7 @@ impl Engine {
         let desk = LockDesk::open(store.clone()).await?;
         let engine = Engine {
             store,
-            house: House::new(settings, desk, (warden, gate)),
+            house: House::new(settings, desk, warden, gate),
             runs: Arc::default(),
             head: watch::Sender::new(head),
             stopping: watch::Sender::new(false),

@@ -29,7 +29,8 @@ impl House {
     pub(crate) fn new(
         settings: Settings,
         locks: LockDesk,
-        (warden, gate): (Option<Arc<dyn Warden>>, Option<Arc<dyn Gate>>),
+        warden: Option<Arc<dyn Warden>>,
+        gate: Option<Arc<dyn Gate>>,
     ) -> Self {
         let settings = Arc::new(settings);
         let recordings = settings.recordings();

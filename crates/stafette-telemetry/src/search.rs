@@ -15,6 +15,8 @@ use tokio::task::spawn_blocking;
 
 use crate::book::{Book, Fact, is_silent};
 
+pub use transcript::{Shown, shown_since};
+
 /// How long to wait after the events could not be read.
 const PAUSE: Duration = Duration::from_secs(1);
 

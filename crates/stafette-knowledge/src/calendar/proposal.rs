@@ -83,6 +83,9 @@ pub struct Proposal {
     pub end: Time,
     /// Until when it was planned at first; later ends are slips.
     pub planned_end: Time,
+    /// When the task was really done, where it is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done_at: Option<Time>,
     /// Its entry in the calendar.
     pub entry: String,
     /// Why it is not in the calendar yet, when something is in the way.

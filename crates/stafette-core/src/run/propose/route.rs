@@ -34,8 +34,11 @@ pub(super) fn check(run: &Run, proposal: &Proposal) -> Result<(), Refusal> {
     let missing: Vec<String> = route
         .requires
         .iter()
-        .filter(|key| !offer.outputs.contains_key(*key))
-        .filter(|key| !held.is_some_and(|inputs| inputs.contains_key(*key)))
+        .filter(|key| {
+            // What is handed along counts before what was held, and a null is nothing.
+            let held = held.and_then(|inputs| inputs.get(*key));
+            offer.outputs.get(*key).or(held).is_none_or(serde_json::Value::is_null)
+        })
         .cloned()
         .collect();
     if !missing.is_empty() {
