@@ -88,6 +88,9 @@ async fn offers(
 
 async fn one(gate: &dyn Gate, run: &Run, cause: Option<HandoffId>, mut offer: Offer) -> Offer {
     offer.objections.clear();
-    let late = Offer { objections: vec![format!("it was not looked at within {LOOK:?}")], ..offer.clone() };
+    let late = Offer {
+        objections: vec![format!("it was not looked at within {LOOK:?}")],
+        ..offer.clone()
+    };
     tokio::time::timeout(LOOK, gate.offer(run, cause, offer)).await.unwrap_or(late)
 }

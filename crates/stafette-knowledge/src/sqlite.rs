@@ -27,7 +27,8 @@ pub use versions::{Versions, VersionsError};
 const APPLICATION_ID: i32 = 0x5354_414b;
 
 /// Step n brings tables of version n to version n + 1. A step that was released never changes.
-const MIGRATIONS: &[&str] = &[include_str!("sqlite/schema/1.sql"), include_str!("sqlite/schema/2.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("sqlite/schema/1.sql"), include_str!("sqlite/schema/2.sql")];
 
 /// How long another process may keep the file.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -82,11 +82,7 @@ impl std::fmt::Debug for Mcp {
 impl Mcp {
     /// All that `engine` can do for agents, and what `stages` know, where there are any.
     #[must_use]
-    pub fn new(
-        engine: Engine,
-        workflow: Arc<ReadWorkflow>,
-        stages: Option<Stages>,
-    ) -> Self {
+    pub fn new(engine: Engine, workflow: Arc<ReadWorkflow>, stages: Option<Stages>) -> Self {
         let sessions = Arc::new(LocalSessionManager::default());
         let config = StreamableHttpServerConfig::default()
             .enforce_origin_validation()

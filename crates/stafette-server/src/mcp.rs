@@ -29,11 +29,7 @@ pub(crate) fn routes() -> Router<Edge> {
 }
 
 /// What is served: all that the engine can do for agents.
-pub(crate) fn service(
-    engine: Engine,
-    workflow: Arc<ReadWorkflow>,
-    stages: Option<Stages>,
-) -> Mcp {
+pub(crate) fn service(engine: Engine, workflow: Arc<ReadWorkflow>, stages: Option<Stages>) -> Mcp {
     let read = move || workflow().map_err(|problem| trouble(&problem));
     Mcp::new(engine, Arc::new(read), stages)
 }

@@ -121,11 +121,7 @@ impl Stages {
     ///
     /// # Errors
     /// When they may not look, or the graph is away.
-    pub async fn pending_decisions(
-        &self,
-        actor: &Actor,
-        limit: usize,
-    ) -> Result<Vec<Node>, Fault> {
+    pub async fn pending_decisions(&self, actor: &Actor, limit: usize) -> Result<Vec<Node>, Fault> {
         actor.may(Access::Read, Data::Decisions)?;
         Ok(self.0.graph.pending_decisions(limit).await?)
     }
@@ -230,12 +226,7 @@ impl Stages {
     ///
     /// # Errors
     /// When they may not, or there is no such decision.
-    pub async fn came_of(
-        &self,
-        actor: &Actor,
-        decision: &str,
-        actual: f64,
-    ) -> Result<Node, Fault> {
+    pub async fn came_of(&self, actor: &Actor, decision: &str, actual: f64) -> Result<Node, Fault> {
         actor.is_person("say what came of a decision")?;
         let key = NodeKey::decision(decision);
         let Entity::Decision(found) = self.node(actor, &key).await?.entity else {
@@ -271,7 +262,8 @@ impl Stages {
             }
         };
         let writes = vec![Write::Put(Entity::Decision(Decision { reasoning, ..found }))];
-        let digest = Batch { key: String::new(), provenance: actor.provenance(clock::now()), writes };
+        let digest =
+            Batch { key: String::new(), provenance: actor.provenance(clock::now()), writes };
         let name = format!("reasons:{id}:{}", digest.digest());
         self.write(actor, clock::now(), name, digest.writes).await
     }

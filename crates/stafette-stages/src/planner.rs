@@ -182,9 +182,9 @@ impl Stages {
     async fn busy(&self, from: Time, to: Time) -> Result<Vec<Occurrence>, Fault> {
         let mut busy = self.agenda(from, to).await?.occurrences;
         let proposals = self.0.proposals.between(from, to).await?;
-        let waiting = proposals.iter().filter(|one| {
-            one.state.holds_time() && !busy.iter().any(|event| event.uid == one.id)
-        });
+        let waiting = proposals
+            .iter()
+            .filter(|one| one.state.holds_time() && !busy.iter().any(|event| event.uid == one.id));
         let waiting: Vec<Occurrence> = waiting.map(Proposal::occurrence).collect();
         busy.extend(waiting);
         Ok(busy)
@@ -474,7 +474,9 @@ impl PlanView {
         }
         for estimate in self.estimates.iter().filter(|estimate| estimate.factor != 1.0) {
             let Estimate { task, estimated, factor, hours } = estimate;
-            lines.push(format!("{task}: {estimated} h estimated, {hours:.2} h planned (×{factor:.2})"));
+            lines.push(format!(
+                "{task}: {estimated} h estimated, {hours:.2} h planned (×{factor:.2})"
+            ));
         }
         for learned in &self.learned {
             let Learned { says, insight, version, .. } = learned;

@@ -149,7 +149,8 @@ impl Ranked {
         }
         for tip in &self.ranking.sensitivity {
             let sides = [("below", &tip.below), ("above", &tip.above)];
-            for (side, at) in sides.into_iter().filter_map(|(side, at)| Some((side, at.as_ref()?))) {
+            for (side, at) in sides.into_iter().filter_map(|(side, at)| Some((side, at.as_ref()?)))
+            {
                 let (term, rival) = (tip.term, &at.rival);
                 let _ = writeln!(text, "{rival} wins when {term} counts {side} {:.2}", at.at);
             }

@@ -84,11 +84,7 @@ impl SqliteProposals {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub async fn of(
-        &self,
-        run: RunId,
-        handoff: HandoffId,
-    ) -> Result<Vec<Proposal>, ProposalError> {
+    pub async fn of(&self, run: RunId, handoff: HandoffId) -> Result<Vec<Proposal>, ProposalError> {
         let (run, handoff) = (run.to_string(), handoff.to_string());
         let read = move |conn: &Connection| {
             let mut found = conn.prepare_cached(

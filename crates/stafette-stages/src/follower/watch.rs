@@ -7,8 +7,8 @@ use stafette_knowledge::calendar::entry;
 use stafette_knowledge::calendar::proposal::{Proposal, Stand};
 use stafette_knowledge::constitution::Recommendation;
 use stafette_knowledge::graph::{
-    Batch, Decision, DecisionStatus, Discussion, Entity, Graph, Mirror, Node, NodeKey, Relation, Task,
-    TaskStatus, Write,
+    Batch, Decision, DecisionStatus, Discussion, Entity, Graph, Mirror, Node, NodeKey, Relation,
+    Task, TaskStatus, Write,
 };
 use stafette_knowledge::rights::{Access, Data};
 

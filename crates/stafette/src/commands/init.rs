@@ -34,6 +34,9 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
         let diff = TextDiff::from_lines(&old, &new);
         let shown = diff.unified_diff().header("before", WORKFLOW).to_string();
         output.say(&shown);
+        for (name, _) in samples(&root, arguments.template) {
+            output.say(&format!("and a sample of {name}, to be changed by you"));
+        }
     }
     if !context.confirm(&format!("Write {}?", file.display()))? {
         output.say("nothing was written");
@@ -42,6 +45,11 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
     fs::write(&file, &new).map_err(|error| {
         Failure::failed(format!("{} cannot be written", file.display())).because(&error)
     })?;
+    for (name, text) in samples(&root, arguments.template) {
+        fs::write(root.join(name), text).map_err(|error| {
+            Failure::failed(format!("{name} cannot be written")).because(&error)
+        })?;
+    }
     let ignored = ignore(&root)?;
     // Its author has just seen every command.
     let project = Project { root };
@@ -60,6 +68,19 @@ fn template(template: Template) -> &'static str {
         Template::Phases => include_str!("../../templates/phases.toml"),
         Template::Council => include_str!("../../templates/council.toml"),
     }
+}
+
+/// The files that a template needs beside the workflow, as far as they are not there.
+fn samples(root: &Path, template: Template) -> Vec<(&'static str, &'static str)> {
+    let mut samples = match template {
+        Template::Odei => vec![
+            ("constitution.md", include_str!("../../templates/odei/constitution.md")),
+            ("goals.toml", include_str!("../../templates/odei/goals.toml")),
+        ],
+        Template::Feature | Template::Phases | Template::Council => Vec::new(),
+    };
+    samples.retain(|(name, _)| !root.join(name).exists());
+    samples
 }
 
 /// What is to run the agents.

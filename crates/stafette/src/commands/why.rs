@@ -47,6 +47,9 @@ pub(crate) async fn run(context: &Context, arguments: cli::Why) -> Result<Exit, 
         detail("said", short(&text(leg, "/handoff/offer/summary"), 100));
         detail("because", short(&text(leg, "/handoff/offer/detail"), 100));
         detail("evidence", keys(leg.pointer("/handoff/offer/outputs")));
+        for learned in learned(leg) {
+            detail("learned", learned);
+        }
         detail("receipts", receipts(leg));
         detail("refused", refusal(leg));
         detail("asked", short(&text(leg, "/handoff/offer/question/details"), 100));
@@ -57,6 +60,18 @@ pub(crate) async fn run(context: &Context, arguments: cli::Why) -> Result<Exit, 
         output.line(&format!("○ {}", short(&text(&explained, "/outcome"), 100)));
     }
     Ok(Exit::Ok)
+}
+
+/// What was learned and had a part in it, each with the insight and the version that says so.
+fn learned(leg: &Value) -> Vec<String> {
+    let outputs = leg.pointer("/handoff/offer/outputs");
+    let places = ["/ranking/learned", "/plan/learned", "/provenance/learned"];
+    let lists = places.iter().filter_map(|place| outputs?.pointer(place)?.as_array());
+    let sentence = |one: &Value| {
+        let word = |key: &str| plain(one[key].as_str().unwrap_or_default());
+        format!("{} ({}, version {})", word("says"), word("insight"), one["version"])
+    };
+    lists.flatten().map(sentence).collect()
 }
 
 fn keys(outputs: Option<&Value>) -> String {

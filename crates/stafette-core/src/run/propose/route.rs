@@ -1,8 +1,8 @@
 //! Who may hand to whom, and with what in hand.
 
 use super::{Proposal, Refusal};
-use crate::{Offer, Party};
 use crate::run::Run;
+use crate::{Offer, Party};
 
 pub(super) fn check(run: &Run, proposal: &Proposal) -> Result<(), Refusal> {
     let offer = &proposal.offer;

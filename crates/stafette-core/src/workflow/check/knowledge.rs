@@ -51,7 +51,8 @@ fn graph(report: &mut Report<'_>, knowledge: &Knowledge) {
         (GraphHome::Neo4j, None) => {
             let message = "it is not said where the Neo4j server is";
             let diagnostic = Diagnostic::error("no-server", "/knowledge/graph", message);
-            report.add(diagnostic.help("say it: [knowledge.neo4j] uri = \"bolt://127.0.0.1:7687\""));
+            report
+                .add(diagnostic.help("say it: [knowledge.neo4j] uri = \"bolt://127.0.0.1:7687\""));
         }
         (GraphHome::Sqlite, Some(_)) => {
             let message = "the Neo4j server is not used";
@@ -105,7 +106,8 @@ fn week(report: &mut Report<'_>, knowledge: &Knowledge) {
     }
     if week.shortest == Millis(0) || week.shortest > week.longest || week.step < Millis::minutes(1)
     {
-        let message = "the shortest block is not longer than the longest, and the step is 1 min or more";
+        let message =
+            "the shortest block is not longer than the longest, and the step is 1 min or more";
         report.add(Diagnostic::error("bad-limit", "/knowledge/week", message));
     }
     if let Some(quiet) = &knowledge.people.quiet
