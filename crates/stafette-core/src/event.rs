@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::Time;
 use crate::run::{
     adopt, alert, answer, assess, budget, change, close, create, fail, finish, fork, park, pause,
-    permission, phase, propose, receipt, recover, renew, resume, session, take, tell, turn,
+    permission, phase, postpone, propose, receipt, recover, renew, resume, session, take, tell,
+    turn,
 };
 
 /// Something that became true. One variant a transition; each is defined, decided and applied in
@@ -44,6 +45,7 @@ pub enum Event {
     LateResultKept(Box<finish::LateResultKept>),
     RecoveryChosen(recover::RecoveryChosen),
     QuestionAnswered(answer::QuestionAnswered),
+    QuestionPostponed(postpone::QuestionPostponed),
     BudgetReached(budget::BudgetReached),
     BudgetRaised(budget::BudgetRaised),
     ChangeProposed(Box<change::ChangeProposed>),
@@ -56,7 +58,7 @@ pub enum Event {
 
 impl Event {
     /// All names.
-    pub const NAMES: [&str; 37] = [
+    pub const NAMES: [&str; 38] = [
         "run_created",
         "run_forked",
         "run_adopted",
@@ -86,6 +88,7 @@ impl Event {
         "late_result_kept",
         "recovery_chosen",
         "question_answered",
+        "question_postponed",
         "budget_reached",
         "budget_raised",
         "change_proposed",
@@ -129,6 +132,7 @@ impl Event {
             Event::LateResultKept(_) => "late_result_kept",
             Event::RecoveryChosen(_) => "recovery_chosen",
             Event::QuestionAnswered(_) => "question_answered",
+            Event::QuestionPostponed(_) => "question_postponed",
             Event::BudgetReached(_) => "budget_reached",
             Event::BudgetRaised(_) => "budget_raised",
             Event::ChangeProposed(_) => "change_proposed",
@@ -169,6 +173,7 @@ impl Event {
             Event::ChangeReturned(e) => e.handoff,
             Event::ChangeOrdered(e) => e.handoff,
             Event::ChangeSettled(e) => e.handoff,
+            Event::QuestionPostponed(e) => Some(e.handoff),
             Event::RunCreated(_)
             | Event::RunForked(_)
             | Event::RunAdopted(_)

@@ -223,6 +223,9 @@ pub struct Offer {
     /// What only the dialect knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign: Option<Foreign>,
+    /// What speaks against it, found by whoever looked at it on its way in: it is refused for that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objections: Vec<String>,
 }
 
 impl Offer {
@@ -245,6 +248,7 @@ impl Offer {
             timeout: None,
             question: None,
             foreign: None,
+            objections: Vec::new(),
         }
     }
 }

@@ -145,6 +145,15 @@ pub enum Input {
         /// What is worth knowing about it.
         note: String,
     },
+    /// Nobody can answer a question in its time.
+    Postpone {
+        /// Which question.
+        handoff: HandoffId,
+        /// Until when it can be answered.
+        until: Time,
+        /// Why.
+        why: String,
+    },
     /// Something went wrong that people must see.
     Alert {
         /// An UPPER_SNAKE code.

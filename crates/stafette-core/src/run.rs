@@ -22,6 +22,7 @@ pub mod park;
 pub mod pause;
 pub mod permission;
 pub mod phase;
+pub mod postpone;
 pub mod propose;
 pub mod receipt;
 pub mod recover;
@@ -261,6 +262,9 @@ impl Run {
             Input::SettleChange { change, status, by, note } => {
                 change::settle(&mut draft, change, status, by, note);
             }
+            Input::Postpone { handoff, until, why } => {
+                postpone::decide(&mut draft, handoff, until, why);
+            }
             Input::Alert { code, message } => alert::decide(&mut draft, code, message),
             Input::RaiseBudget { money, tokens } => budget::raise(&mut draft, money, tokens),
             Input::Pause { by } => pause::pause(&mut draft, by),
@@ -309,6 +313,7 @@ impl Run {
             Event::ChangeReturned(e) => e.apply(self),
             Event::ChangeOrdered(e) => e.apply(self),
             Event::ChangeSettled(e) => e.apply(self),
+            Event::QuestionPostponed(e) => e.apply(self),
             Event::RecoveryChosen(_) | Event::QuestionAnswered(_) | Event::AlertRaised(_) => {}
         }
     }

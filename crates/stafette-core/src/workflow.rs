@@ -8,6 +8,7 @@ mod coordination;
 pub mod file;
 pub mod gate;
 pub mod hooks;
+pub mod knowledge;
 pub mod locks;
 pub mod notify;
 pub mod own;
@@ -96,6 +97,9 @@ pub struct Workflow {
     /// Where traces go.
     #[serde(default, skip_serializing_if = "telemetry::Telemetry::is_silent")]
     pub telemetry: telemetry::Telemetry,
+    /// What is known and planned; without this, nothing is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knowledge: Option<knowledge::Knowledge>,
 }
 
 /// The workflow itself.

@@ -20,6 +20,7 @@ use uuid::Uuid;
 
 use crate::dispatch::Sessions;
 use crate::driver::RestoreError;
+use crate::gate::Gate;
 use crate::house::House;
 use crate::locks::LockDesk;
 use crate::measure;
@@ -225,11 +226,11 @@ impl Engine {
     /// # Errors
     /// When the store cannot be read. A single run that cannot is left alone, and logged.
     pub async fn open(store: Arc<dyn Store>, settings: Settings) -> Result<Engine, EngineError> {
-        Self::open_with(store, settings, None).await
+        Self::open_with(store, settings, None, None).await
     }
 
-    /// The same with somebody who is asked before runs and turns begin, those that are taken over
-    /// included.
+    /// The same with somebody who is asked before runs and turns begin, and somebody who looks at
+    /// what arrives, for those that are taken over too.
     ///
     /// # Errors
     /// As [`Engine::open`].
@@ -237,6 +238,7 @@ impl Engine {
         store: Arc<dyn Store>,
         settings: Settings,
         warden: Option<Arc<dyn Warden>>,
+        gate: Option<Arc<dyn Gate>>,
     ) -> Result<Engine, EngineError> {
         let head = store.head().await?;
         let desk = LockDesk::open(store.clone()).await?;
@@ -244,7 +246,7 @@ impl Engine {
         let engine = Engine {
             source: Source::new(store.clone(), head.subscribe()),
             store,
-            house: House::new(settings, desk, warden),
+            house: House::new(settings, desk, warden, gate),
             runs: Arc::default(),
             head,
             stopping: watch::Sender::new(false),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use stafette_agents::terminal::Terminals;
 
 use crate::engine::Settings;
+use crate::gate::Gate;
 use crate::locks::LockDesk;
 use crate::own::OwnProgram;
 use crate::place::Places;
@@ -22,6 +23,8 @@ pub(crate) struct House {
     pub(crate) own: OwnProgram,
     /// Who is asked before something begins.
     pub(crate) warden: Option<Arc<dyn Warden>>,
+    /// Who looks at what arrives.
+    pub(crate) gate: Option<Arc<dyn Gate>>,
 }
 
 impl House {
@@ -29,6 +32,7 @@ impl House {
         settings: Settings,
         locks: LockDesk,
         warden: Option<Arc<dyn Warden>>,
+        gate: Option<Arc<dyn Gate>>,
     ) -> Self {
         let settings = Arc::new(settings);
         let recordings = settings.recordings();
@@ -40,6 +44,7 @@ impl House {
             locks,
             own: OwnProgram::default(),
             warden,
+            gate,
         }
     }
 }

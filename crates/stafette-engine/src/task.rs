@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::dispatch::{Sessions, name};
 use crate::engine::EngineError;
+use crate::gate::{self, Gate};
 use crate::house::House;
 use crate::{Driver, Step, changes, clock, crash};
 
@@ -138,6 +139,9 @@ impl Task {
     async fn handle(&mut self, mut messages: Vec<Message>) {
         let mut pause = FIRST_PAUSE;
         let mut fresh = false;
+        if let Some(gate) = self.house.gate.clone() {
+            messages = self.looked_at(&*gate, messages).await;
+        }
         loop {
             let inputs: Vec<Input> = messages.iter().map(|message| message.input.clone()).collect();
             let step = self.driver.decide(clock::now(), inputs);
@@ -176,6 +180,19 @@ impl Task {
                 return;
             }
         }
+    }
+
+    /// Has somebody look at what arrived, each piece in the light of what came before it.
+    async fn looked_at(&self, gate: &dyn Gate, messages: Vec<Message>) -> Vec<Message> {
+        let run = self.driver.run();
+        if !gate.minds(run) {
+            return messages;
+        }
+        let mut looked = Vec::with_capacity(messages.len());
+        for Message { input, reply } in messages {
+            looked.push(Message { input: gate::look(gate, run, input).await, reply });
+        }
+        looked
     }
 
     async fn store(&self, step: &Step) -> Result<Option<u64>, AppendError> {

@@ -45,7 +45,7 @@ impl World {
         };
         let hooks = Arc::new(Hooks::new(folder.path().to_owned()));
         let store = Arc::new(MemoryStore::default());
-        let engine = Engine::open_with(store, settings, Some(hooks)).await.expect("opens");
+        let engine = Engine::open_with(store, settings, Some(hooks), None).await.expect("opens");
         World { folder, engine, text: Arc::new(Mutex::new(WORKFLOW.to_owned())) }
     }
 

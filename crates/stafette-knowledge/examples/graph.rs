@@ -49,6 +49,7 @@ fn entity(number: usize) -> Entity {
                 1 => DecisionStatus::Pending,
                 _ => DecisionStatus::Done,
             },
+            actual_return: None,
             breakdown: stafette_core::Fields::new(),
         }),
         Label::Insight => Entity::Insight(InsightNode {
@@ -66,6 +67,7 @@ fn entity(number: usize) -> Entity {
             priority: Priority::Medium,
             status: TaskStatus::Open,
             kind: Some(format!("k{}", number % 97)),
+            estimated_hours: None,
             actual_hours: None,
             event: None,
         }),

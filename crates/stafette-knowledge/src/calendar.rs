@@ -17,6 +17,7 @@ pub mod content;
 pub mod entry;
 mod folder;
 pub mod occurrence;
+pub mod proposal;
 pub mod recurrence;
 pub mod slots;
 pub mod zone;

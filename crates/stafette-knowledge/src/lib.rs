@@ -23,4 +23,4 @@ pub mod roi;
 mod sqlite;
 
 pub use neo4j::{Neo4jGraph, Neo4jSettings};
-pub use sqlite::{Base, OpenError, SqliteGraph, Versions, VersionsError};
+pub use sqlite::{Base, CursorError, Cursors, OpenError, SqliteGraph, Versions, VersionsError};

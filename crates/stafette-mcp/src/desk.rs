@@ -5,7 +5,9 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use stafette_core::trace::Traceparent;
 use stafette_engine::Engine;
+use stafette_stages::{Actor, Stages};
 
+use crate::seat::{Seat, Whose};
 use crate::{Caller, May, ReadWorkflow, Trouble};
 
 /// Where a call tells that it goes on.
@@ -19,6 +21,7 @@ pub(crate) trait Progress: Send + Sync {
 pub(crate) struct Desk {
     pub(crate) engine: Engine,
     pub(crate) workflow: Arc<ReadWorkflow>,
+    pub(crate) stages: Option<Stages>,
     pub(crate) caller: Caller,
     pub(crate) progress: Option<Arc<dyn Progress>>,
     /// What the caller does this in, in a trace of its own.
@@ -31,6 +34,18 @@ impl Desk {
         if let Some(progress) = &self.progress {
             progress.tell(step, message.into()).await;
         }
+    }
+
+    /// What is known and planned, and who asks: an agent in its turn, never anybody else, since
+    /// what it may see is its role's.
+    pub(crate) async fn knower(&self, whose: &Whose) -> Result<(Stages, Actor, Seat), Trouble> {
+        let seat = self.seat(whose).await?;
+        let stages = self.stages.clone().ok_or_else(|| {
+            Trouble::new("no_knowledge", "This project keeps no knowledge")
+                .fix("Go on without it, or ask a person for [knowledge] in stafette.toml.")
+        })?;
+        let actor = Actor::agent(&seat.agent, seat.turn.run, seat.turn.handoff);
+        Ok((stages, actor, seat))
     }
 
     /// Whether the caller may do more than look.

@@ -3,15 +3,25 @@
 mod accept;
 mod assess;
 mod briefing;
+mod calendar_read;
 mod complete;
+mod decisions_create;
+mod decisions_pending;
 mod escalate;
+mod goals_list;
 mod handoff;
+mod history_append;
+mod history_read;
+mod history_search;
+mod insights_create;
+mod insights_list;
 mod lock;
 mod propose_change;
 mod reject;
 mod report;
 mod start_run;
 mod status;
+mod tasks_report;
 mod unlock;
 mod wait;
 
@@ -96,16 +106,26 @@ pub(crate) fn all() -> &'static [Entry] {
             entry::<accept::Tool>(),
             entry::<status::Tool>(),
             entry::<start_run::Tool>(),
+            entry::<history_append::Tool>(),
+            entry::<history_read::Tool>(),
+            entry::<history_search::Tool>(),
+            entry::<goals_list::Tool>(),
+            entry::<insights_list::Tool>(),
+            entry::<insights_create::Tool>(),
+            entry::<decisions_create::Tool>(),
+            entry::<decisions_pending::Tool>(),
+            entry::<tasks_report::Tool>(),
+            entry::<calendar_read::Tool>(),
         ]
     })
 }
 
-/// The tool of that name.
-pub(crate) fn find(name: &str) -> Option<&'static Entry> {
-    all().iter().find(|entry| entry.name == name)
-}
-
 impl Entry {
+    /// Whether it is about what is known and planned, which not every project keeps.
+    pub(crate) fn wants_knowledge(&self) -> bool {
+        self.name.starts_with("history_") || self.name.starts_with("odei.")
+    }
+
     /// Calls it. What it was not given or does not know is a mistake that names the field.
     pub(crate) async fn call(&self, desk: Desk, arguments: Fields) -> Result<Value, Trouble> {
         let known = self.input.get("properties").and_then(Value::as_object);

@@ -77,6 +77,10 @@ impl Trouble {
             Refusal::UnknownTarget { .. } | Refusal::Denied { .. } | Refusal::NoRoute { .. } => {
                 format!("You may hand to: {list}. Call `handoff` again with one of them.")
             }
+            Refusal::Objected { .. } => {
+                "Mend what it says and call `handoff` again, or ask a person with `escalate`."
+                    .to_owned()
+            }
             Refusal::MissingEvidence { missing, .. } => format!(
                 "Call `handoff` again with {} in `outputs`.",
                 missing.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")
@@ -144,6 +148,20 @@ impl From<EngineError> for Trouble {
             next = cause.source();
         }
         Trouble::new(code, what).fix(fix)
+    }
+}
+
+impl From<stafette_stages::Fault> for Trouble {
+    fn from(fault: stafette_stages::Fault) -> Self {
+        let (_, code) = fault.code();
+        let fix = match code {
+            "not_granted" | "needs_person" => "Leave it to those who may, or ask a person.",
+            "MCP_CONNECTION_FAILED" => {
+                "The server behind it is away. What was written waits; reading works later."
+            }
+            _ => "Read what it says, and try it another way.",
+        };
+        Trouble::new(code, fault.to_string()).fix(fix)
     }
 }
 

@@ -29,6 +29,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ServerHandler, ServiceExt};
 use stafette_engine::Engine;
+use stafette_stages::Stages;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -59,6 +60,7 @@ const INSTRUCTIONS: &str = "Stafette lets agents pass work to each other and to 
 pub struct Mcp {
     engine: Engine,
     workflow: Arc<ReadWorkflow>,
+    stages: Option<Stages>,
     http: StreamableHttpService<Server, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
     streams: Arc<Semaphore>,
@@ -77,18 +79,18 @@ impl std::fmt::Debug for Mcp {
 }
 
 impl Mcp {
-    /// All that `engine` can do for agents.
+    /// All that `engine` can do for agents, and what `stages` know, where there are any.
     #[must_use]
-    pub fn new(engine: Engine, workflow: Arc<ReadWorkflow>) -> Self {
+    pub fn new(engine: Engine, workflow: Arc<ReadWorkflow>, stages: Option<Stages>) -> Self {
         let sessions = Arc::new(LocalSessionManager::default());
         let config = StreamableHttpServerConfig::default()
             .enforce_origin_validation()
             .with_max_request_body_bytes(MESSAGE);
-        let (inner, read) = (engine.clone(), workflow.clone());
-        let make = move || Ok(Server::new(inner.clone(), read.clone(), None));
+        let (inner, read, known) = (engine.clone(), workflow.clone(), stages.clone());
+        let make = move || Ok(Server::new(inner.clone(), read.clone(), known.clone(), None));
         let http = StreamableHttpService::new(make, sessions.clone(), config);
         let streams = Arc::new(Semaphore::new(STREAMS));
-        Mcp { engine, workflow, http, sessions, streams }
+        Mcp { engine, workflow, stages, http, sessions, streams }
     }
 
     /// How many clients are connected: streams, and sessions over HTTP.
@@ -110,7 +112,8 @@ impl Mcp {
     {
         let (read, write) = tokio::io::split(stream);
         let transport = AsyncRwTransport::new(read, write).with_max_line_length(MESSAGE);
-        let server = Server::new(self.engine.clone(), self.workflow.clone(), Some(caller));
+        let (engine, workflow) = (self.engine.clone(), self.workflow.clone());
+        let server = Server::new(engine, workflow, self.stages.clone(), Some(caller));
         match server.serve(transport).await {
             Ok(running) => drop(running.waiting().await),
             // One that leaves before it has said anything is no news.
@@ -168,13 +171,25 @@ fn own_origins(host: Option<&HeaderValue>) -> Vec<String> {
 struct Server {
     engine: Engine,
     workflow: Arc<ReadWorkflow>,
+    stages: Option<Stages>,
     /// Who is at the other end of a stream; over HTTP each request brings its own.
     caller: Option<Caller>,
 }
 
 impl Server {
-    fn new(engine: Engine, workflow: Arc<ReadWorkflow>, caller: Option<Caller>) -> Self {
-        Server { engine, workflow, caller }
+    fn new(
+        engine: Engine,
+        workflow: Arc<ReadWorkflow>,
+        stages: Option<Stages>,
+        caller: Option<Caller>,
+    ) -> Self {
+        Server { engine, workflow, stages, caller }
+    }
+
+    /// The tools that there are in this project.
+    fn tools(&self) -> impl Iterator<Item = &'static tools::Entry> {
+        let knows = self.stages.is_some();
+        tools::all().iter().filter(move |tool| knows || !tool.wants_knowledge())
     }
 
     fn desk(&self, context: &RequestContext<RoleServer>) -> Desk {
@@ -198,7 +213,7 @@ impl Server {
         let (engine, workflow) = (self.engine.clone(), self.workflow.clone());
         // What cannot be understood is as if it were not there, as the format has it.
         let within = context.meta.get_traceparent().and_then(|text| text.parse().ok());
-        Desk { engine, workflow, caller, progress, within }
+        Desk { engine, workflow, stages: self.stages.clone(), caller, progress, within }
     }
 }
 
@@ -238,11 +253,11 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools::all().iter().map(listing::tool).collect()))
+        Ok(ListToolsResult::with_all_items(self.tools().map(listing::tool).collect()))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        tools::find(name).map(listing::tool)
+        self.tools().find(|tool| tool.name == name).map(listing::tool)
     }
 
     async fn call_tool(
@@ -250,7 +265,7 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(tool) = tools::find(&request.name) else {
+        let Some(tool) = self.tools().find(|tool| tool.name == request.name) else {
             let message = format!("There is no tool `{}`", request.name);
             return Err(ErrorData::invalid_params(message, None));
         };

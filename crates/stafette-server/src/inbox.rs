@@ -73,6 +73,11 @@ async fn answer(
     if text.is_empty() && values.is_empty() {
         return Err(Problem::new(422, "empty_answer", "The answer is empty"));
     }
+    // What a person decides, no agent decides in their place.
+    if let Some(author) = visitor.pid().and_then(|pid| edge.engine.agent_of(pid)) {
+        tracing::warn!(?author, question, "an agent may not answer");
+        return Err(Problem::new(403, "not_allowed", "An agent may not answer for a person"));
+    }
     let (run, handoff) = find(&edge, &question).await?;
     let by = visitor.signed(by);
     let events = edge.engine.send(run, Input::Answer { handoff, values, text, by }).await?;

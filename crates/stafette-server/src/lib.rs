@@ -23,6 +23,7 @@ mod guard;
 mod handoffs;
 mod health;
 mod inbox;
+mod knowledge;
 mod launch;
 mod locks;
 mod mcp;
@@ -57,6 +58,7 @@ use serde::Serialize;
 use stafette_core::Workflow;
 use stafette_engine::Engine;
 use stafette_hooks::{Notifier, Page, Triggers};
+use stafette_stages::Stages;
 use thiserror::Error;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Notify;
@@ -93,6 +95,7 @@ pub struct Edge {
     mcp: stafette_mcp::Mcp,
     around: Option<(Arc<Triggers>, Arc<Notifier>)>,
     observed: Option<Observed>,
+    stages: Option<Stages>,
 }
 
 impl std::fmt::Debug for Edge {
@@ -131,17 +134,25 @@ impl Edge {
     ) -> Self {
         let tokens = Arc::new(tokens);
         let a2a = a2a::open(&engine, &workflow);
-        let mcp = mcp::service(engine.clone(), workflow.clone());
+        let mcp = mcp::service(engine.clone(), workflow.clone(), None);
         let launches = Arc::new(Launches::open(&tokens.beside("browsers.json")));
         let door = Arc::default();
-        let (around, observed) = (None, None);
-        Edge { engine, workflow, stop, tokens, launches, door, a2a, mcp, around, observed }
+        let (around, observed, stages) = (None, None, None);
+        Edge { engine, workflow, stop, tokens, launches, door, a2a, mcp, around, observed, stages }
     }
 
     /// The same with triggers and news.
     #[must_use]
     pub fn with(self, triggers: Arc<Triggers>, notifier: Arc<Notifier>) -> Self {
         Edge { around: Some((triggers, notifier)), ..self }
+    }
+
+    /// The same with what is known and planned.
+    #[must_use]
+    pub fn knowing(self, stages: Stages) -> Self {
+        let known = Some(stages.clone());
+        let mcp = mcp::service(self.engine.clone(), self.workflow.clone(), known);
+        Edge { mcp, stages: Some(stages), ..self }
     }
 
     /// Where the page is, whenever somebody asks.

@@ -13,6 +13,7 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use stafette_engine::Engine;
 use stafette_mcp::{Caller, May, Mcp, Trouble};
+use stafette_stages::Stages;
 
 use crate::visitor::{Scope, Via, Visitor};
 use crate::{Edge, Problem, ReadWorkflow};
@@ -28,9 +29,9 @@ pub(crate) fn routes() -> Router<Edge> {
 }
 
 /// What is served: all that the engine can do for agents.
-pub(crate) fn service(engine: Engine, workflow: Arc<ReadWorkflow>) -> Mcp {
+pub(crate) fn service(engine: Engine, workflow: Arc<ReadWorkflow>, stages: Option<Stages>) -> Mcp {
     let read = move || workflow().map_err(|problem| trouble(&problem));
-    Mcp::new(engine, Arc::new(read))
+    Mcp::new(engine, Arc::new(read), stages)
 }
 
 fn trouble(problem: &Problem) -> Trouble {

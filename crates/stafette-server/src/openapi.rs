@@ -29,6 +29,7 @@ const TAGS: &[(&str, &str)] = &[
     ("telemetry", "Metrics, alerts, reports and search."),
     ("locks", "Who has which files, and until when."),
     ("triggers", "What begins runs by itself, and who is told of them."),
+    ("knowledge", "Threads, graph, decisions, calendar, and what was learned."),
     ("workflow", "Who there is, who may hand to whom, and how documents look."),
     ("access", "Who may come in."),
     ("daemon", "The daemon itself."),
@@ -116,6 +117,7 @@ fn routes() -> ApiRouter<Edge> {
         .merge(crate::triggers::routes())
         .merge(crate::notify::routes())
         .merge(crate::telemetry::routes())
+        .merge(crate::knowledge::routes())
         .merge(crate::schemas::routes())
         .merge(crate::emit::routes())
         .merge(crate::access::routes())

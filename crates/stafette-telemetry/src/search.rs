@@ -16,6 +16,8 @@ use tokio::task::spawn_blocking;
 
 use crate::GATHER;
 
+pub use transcript::{Shown, shown_since};
+
 /// How long to wait after the events could not be read.
 const PAUSE: Duration = Duration::from_secs(1);
 

@@ -1,11 +1,13 @@
 //! What can be typed.
 
 mod cost;
+mod knowledge;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+pub(crate) use knowledge::*;
 
 pub(crate) use cost::{Cost, CostBy};
 
@@ -122,6 +124,16 @@ pub(crate) enum Command {
     /// See whether news reaches you.
     #[command(subcommand)]
     Notify(Notify),
+    /// List what was learned, look for more, or have it count.
+    Insights(Insights),
+    /// List what estimates and returns are reckoned with, by version, or go back.
+    Params(Params),
+    /// Show what takes place and which blocks of time wait for you.
+    Calendar(Calendar),
+    /// Show decisions and what they return.
+    Roi(Roi),
+    /// List the talk that is kept, read it or search it.
+    Threads(Threads),
     /// Measure handoffs a second, with the reference beside them.
     Bench(Bench),
     /// Tidy the store: drop old finished runs and give room back.

@@ -17,6 +17,7 @@ mod frames;
 mod handoffs;
 mod inbox;
 mod init;
+mod knowledge;
 mod lock;
 mod log;
 mod mcp;
@@ -132,6 +133,11 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
         Command::Token(arguments) => token::run(&context, arguments).await,
         Command::Triggers(arguments) => triggers::run(&context, arguments).await,
         Command::Notify(arguments) => notify::run(&context, &arguments).await,
+        Command::Insights(arguments) => knowledge::insights(&context, arguments).await,
+        Command::Params(arguments) => knowledge::params(&context, arguments).await,
+        Command::Calendar(arguments) => knowledge::calendar(&context, arguments).await,
+        Command::Roi(arguments) => knowledge::roi(&context, arguments).await,
+        Command::Threads(arguments) => knowledge::threads(&context, arguments).await,
         Command::Bench(arguments) => bench::run(&context, arguments).await,
         Command::Top => top::run(&context).await,
         Command::Tidy(arguments) => tidy::run(&context, arguments).await,

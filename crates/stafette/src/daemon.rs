@@ -14,10 +14,11 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::json;
 use stafette_core::redact::Redactor;
-use stafette_engine::{Engine, EngineError, Settings, crash};
+use stafette_engine::{Engine, EngineError, Gate, Settings, crash};
 use stafette_files::Coordination;
 use stafette_hooks::Hooks;
 use stafette_server::{Edge, Problem, Tokens};
+use stafette_stages::{Stages, StagesSettings};
 use stafette_store::{OpenError, Options, SqliteStore};
 use tokio::net::UnixListener;
 use tokio::sync::Notify;
@@ -164,7 +165,8 @@ impl Daemon {
         let state = project.state()?;
         let _lock = take(&state).await?;
         log::start();
-        let (engine, store) = open(project, &state).await?;
+        let stages = self.stages(project, &state)?;
+        let (engine, store) = open(project, &state, stages.as_ref()).await?;
         recover_changes(&engine).await;
         self.start_own(project, &engine);
         let stop = Arc::new(Notify::new());
@@ -172,12 +174,19 @@ impl Daemon {
         let (observed, watch) = telemetry::observe(&engine, store, &state).await?;
         let edge = Edge::new(engine.clone(), self.workflows(project), stop.clone(), tokens)
             .observed_by(observed);
+        let edge = match &stages {
+            Some(stages) => edge.knowing(stages.clone()),
+            None => edge,
+        };
         self.coordinate(project, &engine, &state);
         let read = self.workflows(project);
         let read = Arc::new(move || read().map_err(|problem| problem.title));
         let places = (project.root.as_path(), state.as_path());
-        let (around, edge) =
+        let (mut around, edge) =
             Around::begin(&engine, edge, read, watch.alarms(), places, self.private);
+        if let Some(stages) = &stages {
+            around.with(stages, &engine);
+        }
         let socket = project.socket();
         // Ours alone by the lock, so a socket that is there is a dead daemon's.
         let _ = fs::remove_file(&socket);
@@ -229,6 +238,23 @@ impl Daemon {
                 tracing::error!(%why, "the team's own program does not run");
             }
         });
+    }
+
+    /// What is known and planned, when the workflow wants it kept. It is read once: another graph
+    /// or calendar takes another daemon.
+    fn stages(&self, project: &Project, state: &Path) -> Result<Option<Stages>, Failure> {
+        let Ok(Some(knowledge)) = self.workflows(project)().map(|workflow| workflow.knowledge)
+        else {
+            return Ok(None);
+        };
+        let secret = |name: &str| std::env::var(name).ok();
+        let root = project.root.as_path();
+        let settings = StagesSettings { knowledge, root, state, secret: &secret };
+        Stages::open(settings).map(Some).map_err(|fault| {
+            Failure::failed("What is known cannot be opened")
+                .because(&fault)
+                .fix("correct [knowledge] in stafette.toml, or move the file away")
+        })
     }
 
     /// Keeps the coordination folder, when the workflow wants one.
@@ -289,7 +315,11 @@ fn problem(failure: &Failure) -> Problem {
     Problem::new(409, "usage_workflow", failure.what.clone()).because(detail)
 }
 
-async fn open(project: &Project, state: &Path) -> Result<(Engine, Arc<SqliteStore>), Failure> {
+async fn open(
+    project: &Project,
+    state: &Path,
+    stages: Option<&Stages>,
+) -> Result<(Engine, Arc<SqliteStore>), Failure> {
     let store = Arc::new(open_store(&project.store())?);
     let settings = Settings {
         project: project.root.clone(),
@@ -300,7 +330,8 @@ async fn open(project: &Project, state: &Path) -> Result<(Engine, Arc<SqliteStor
         node: format!("pid {}", std::process::id()),
     };
     let hooks = Arc::new(Hooks::new(project.root.clone()));
-    let opened = Engine::open_with(store.clone(), settings, Some(hooks)).await;
+    let gate = stages.map(|stages| -> Arc<dyn Gate> { Arc::new(stages.clone()) });
+    let opened = Engine::open_with(store.clone(), settings, Some(hooks), gate).await;
     let engine = opened.map_err(|error: EngineError| {
         Failure::failed("The runs cannot be taken over").because(&error)
     })?;

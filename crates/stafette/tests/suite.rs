@@ -56,6 +56,8 @@ mod runs;
 mod sandbox;
 #[path = "suite/schemathesis.rs"]
 mod schemathesis;
+#[path = "suite/stages.rs"]
+mod stages;
 #[path = "suite/telemetry.rs"]
 mod telemetry;
 #[path = "suite/tellings.rs"]

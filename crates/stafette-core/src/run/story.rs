@@ -267,6 +267,7 @@ fn line(event: &Event) -> String {
         Event::TurnFinished(e) => format!("{} turn ended", e.turn.handoff),
         Event::TurnFailed(e) => format!("{} turn failed: {}", e.turn.handoff, e.failure.message),
         Event::RetryScheduled(e) => format!("{} attempt {} later", e.handoff, e.attempt),
+        Event::QuestionPostponed(e) => format!("{} more time: {}", e.handoff, e.why),
         Event::HandoffParked(e) => format!("{} parked until {}: {}", e.handoff, e.until, e.why),
         Event::LateResultKept(e) => {
             format!("{} late result of {}.{} kept", e.turn.handoff, e.turn.attempt, e.turn.turn)

@@ -10,6 +10,7 @@
 
 mod agents;
 mod graph;
+mod knowledge;
 mod limits;
 mod phases;
 mod recovery;
@@ -74,6 +75,7 @@ pub fn check_with(
     limits::check(&mut report);
     phases::check(&mut report);
     surroundings::check(&mut report);
+    knowledge::check(&mut report);
     if workflow.agents.len() > MAX_AGENTS {
         let message = format!("{} agents are more than {MAX_AGENTS}", workflow.agents.len());
         report.add(Diagnostic::error("too-many-agents", "/agents", message));

@@ -157,6 +157,23 @@ impl Week {
         if lengths { Ok(zone) } else { Err(SlotError::Lengths) }
     }
 
+    /// The pieces of working time between two moments that nothing busy takes, without buffers.
+    ///
+    /// # Errors
+    /// When the week cannot be meant.
+    pub fn free(
+        &self,
+        busy: &[Occurrence],
+        from: Time,
+        to: Time,
+    ) -> Result<Vec<(Time, Time)>, SlotError> {
+        let mut open = self.open(&self.check()?, from, to);
+        for event in busy.iter().filter(|event| event.busy) {
+            take(&mut open, (event.start.0, event.end.0), 0);
+        }
+        Ok(open.into_iter().map(|(from, to)| (Time(from), Time(to))).collect())
+    }
+
     /// Working time between two moments.
     fn open(&self, zone: &TimeZone, from: Time, to: Time) -> Vec<Span> {
         let mut open = Vec::new();

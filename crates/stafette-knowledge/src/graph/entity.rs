@@ -105,6 +105,9 @@ pub struct Decision {
     /// How far it has come.
     #[serde(default)]
     pub status: DecisionStatus,
+    /// What came of it in the end, in money.
+    #[serde(rename = "actualReturn", default, skip_serializing_if = "Option::is_none")]
+    pub actual_return: Option<f64>,
     /// What the return is made of.
     #[serde(default, skip_serializing_if = "Fields::is_empty")]
     pub breakdown: Fields,
@@ -146,6 +149,9 @@ pub struct Task {
     /// The kind of work, by which estimates are learned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
+    /// What its agent thought it would take, before what was learned about its kind.
+    #[serde(rename = "estimatedHours", default, skip_serializing_if = "Option::is_none")]
+    pub estimated_hours: Option<f64>,
     /// How long it took.
     #[serde(rename = "actualHours", default, skip_serializing_if = "Option::is_none")]
     pub actual_hours: Option<f64>,
@@ -250,10 +256,12 @@ impl Entity {
             (!(0.0..=1e6).contains(&value)).then(|| format!("{name} is {value}"))
         };
         match self {
-            Entity::Decision(node) => finite("roi", node.roi),
+            Entity::Decision(node) => finite("roi", node.roi)
+                .or_else(|| node.actual_return.and_then(|came| finite("actualReturn", came))),
             Entity::Discussion(node) => share("alignment", node.alignment),
             Entity::Insight(node) => share("confidence", node.confidence),
             Entity::Task(node) => hours("effortHours", node.effort_hours)
+                .or_else(|| node.estimated_hours.and_then(|said| hours("estimatedHours", said)))
                 .or_else(|| node.actual_hours.and_then(|actual| hours("actualHours", actual))),
             Entity::Handoff(node) => [("seconds", node.seconds), ("dollars", node.dollars)]
                 .into_iter()

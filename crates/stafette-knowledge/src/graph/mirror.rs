@@ -34,6 +34,14 @@ impl Mirror {
                 let by = event.offer.from.clone();
                 Some(self.batch(recorded, event.id, by, node, event.cause))
             }
+            Event::RunForked(event) => {
+                // What was open in the run that it comes from goes on in this one.
+                for handoff in event.state.open() {
+                    let node = self.node(handoff.id, &handoff.offer, handoff.state.word());
+                    self.open.insert(handoff.id, node);
+                }
+                None
+            }
             Event::HandoffRefused(event) => {
                 let node = self.node(event.id, &event.offer, "refused");
                 let by = event.offer.from.clone();

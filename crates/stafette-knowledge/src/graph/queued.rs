@@ -90,6 +90,19 @@ impl Queued {
         self.queue.set_aside_ones().await
     }
 
+    /// Looks whether the graph is there, also while nobody wants anything of it.
+    pub async fn probe(&self) {
+        match self.graph.node(&NodeKey::goal("there?")).await {
+            Err(error) if error.may_pass() => self.heard(Some(&error)),
+            // While something waits, only writing it says that all is well.
+            _ => {
+                if matches!(self.queue.count().await, Ok((0, _))) {
+                    self.heard(None);
+                }
+            }
+        }
+    }
+
     /// Writes what waits, in its order, until it is empty or the graph is away again. Says how many
     /// were written.
     ///

@@ -59,6 +59,7 @@ pub(crate) fn decision(id: &str, status: DecisionStatus) -> Entity {
         reasoning: "most for least".into(),
         serves_goal_type: Some("quarter".into()),
         status,
+        actual_return: None,
         breakdown,
     })
 }
@@ -71,6 +72,7 @@ pub(crate) fn task(id: &str, hours: f64) -> Entity {
         priority: Priority::High,
         status: TaskStatus::Open,
         kind: Some("code".into()),
+        estimated_hours: None,
         actual_hours: None,
         event: None,
     })

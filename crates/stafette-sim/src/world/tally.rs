@@ -54,6 +54,7 @@ fn detail(event: &Event) -> Option<&'static str> {
             Refusal::Denied { .. } => "refused: denied",
             Refusal::NoRoute { .. } => "refused: no route",
             Refusal::MissingEvidence { .. } => "refused: missing evidence",
+            Refusal::Objected { .. } => "refused: objection",
         },
         Event::RecoveryChosen(e) => match e.action {
             Strategy::RetryDifferentTarget => "recovery: another target",

@@ -14,6 +14,32 @@ const MOST: u64 = 8 << 20;
 /// A text is cut into pieces of this many bytes, so that what is found is near.
 const PIECE: usize = 16 * 1024;
 
+/// What a recording shows between two of its places.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Shown {
+    /// The words, without what steers a screen.
+    pub text: String,
+    /// From where it was read.
+    pub from: u64,
+    /// Where the next look begins.
+    pub to: u64,
+}
+
+/// What a recording shows since it was read up to `known`; nothing when there is none.
+#[must_use]
+pub fn shown_since(path: &Path, known: u64) -> Option<Shown> {
+    let mut file = File::open(path).ok()?;
+    let length = file.metadata().map_or(0, |file| file.len());
+    // A recording that became shorter is another one.
+    let from = Some(known).filter(|known| *known <= length).unwrap_or(0);
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(from)).ok()?;
+    file.take(MOST).read_to_end(&mut bytes).ok()?;
+    // Up to the last whole line; the rest is for the next time.
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    Some(Shown { text: plain(&printed(&bytes[..whole])), from, to: from + whole as u64 })
+}
+
 /// Adds what a recording shows since it was last looked at.
 pub(super) fn take_in(
     finder: &Finder,
@@ -22,23 +48,13 @@ pub(super) fn take_in(
     agent: &str,
     path: &Path,
 ) -> Result<(), FindError> {
-    let Ok(mut file) = File::open(path) else { return Ok(()) };
     let name = format!("{}/{agent}", stored.run);
-    let length = file.metadata().map_or(0, |file| file.len());
-    // A recording that became shorter is another one.
-    let known = Some(finder.read_of(&name)?).filter(|known| *known <= length).unwrap_or(0);
-    let mut bytes = Vec::new();
-    let read =
-        file.seek(SeekFrom::Start(known)).and_then(|_| file.take(MOST).read_to_end(&mut bytes));
-    if read.is_err() {
+    let Some(Shown { text, from, to }) = shown_since(path, finder.read_of(&name)?) else {
         return Ok(());
-    }
-    // Up to the last whole line; the rest is for the next time.
-    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-    let said = plain(&printed(&bytes[..whole]));
-    let mut pieces = pieces(&said).peekable();
+    };
+    let mut pieces = pieces(&text).peekable();
     while let Some(piece) = pieces.next() {
-        let done = if pieces.peek().is_none() { known + whole as u64 } else { known };
+        let done = if pieces.peek().is_none() { to } else { from };
         let text = Text {
             run: stored.run,
             seq: stored.entry.seq,

@@ -39,7 +39,11 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
         Ok(project) => {
             findings.push(workflow(&project));
             findings.push(store(&project).await);
-            let up = Client::new(&project.socket()).is_up().await;
+            let client = Client::new(&project.socket());
+            let up = client.is_up().await;
+            if up {
+                findings.extend(knowledge(&client).await);
+            }
             findings.push(Finding {
                 name: "daemon",
                 good: true,
@@ -144,6 +148,20 @@ fn profiles(library: &Library) -> Option<Finding> {
         needed: true,
         said: format!("{} is no profile: {what}", broken.path.display()),
         fix: format!("correct it, or remove it\n{}", broken.render()),
+    })
+}
+
+/// A server behind the stages that is away: work goes on, and its writes wait.
+async fn knowledge(client: &Client) -> Option<Finding> {
+    let troubles = super::knowledge::troubles(client).await;
+    (!troubles.is_empty()).then(|| Finding {
+        name: "knowledge",
+        good: false,
+        needed: false,
+        said: troubles.join("; "),
+        fix:
+            "start the server, or correct [knowledge] in stafette.toml; what waits is written then"
+                .to_owned(),
     })
 }
 

@@ -55,6 +55,13 @@ pub(crate) fn show(output: Output, row: &Value) {
             keys.iter().map(|key| format!("{}=…", plain(key))).collect::<Vec<_>>().join(" ")
         }
     };
+    // What has to be weighed up is shown with its numbers.
+    let weighed = ["decision_approval", "plan_approval"];
+    if weighed.contains(&text("/handoff/offer/question/reason").as_str()) {
+        for line in text("/handoff/offer/question/context").lines() {
+            output.line(&format!("       {line}"));
+        }
+    }
     if !options.is_empty() {
         output.line(&format!("     options: {}", options.join(" · ")));
     }

@@ -24,14 +24,10 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
         return Err(Failure::usage(format!("{} is there already", file.display()))
             .fix("change it by hand, or replace it with --force"));
     }
-    let scripts = match (arguments.scripted, arguments.template) {
-        (false, _) => &[][..],
-        (true, Template::Phases) => PHASES,
-        (true, _) => {
-            return Err(Failure::usage("Only the template `phases` comes with scripts")
-                .fix("add --template phases, or leave --scripted out"));
-        }
-    };
+    if arguments.scripted && arguments.template != Template::Phases {
+        return Err(Failure::usage("Only the template `phases` comes with scripts")
+            .fix("add --template phases, or leave --scripted out"));
+    }
     let agent = match arguments.scripted {
         true => Choice::Scripts,
         false => Choice::of(arguments, &Library::of(Some(&root)))?,
@@ -45,6 +41,9 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
         let diff = TextDiff::from_lines(&old, &new);
         let shown = diff.unified_diff().header("before", WORKFLOW).to_string();
         output.say(&shown);
+        for (name, _) in samples(&root, arguments) {
+            output.say(&format!("and a sample of {name}, to be changed by you"));
+        }
     }
     if !context.confirm(&format!("Write {}?", file.display()))? {
         output.say("nothing was written");
@@ -53,14 +52,13 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
     fs::write(&file, &new).map_err(|error| {
         Failure::failed(format!("{} cannot be written", file.display())).because(&error)
     })?;
-    for (name, text) in scripts {
-        let path = root.join("scripts").join(name);
-        let write = || {
-            fs::create_dir_all(root.join("scripts"))?;
-            fs::write(&path, text)
+    for (name, text) in samples(&root, arguments) {
+        let write = |path: &Path| {
+            path.parent().map(fs::create_dir_all).transpose()?;
+            fs::write(path, text)
         };
-        write().map_err(|error| {
-            Failure::failed(format!("{} cannot be written", path.display())).because(&error)
+        write(&root.join(name)).map_err(|error| {
+            Failure::failed(format!("{name} cannot be written")).because(&error)
         })?;
     }
     let ignored = ignore(&root)?;
@@ -83,12 +81,23 @@ fn template(template: Template) -> &'static str {
     }
 }
 
-/// The scripts that play the agents of `phases`.
-const PHASES: &[(&str, &str)] = &[
-    ("research.toml", include_str!("../../templates/phases/research.toml")),
-    ("write.toml", include_str!("../../templates/phases/write.toml")),
-    ("validate.toml", include_str!("../../templates/phases/validate.toml")),
-];
+/// The files that a template needs beside the workflow, as far as they are not there.
+fn samples(root: &Path, arguments: &cli::Init) -> Vec<(&'static str, &'static str)> {
+    let mut samples = match (arguments.template, arguments.scripted) {
+        (Template::Odei, _) => vec![
+            ("constitution.md", include_str!("../../templates/odei/constitution.md")),
+            ("goals.toml", include_str!("../../templates/odei/goals.toml")),
+        ],
+        (Template::Phases, true) => vec![
+            ("scripts/research.toml", include_str!("../../templates/phases/research.toml")),
+            ("scripts/write.toml", include_str!("../../templates/phases/write.toml")),
+            ("scripts/validate.toml", include_str!("../../templates/phases/validate.toml")),
+        ],
+        (Template::Feature | Template::Phases | Template::Council, _) => Vec::new(),
+    };
+    samples.retain(|(name, _)| !root.join(name).exists());
+    samples
+}
 
 /// What is to run the agents.
 enum Choice {

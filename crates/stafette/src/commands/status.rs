@@ -13,6 +13,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::OneRun) -> Result<Exi
     let client = daemon(context).await?;
     let output = context.output;
     super::alerts::warn(output, &client).await;
+    super::knowledge::warn(output, &client).await;
     if let Some(run) = &arguments.run {
         let view: Value = client.get(&run_path(Some(run), "")).await?;
         match output.json {

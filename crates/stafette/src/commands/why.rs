@@ -83,6 +83,9 @@ fn way(context: &Context, explained: &Value) {
         detail("said", short(&text(leg, "/handoff/offer/summary"), 100));
         detail("because", short(&text(leg, "/handoff/offer/detail"), 100));
         detail("evidence", keys(leg.pointer("/handoff/offer/outputs")));
+        for learned in learned(leg) {
+            detail("learned", learned);
+        }
         detail("receipts", receipts(leg));
         detail("refused", refusal(leg));
         detail("asked", short(&text(leg, "/handoff/offer/question/details"), 100));
@@ -132,6 +135,18 @@ fn change(context: &Context, explained: &Value) {
     let event = |event: &Value| text(event, "/event");
     let events = explained["events"].as_array().into_iter().flatten();
     detail("recorded", list(events.map(event).collect()));
+}
+
+/// What was learned and had a part in it, each with the insight and the version that says so.
+fn learned(leg: &Value) -> Vec<String> {
+    let outputs = leg.pointer("/handoff/offer/outputs");
+    let places = ["/ranking/learned", "/plan/learned", "/provenance/learned"];
+    let lists = places.iter().filter_map(|place| outputs?.pointer(place)?.as_array());
+    let sentence = |one: &Value| {
+        let word = |key: &str| plain(one[key].as_str().unwrap_or_default());
+        format!("{} ({}, version {})", word("says"), word("insight"), one["version"])
+    };
+    lists.flatten().map(sentence).collect()
 }
 
 fn keys(outputs: Option<&Value>) -> String {

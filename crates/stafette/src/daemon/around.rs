@@ -8,6 +8,7 @@ use stafette_core::redact::Redactor;
 use stafette_engine::Engine;
 use stafette_hooks::{Alarms, Follower, Notifier, ReadWorkflow, Triggers};
 use stafette_server::Edge;
+use stafette_stages::Stages;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -47,6 +48,11 @@ impl Around {
         let notifier = Arc::new(notifier);
         tasks.spawn(notifier.clone().live(stopped));
         (Around { stop, tasks }, edge.with(triggers, notifier))
+    }
+
+    /// The same with what is known and planned.
+    pub(super) fn with(&mut self, stages: &Stages, engine: &Engine) {
+        stages.live(engine, &mut self.tasks, &self.stop.subscribe());
     }
 
     /// Begins nothing new, and waits for what runs.

@@ -88,6 +88,15 @@ pub enum Refusal {
         /// What is missing.
         missing: Vec<String>,
     },
+    /// Something that the stages keep to speaks against it.
+    Objected {
+        /// Who gives.
+        from: Party,
+        /// Who takes.
+        to: Party,
+        /// What.
+        objections: Vec<String>,
+    },
 }
 
 impl Refusal {
@@ -103,6 +112,7 @@ impl Refusal {
             Refusal::UnknownTarget { .. } => "Unknown target",
             Refusal::Denied { .. } | Refusal::NoRoute { .. } => "Route not allowed",
             Refusal::MissingEvidence { .. } => "Missing evidence",
+            Refusal::Objected { .. } => "Objection",
         }
     }
 
@@ -140,6 +150,9 @@ impl Refusal {
             }
             Refusal::MissingEvidence { from, to, missing } => {
                 format!("{from} → {to} requires {}", missing.join(", "))
+            }
+            Refusal::Objected { from, to, objections } => {
+                format!("{from} → {to}: {}", objections.join("; "))
             }
         }
     }

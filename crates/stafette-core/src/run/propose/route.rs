@@ -1,12 +1,16 @@
 //! Who may hand to whom, and with what in hand.
 
 use super::{Proposal, Refusal};
-use crate::Party;
 use crate::run::Run;
+use crate::{Offer, Party};
 
 pub(super) fn check(run: &Run, proposal: &Proposal) -> Result<(), Refusal> {
     let offer = &proposal.offer;
     let (from, to) = (&offer.from, &offer.to);
+    if *to == Party::Human {
+        // What is wrong with it would only waste the person's time.
+        objected(offer)?;
+    }
     match to {
         // Every agent may turn to a person, and to the arbiter.
         Party::Human | Party::Orchestrator => return Ok(()),
@@ -30,12 +34,24 @@ pub(super) fn check(run: &Run, proposal: &Proposal) -> Result<(), Refusal> {
     let missing: Vec<String> = route
         .requires
         .iter()
-        .filter(|key| !offer.outputs.contains_key(*key))
-        .filter(|key| !held.is_some_and(|inputs| inputs.contains_key(*key)))
+        .filter(|key| {
+            // What is handed along counts before what was held, and a null is nothing.
+            let held = held.and_then(|inputs| inputs.get(*key));
+            offer.outputs.get(*key).or(held).is_none_or(serde_json::Value::is_null)
+        })
         .cloned()
         .collect();
     if !missing.is_empty() {
         return Err(Refusal::MissingEvidence { from: from.clone(), to: to.clone(), missing });
     }
-    Ok(())
+    objected(offer)
+}
+
+/// Last of all: what is missing or cannot be is said before what speaks against it.
+fn objected(offer: &Offer) -> Result<(), Refusal> {
+    if offer.objections.is_empty() || offer.from == Party::Human {
+        return Ok(());
+    }
+    let (from, to) = (offer.from.clone(), offer.to.clone());
+    Err(Refusal::Objected { from, to, objections: offer.objections.clone() })
 }

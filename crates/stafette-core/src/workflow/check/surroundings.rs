@@ -132,7 +132,7 @@ fn request(report: &mut Report<'_>, trigger: &Trigger, path: &str) {
     }
 }
 
-fn timezone(report: &mut Report<'_>, name: Option<&str>, path: &str) {
+pub(super) fn timezone(report: &mut Report<'_>, name: Option<&str>, path: &str) {
     if let Some(name) = name.filter(|name| jiff::tz::TimeZone::get(name).is_err()) {
         let message = format!("there is no time zone `{name}`");
         let diagnostic = Diagnostic::error("bad-timezone", path, message);

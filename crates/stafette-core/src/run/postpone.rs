@@ -1,0 +1,69 @@
+//! Nobody can answer at the moment: a question gets more time.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Draft, Run};
+use crate::handoff::State;
+use crate::{Event, HandoffId, Millis, Time};
+
+/// The furthest that a deadline moves at once.
+pub const FURTHEST: Millis = Millis::hours(60 * 24);
+
+/// A question has more time to be answered.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct QuestionPostponed {
+    /// Which question.
+    pub handoff: HandoffId,
+    /// Until when it can be answered now.
+    pub until: Time,
+    /// Why.
+    pub why: String,
+}
+
+/// A deadline only moves away, and never without end.
+pub(super) fn decide(draft: &mut Draft, handoff: HandoffId, until: Time, why: String) {
+    let Some(State::Asked { until: before }) = draft.run.handoff(handoff).map(|h| &h.state) else {
+        return;
+    };
+    let until = until.min(draft.now + FURTHEST);
+    if until > *before {
+        draft.record(Event::QuestionPostponed(QuestionPostponed { handoff, until, why }));
+    }
+}
+
+impl QuestionPostponed {
+    pub(super) fn apply(&self, run: &mut Run) {
+        if let Some(handoff) = run.handoff_mut(self.handoff)
+            && let State::Asked { until } = &mut handoff.state
+        {
+            *until = self.until;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::run::story::{RELAY, Story, ask, h};
+    use crate::{Input, Millis, Status};
+
+    #[test]
+    fn b_13_a_question_gets_more_time_while_nobody_can_answer_and_never_less() {
+        let mut story = Story::new(RELAY);
+        story.hands(h(1), vec![ask("human")]);
+        let (week, now) = (Millis::hours(7 * 24), story.now);
+        let why = || "nobody is there".to_owned();
+        let monday = now + Millis::hours(9 * 24);
+        story.input(Input::Postpone { handoff: h(2), until: monday, why: why() });
+        let sooner = now + Millis::hours(1);
+        let before = story.log.len();
+        story.input(Input::Postpone { handoff: h(2), until: sooner, why: why() });
+        story.input(Input::Postpone { handoff: h(1), until: monday, why: why() });
+        assert_eq!(story.log.len(), before, "neither sooner nor for what is no question");
+        story.later(week);
+        assert_eq!(story.status(), Status::WaitingForHuman);
+        story.later(Millis::hours(2 * 24));
+        assert_eq!(story.status(), Status::Failed);
+        assert!(story.transcript().contains("more time"), "{}", story.transcript());
+    }
+}

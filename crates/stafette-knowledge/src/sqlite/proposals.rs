@@ -1,0 +1,158 @@
+//! Proposed blocks in SQLite.
+
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use stafette_core::{HandoffId, RunId, Time};
+
+use super::{Base, Fault};
+use crate::calendar::proposal::{PAGE, Proposal, ProposalError, Stand};
+
+/// Blocks that were proposed, with what became of them.
+#[derive(Clone, Debug)]
+pub struct SqliteProposals {
+    base: Base,
+}
+
+impl From<rusqlite::Error> for ProposalError {
+    fn from(error: rusqlite::Error) -> Self {
+        Fault::from(error).into()
+    }
+}
+
+impl From<serde_json::Error> for ProposalError {
+    fn from(error: serde_json::Error) -> Self {
+        ProposalError::Failed { why: error.to_string() }
+    }
+}
+
+impl SqliteProposals {
+    /// The proposals in this file.
+    #[must_use]
+    pub fn new(base: Base) -> Self {
+        SqliteProposals { base }
+    }
+
+    /// Keeps new ones; one that is there already stays as it is.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub async fn add(&self, proposals: Vec<Proposal>) -> Result<(), ProposalError> {
+        let write = move |tx: &Transaction| {
+            for proposal in &proposals {
+                if find(tx, &proposal.id)?.is_none() {
+                    put(tx, proposal)?;
+                }
+            }
+            Ok(())
+        };
+        self.base.write(write).await
+    }
+
+    /// Changes one, when it is in one of these states.
+    ///
+    /// # Errors
+    /// When there is none, or it is in another state.
+    pub async fn change(
+        &self,
+        id: &str,
+        from: &'static [Stand],
+        change: impl FnOnce(&mut Proposal) + Send + 'static,
+    ) -> Result<Proposal, ProposalError> {
+        let id = id.to_owned();
+        let write = move |tx: &Transaction| {
+            let mut found = find(tx, &id)?.ok_or(ProposalError::None { id })?;
+            if !from.contains(&found.state) {
+                return Err(ProposalError::State { id: found.id, state: found.state });
+            }
+            change(&mut found);
+            put(tx, &found)?;
+            Ok(found)
+        };
+        self.base.write(write).await
+    }
+
+    /// One of them.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub async fn get(&self, id: &str) -> Result<Proposal, ProposalError> {
+        let id = id.to_owned();
+        let read = move |conn: &Connection| find(conn, &id)?.ok_or(ProposalError::None { id });
+        self.base.read(read).await
+    }
+
+    /// Those of one question, by their time.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub async fn of(&self, run: RunId, handoff: HandoffId) -> Result<Vec<Proposal>, ProposalError> {
+        let (run, handoff) = (run.to_string(), handoff.to_string());
+        let read = move |conn: &Connection| {
+            let mut found = conn.prepare_cached(
+                "SELECT proposal FROM proposals WHERE run = ?1 AND handoff = ?2 \
+                 ORDER BY start_at, id LIMIT ?3",
+            )?;
+            parsed(found.query_map(params![run, handoff, PAGE as u64], |row| row.get(0))?)
+        };
+        self.base.read(read).await
+    }
+
+    /// Those in a state, by their time.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub async fn in_state(&self, state: Stand) -> Result<Vec<Proposal>, ProposalError> {
+        let read = move |conn: &Connection| {
+            let mut found = conn.prepare_cached(
+                "SELECT proposal FROM proposals WHERE state = ?1 ORDER BY start_at, id LIMIT ?2",
+            )?;
+            parsed(found.query_map(params![state.word(), PAGE as u64], |row| row.get(0))?)
+        };
+        self.base.read(read).await
+    }
+
+    /// Those that take place between two moments, by their time.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub async fn between(&self, from: Time, to: Time) -> Result<Vec<Proposal>, ProposalError> {
+        let read = move |conn: &Connection| {
+            let mut found = conn.prepare_cached(
+                "SELECT proposal FROM proposals WHERE start_at < ?2 AND end_at > ?1 \
+                 ORDER BY start_at, id LIMIT ?3",
+            )?;
+            parsed(found.query_map(params![from.0, to.0, PAGE as u64], |row| row.get(0))?)
+        };
+        self.base.read(read).await
+    }
+}
+
+fn parsed(
+    rows: impl Iterator<Item = rusqlite::Result<String>>,
+) -> Result<Vec<Proposal>, ProposalError> {
+    rows.map(|text| Ok(serde_json::from_str(&text?)?)).collect()
+}
+
+fn find(conn: &Connection, id: &str) -> Result<Option<Proposal>, ProposalError> {
+    let text: Option<String> = conn
+        .prepare_cached("SELECT proposal FROM proposals WHERE id = ?1")?
+        .query_row([id], |row| row.get(0))
+        .optional()?;
+    text.map(|text| Ok(serde_json::from_str(&text)?)).transpose()
+}
+
+fn put(tx: &Transaction, proposal: &Proposal) -> Result<(), ProposalError> {
+    tx.prepare_cached(
+        "INSERT OR REPLACE INTO proposals (id, state, run, handoff, start_at, end_at, proposal) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?
+    .execute(params![
+        proposal.id,
+        proposal.state.word(),
+        proposal.run.to_string(),
+        proposal.handoff.to_string(),
+        proposal.start.0,
+        proposal.end.0,
+        serde_json::to_string(proposal)?,
+    ])?;
+    Ok(())
+}

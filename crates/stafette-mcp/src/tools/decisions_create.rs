@@ -1,0 +1,54 @@
+//! `odei.neo4j.decisions.create.v1`: the decision that a person approved.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use stafette_core::Fields;
+
+use super::Effect;
+use crate::Trouble;
+use crate::desk::Desk;
+use crate::seat::Whose;
+
+pub(super) struct Tool;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// Why this option and no other, in a few sentences.
+    reasoning: String,
+    #[serde(flatten)]
+    whose: Whose,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// All that a handoff to execute has to carry: `decision_id`, `roi`, `goals`, `provenance`.
+    evidence: Fields,
+}
+
+impl super::Tool for Tool {
+    const NAME: &'static str = "odei.neo4j.decisions.create.v1";
+    const TITLE: &'static str = "Record the decision";
+    const ABOUT: &'static str = "Records the decision that a person approved, with your reasoning. \
+        Use it after a person has chosen one of the options that you handed to `human` as \
+        `candidates`; there is no decision before that. Returns the evidence that the handoff to \
+        execute requires.\n\
+        Example: {\"reasoning\": \"It serves both goals, and pays back within the quarter.\"}";
+    const EFFECT: Effect = Effect::Settles;
+    type Arguments = Arguments;
+    type Answer = Answer;
+
+    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
+        let (stages, actor, seat) = desk.knower(&arguments.whose).await?;
+        let order = desk.order(&seat).await?;
+        let given = |key: &str| order.inputs.get(key).filter(|value| !value.is_null()).cloned();
+        let Some(Value::String(id)) = given("decision_id") else {
+            return Err(Trouble::new("not_approved", "No person has approved a decision yet")
+                .fix("Hand the options to `human` with `candidates` in `outputs` first."));
+        };
+        stages.give_reasons(&actor, &id, arguments.reasoning).await?;
+        let keys = ["decision_id", "roi", "goals", "provenance"];
+        let evidence = keys.iter().filter_map(|key| Some(((*key).to_owned(), given(key)?)));
+        Ok(Answer { evidence: evidence.collect() })
+    }
+}

@@ -1,0 +1,44 @@
+//! `odei.neo4j.decisions.pending.v1`: decisions that wait to be carried out.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_knowledge::graph::Node;
+
+use super::Effect;
+use crate::Trouble;
+use crate::desk::Desk;
+use crate::seat::Whose;
+
+/// How many decisions come back.
+const MOST: usize = 50;
+
+pub(super) struct Tool;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    #[serde(flatten)]
+    whose: Whose,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// The oldest first.
+    decisions: Vec<Node>,
+}
+
+impl super::Tool for Tool {
+    const NAME: &'static str = "odei.neo4j.decisions.pending.v1";
+    const TITLE: &'static str = "List pending decisions";
+    const ABOUT: &'static str = "Lists decisions that were approved and that nobody has split into \
+        tasks yet. Use it at the start of the execute stage. Returns the oldest first, each with \
+        its return and the reasons for it.\n\
+        Example: {}";
+    const EFFECT: Effect = Effect::Looks;
+    type Arguments = Arguments;
+    type Answer = Answer;
+
+    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
+        let (stages, actor, _) = desk.knower(&arguments.whose).await?;
+        Ok(Answer { decisions: stages.pending_decisions(&actor, MOST).await? })
+    }
+}

@@ -1,0 +1,44 @@
+//! `odei.neo4j.goals.list.v1`: what the user wants to reach.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_knowledge::graph::GoalView;
+
+use super::Effect;
+use crate::Trouble;
+use crate::desk::Desk;
+use crate::seat::Whose;
+
+/// How many goals come back.
+const MOST: usize = 100;
+
+pub(super) struct Tool;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    #[serde(flatten)]
+    whose: Whose,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// The goals, each with the newest decisions that serve it, as far as you may see them.
+    goals: Vec<GoalView>,
+}
+
+impl super::Tool for Tool {
+    const NAME: &'static str = "odei.neo4j.goals.list.v1";
+    const TITLE: &'static str = "List the goals";
+    const ABOUT: &'static str = "Lists what the user wants to reach. Use it before you score how \
+        well a proposal serves the goals, and before you name goals of an option: only these ids \
+        are goals. Returns each goal with its horizon and target.\n\
+        Example: {}";
+    const EFFECT: Effect = Effect::Looks;
+    type Arguments = Arguments;
+    type Answer = Answer;
+
+    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
+        let (stages, actor, _) = desk.knower(&arguments.whose).await?;
+        Ok(Answer { goals: stages.goals(&actor, MOST).await? })
+    }
+}

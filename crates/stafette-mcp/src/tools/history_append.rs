@@ -1,0 +1,55 @@
+//! `history_append`: say something in a thread.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_stages::Saying;
+
+use super::Effect;
+use crate::Trouble;
+use crate::desk::Desk;
+use crate::seat::Whose;
+
+pub(super) struct Tool;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// The thread to add to. Leave it out to open a new one.
+    #[serde(default)]
+    thread_id: Option<String>,
+    /// What a new thread is about.
+    #[serde(default)]
+    title: Option<String>,
+    /// What is said.
+    body: String,
+    #[serde(flatten)]
+    whose: Whose,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// The thread: what `thread_id` of a handoff names.
+    thread_id: String,
+    /// The place of the message in it.
+    seq: u64,
+}
+
+impl super::Tool for Tool {
+    const NAME: &'static str = "history_append";
+    const TITLE: &'static str = "Say something in a thread";
+    const ABOUT: &'static str = "Adds a message to a thread of the project's history, or opens a \
+        new thread with it. Use it to keep a discussion that later stages should be able to read. \
+        Returns the thread's id, which a recommendation names as `thread_id`.\n\
+        Example: {\"title\": \"Move to a four-day week?\", \"body\": \"The proposal saves money \
+        only if support stays reachable.\"}";
+    const EFFECT: Effect = Effect::Adds;
+    type Arguments = Arguments;
+    type Answer = Answer;
+
+    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
+        let (stages, actor, _) = desk.knower(&arguments.whose).await?;
+        let Arguments { thread_id, title, body, .. } = arguments;
+        let saying = Saying { thread_id, title, body, id: None };
+        let message = stages.say(&actor, saying).await?;
+        Ok(Answer { thread_id: message.thread_id, seq: message.seq })
+    }
+}

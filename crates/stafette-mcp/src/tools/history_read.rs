@@ -1,0 +1,53 @@
+//! `history_read`: the messages of a thread.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_knowledge::history::{Message, Thread};
+
+use super::Effect;
+use crate::Trouble;
+use crate::desk::Desk;
+use crate::seat::Whose;
+
+/// How many messages come at once.
+const PAGE: usize = 100;
+
+pub(super) struct Tool;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// The thread, as a handoff or a search named it.
+    thread_id: String,
+    /// The number of the last message that you have read.
+    #[serde(default)]
+    after: u64,
+    #[serde(flatten)]
+    whose: Whose,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// The thread.
+    thread: Thread,
+    /// Its messages in order; a hundred at most.
+    messages: Vec<Message>,
+}
+
+impl super::Tool for Tool {
+    const NAME: &'static str = "history_read";
+    const TITLE: &'static str = "Read a thread";
+    const ABOUT: &'static str = "Reads a thread of the project's history. Use it when a handoff \
+        names a `thread_id`, or a search found something. Returns the thread and its messages in \
+        order; call it again with the last `seq` as `after` to read on.\n\
+        Example: {\"thread_id\": \"0198f2c4-7a1b-7c3d-8e5f-0123456789ab.discuss\", \"after\": 0}";
+    const EFFECT: Effect = Effect::Looks;
+    type Arguments = Arguments;
+    type Answer = Answer;
+
+    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
+        let (stages, actor, _) = desk.knower(&arguments.whose).await?;
+        let (id, after) = (&arguments.thread_id, arguments.after);
+        let (thread, messages) = stages.thread(&actor, id, after, PAGE).await?;
+        Ok(Answer { thread, messages })
+    }
+}

@@ -1,0 +1,50 @@
+//! `history_search`: messages with words in them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_knowledge::history::Hit;
+
+use super::Effect;
+use crate::Trouble;
+use crate::desk::Desk;
+use crate::seat::Whose;
+
+/// How many hits come back.
+const MOST: usize = 20;
+
+pub(super) struct Tool;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// The words that a message must have, all of them; the last may be a beginning.
+    words: String,
+    /// Only talk of this stage, such as `discuss`.
+    #[serde(default)]
+    module: Option<String>,
+    #[serde(flatten)]
+    whose: Whose,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// The best first.
+    hits: Vec<Hit>,
+}
+
+impl super::Tool for Tool {
+    const NAME: &'static str = "history_search";
+    const TITLE: &'static str = "Search the history";
+    const ABOUT: &'static str = "Finds messages of all threads that have these words. Use it to \
+        learn whether something was discussed before. Returns at most twenty hits with the words \
+        around each and the thread that `history_read` takes.\n\
+        Example: {\"words\": \"four-day week\", \"module\": \"discuss\"}";
+    const EFFECT: Effect = Effect::Looks;
+    type Arguments = Arguments;
+    type Answer = Answer;
+
+    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
+        let (stages, actor, _) = desk.knower(&arguments.whose).await?;
+        let module = arguments.module.as_deref();
+        Ok(Answer { hits: stages.search(&actor, &arguments.words, module, MOST).await? })
+    }
+}

@@ -1,0 +1,66 @@
+//! `odei.neo4j.insights.create.v1`: keep a pattern that was found.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_knowledge::graph::NodeKey;
+
+use super::Effect;
+use crate::Trouble;
+use crate::desk::Desk;
+use crate::seat::{Whose, short};
+
+pub(super) struct Tool;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// Its name among the insights of this turn.
+    id: String,
+    /// The pattern in a sentence.
+    pattern: String,
+    /// How sure it is, from 0 to 1.
+    confidence: f64,
+    /// What shows it, in a sentence.
+    evidence: String,
+    /// What it is about, in a few words.
+    #[serde(default)]
+    topic: String,
+    /// The nodes that show it, such as `task:…` or `decision:…`.
+    #[serde(default)]
+    learned_from: Vec<String>,
+    #[serde(flatten)]
+    whose: Whose,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// The insight.
+    insight: NodeKey,
+}
+
+impl super::Tool for Tool {
+    const NAME: &'static str = "odei.neo4j.insights.create.v1";
+    const TITLE: &'static str = "Keep an insight";
+    const ABOUT: &'static str = "Keeps a pattern that you found, with what shows it. Use it for \
+        what the built-in detectors cannot see. It changes nothing by itself: people read it, and \
+        the other stages find it. Returns the insight's key.\n\
+        Example: {\"id\": \"mondays\", \"pattern\": \"Reviews on Mondays take twice as long\", \
+        \"confidence\": 0.7, \"evidence\": \"Eight of nine Mondays\", \"topic\": \"reviews\"}";
+    const EFFECT: Effect = Effect::Settles;
+    type Arguments = Arguments;
+    type Answer = Answer;
+
+    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
+        let (stages, actor, seat) = desk.knower(&arguments.whose).await?;
+        let parse = |text: &String| text.parse::<NodeKey>();
+        let from = arguments.learned_from.iter().map(parse).collect::<Result<_, _>>();
+        let from = from.map_err(|error| {
+            Trouble::new("mistaken", error.to_string()).fix("Name nodes as other tools do.")
+        })?;
+        // The same turn says the same once, however often it is delivered.
+        let turn = short(seat.turn).replace('/', ".");
+        let id = format!("{}.{turn}.{}", seat.turn.run, arguments.id);
+        let said = (arguments.pattern, arguments.evidence, arguments.topic);
+        let kept = stages.create_insight(&actor, id, said, arguments.confidence, from).await?;
+        Ok(Answer { insight: kept })
+    }
+}

@@ -1,0 +1,47 @@
+//! `odei.neo4j.insights.list.v1`: what was learned.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_stages::InsightView;
+
+use super::Effect;
+use crate::Trouble;
+use crate::desk::Desk;
+use crate::seat::Whose;
+
+/// How many insights come back.
+const MOST: usize = 50;
+
+pub(super) struct Tool;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// Words that an insight must have; all insights without any.
+    #[serde(default)]
+    topic: String,
+    #[serde(flatten)]
+    whose: Whose,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// The surest first.
+    insights: Vec<InsightView>,
+}
+
+impl super::Tool for Tool {
+    const NAME: &'static str = "odei.neo4j.insights.list.v1";
+    const TITLE: &'static str = "List what was learned";
+    const ABOUT: &'static str = "Lists patterns that were learned from earlier runs. Use it before \
+        you estimate or compare: what is in force is reckoned with anyway, the rest is for you to \
+        weigh. Returns the surest first, each with its confidence and what it would change.\n\
+        Example: {\"topic\": \"estimate code\"}";
+    const EFFECT: Effect = Effect::Looks;
+    type Arguments = Arguments;
+    type Answer = Answer;
+
+    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
+        let (stages, actor, _) = desk.knower(&arguments.whose).await?;
+        Ok(Answer { insights: stages.insights(&actor, &arguments.topic, MOST).await? })
+    }
+}

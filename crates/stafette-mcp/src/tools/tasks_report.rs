@@ -1,0 +1,52 @@
+//! `odei.neo4j.tasks.report.v1`: how far a task has come.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_knowledge::graph::Node;
+use stafette_stages::TaskReport;
+
+use super::Effect;
+use crate::Trouble;
+use crate::desk::Desk;
+use crate::seat::Whose;
+
+pub(super) struct Tool;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    /// The task, one of the `task_ids` of the plan.
+    task: String,
+    /// How many hours it took, once it is done.
+    #[serde(default)]
+    actual_hours: Option<f64>,
+    /// When it was done, such as 2026-03-02T16:30:00Z; now if you leave it out.
+    #[serde(default)]
+    done_at: Option<String>,
+    #[serde(flatten)]
+    whose: Whose,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// The task as it is now.
+    task: Node,
+}
+
+impl super::Tool for Tool {
+    const NAME: &'static str = "odei.neo4j.tasks.report.v1";
+    const TITLE: &'static str = "Report a task";
+    const ABOUT: &'static str = "Notes that a task is done and how many hours it really took. Use \
+        it for every task that ends: later estimates are learned from it. Returns the task as it \
+        is now.\n\
+        Example: {\"task\": \"0198f2c4-7a1b-7c3d-8e5f-0123456789ab.h7.t1\", \"actual_hours\": 3.5}";
+    const EFFECT: Effect = Effect::Settles;
+    type Arguments = Arguments;
+    type Answer = Answer;
+
+    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
+        let (stages, actor, _) = desk.knower(&arguments.whose).await?;
+        let Arguments { task, actual_hours, done_at, .. } = arguments;
+        let report = TaskReport { status: None, actual_hours, done_at };
+        Ok(Answer { task: stages.report_task(&actor, &task, report).await? })
+    }
+}

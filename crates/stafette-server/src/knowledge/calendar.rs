@@ -1,0 +1,129 @@
+//! The calendar, and blocks of time that wait for a person.
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::{get_with, post_with};
+use axum::Json;
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stafette_core::{Millis, Time};
+use stafette_knowledge::calendar::proposal::Proposal;
+use stafette_stages::WeekView;
+
+use crate::openapi::named;
+use crate::request::{Asked, Body, Named};
+use crate::visitor::Visitor;
+use crate::{Edge, Problem, clock};
+
+/// The longest time that is looked at.
+const LONGEST: Millis = Millis::hours(100 * 24);
+
+pub(super) fn routes() -> ApiRouter<Edge> {
+    let about = |id, summary| named("knowledge", id, summary);
+    ApiRouter::new()
+        .api_route(
+            "/v1/calendar",
+            get_with(between, about("readCalendar", "Events and proposed blocks of a time")),
+        )
+        .api_route(
+            "/v1/calendar/blocks/{block}/accept",
+            post_with(accept, about("acceptBlock", "Say yes to a proposed block")),
+        )
+        .api_route(
+            "/v1/calendar/blocks/{block}/drop",
+            post_with(drop_block, about("dropBlock", "Say no to a proposed block")),
+        )
+        .api_route(
+            "/v1/calendar/blocks/{block}/move",
+            post_with(move_block, about("moveBlock", "Move a block to another time")),
+        )
+}
+
+fn moment(name: &str, text: &str) -> Result<Time, Problem> {
+    Time::parse(text).ok_or_else(|| {
+        Problem::new(422, "bad_time", format!("`{name}` is not a moment"))
+            .because("write it like 2026-03-02T09:00:00Z")
+    })
+}
+
+/// Which time.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Span {
+    /// From when; now otherwise.
+    #[serde(default)]
+    from: Option<String>,
+    /// Until when; a week later otherwise.
+    #[serde(default)]
+    to: Option<String>,
+}
+
+async fn between(
+    State(edge): State<Edge>,
+    visitor: Visitor,
+    Asked(Span { from, to }): Asked<Span>,
+) -> Result<Json<WeekView>, Problem> {
+    let (stages, actor) = edge.knower(&visitor)?;
+    let from = from.map_or(Ok(clock::now()), |text| moment("from", &text))?;
+    let to = to.map_or(Ok(from + Millis::hours(7 * 24)), |text| moment("to", &text))?;
+    if to <= from || to.since(from) > LONGEST {
+        let problem = Problem::new(422, "bad_time", "`to` is not after `from`, or far behind it");
+        return Err(problem.because(format!("look at {LONGEST} at most")));
+    }
+    Ok(Json(stages.between(&actor, from, to).await?))
+}
+
+/// Which block is meant.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct TheBlock {
+    /// Its id.
+    block: String,
+}
+
+/// Who says it.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct Word {
+    /// Who, for the record.
+    by: String,
+}
+
+async fn accept(
+    State(edge): State<Edge>,
+    visitor: Visitor,
+    Named(TheBlock { block }): Named<TheBlock>,
+    Body(Word { by }): Body<Word>,
+) -> Result<Json<Proposal>, Problem> {
+    let (stages, actor) = edge.knower(&visitor)?;
+    Ok(Json(stages.accept(&actor, &edge.engine, &block, &visitor.signed(by)).await?))
+}
+
+async fn drop_block(
+    State(edge): State<Edge>,
+    visitor: Visitor,
+    Named(TheBlock { block }): Named<TheBlock>,
+    Body(Word { by }): Body<Word>,
+) -> Result<Json<Proposal>, Problem> {
+    let (stages, actor) = edge.knower(&visitor)?;
+    Ok(Json(stages.drop_block(&actor, &edge.engine, &block, &visitor.signed(by)).await?))
+}
+
+/// Another time.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Move {
+    /// From when.
+    start: String,
+    /// Until when.
+    end: String,
+}
+
+async fn move_block(
+    State(edge): State<Edge>,
+    visitor: Visitor,
+    Named(TheBlock { block }): Named<TheBlock>,
+    Body(Move { start, end }): Body<Move>,
+) -> Result<Json<Proposal>, Problem> {
+    let (stages, actor) = edge.knower(&visitor)?;
+    let times = (moment("start", &start)?, moment("end", &end)?);
+    Ok(Json(stages.move_block(&actor, &block, times).await?))
+}

@@ -1,0 +1,141 @@
+//! What was learned, and what the stages reckon with because of it.
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::{get_with, post_with};
+use axum::Json;
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_knowledge::graph::{NodeKey, PAGE};
+use stafette_knowledge::mind::parameters::Version;
+use stafette_stages::{InsightView, Reflection};
+
+use crate::openapi::named;
+use crate::request::{Asked, Body, Named, within};
+use crate::visitor::Visitor;
+use crate::{Edge, Problem};
+
+pub(super) fn routes() -> ApiRouter<Edge> {
+    let about = |id, summary| named("knowledge", id, summary);
+    ApiRouter::new()
+        .api_route(
+            "/v1/insights",
+            get_with(list, about("listInsights", "What was learned, the surest first")),
+        )
+        .api_route(
+            "/v1/insights/reflect",
+            post_with(reflect, about("reflect", "Look for patterns in all that happened")),
+        )
+        .api_route(
+            "/v1/insights/{insight}/evidence",
+            get_with(evidence, about("insightEvidence", "What an insight was learned from")),
+        )
+        .api_route(
+            "/v1/insights/{insight}/accept",
+            post_with(accept, about("acceptInsight", "Have an insight count from now on")),
+        )
+        .api_route(
+            "/v1/parameters",
+            get_with(versions, about("listParameters", "What the stages reckon with, by version")),
+        )
+        .api_route(
+            "/v1/parameters/rollback",
+            post_with(roll_back, about("rollBack", "Take up an earlier version again")),
+        )
+}
+
+/// Which insights.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Which {
+    /// Words that they must have.
+    #[serde(default)]
+    topic: String,
+    /// How many at most, from 1 to 1000.
+    #[serde(default = "page")]
+    limit: usize,
+}
+
+fn page() -> usize {
+    100
+}
+
+/// Insights.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Insights {
+    /// The surest first.
+    insights: Vec<InsightView>,
+}
+
+async fn list(
+    State(edge): State<Edge>,
+    visitor: Visitor,
+    Asked(Which { topic, limit }): Asked<Which>,
+) -> Result<Json<Insights>, Problem> {
+    let (stages, actor) = edge.knower(&visitor)?;
+    let limit = within("limit", limit, 1..=PAGE)?;
+    Ok(Json(Insights { insights: stages.insights(&actor, &topic, limit).await? }))
+}
+
+async fn reflect(State(edge): State<Edge>) -> Result<Json<Reflection>, Problem> {
+    Ok(Json(edge.stages()?.reflect(&edge.engine).await?))
+}
+
+/// Which insight is meant.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct TheInsight {
+    /// Its id.
+    insight: String,
+}
+
+/// What an insight was learned from.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Evidence {
+    /// The ways from it to what shows it, and on to the decision and the discussion.
+    ways: Vec<Vec<NodeKey>>,
+}
+
+async fn evidence(
+    State(edge): State<Edge>,
+    visitor: Visitor,
+    Named(TheInsight { insight }): Named<TheInsight>,
+) -> Result<Json<Evidence>, Problem> {
+    let (stages, actor) = edge.knower(&visitor)?;
+    Ok(Json(Evidence { ways: stages.evidence_of(&actor, &insight, PAGE).await? }))
+}
+
+async fn accept(
+    State(edge): State<Edge>,
+    visitor: Visitor,
+    Named(TheInsight { insight }): Named<TheInsight>,
+) -> Result<Json<Version>, Problem> {
+    let (stages, actor) = edge.knower(&visitor)?;
+    Ok(Json(stages.accept_insight(&actor, &insight).await?))
+}
+
+/// What the stages reckon with.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Versions {
+    /// The oldest first; the last one is in force.
+    versions: Vec<Version>,
+}
+
+async fn versions(State(edge): State<Edge>) -> Result<Json<Versions>, Problem> {
+    Ok(Json(Versions { versions: edge.stages()?.parameters().await? }))
+}
+
+/// Which version.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Back {
+    /// Its number.
+    to: u32,
+}
+
+async fn roll_back(
+    State(edge): State<Edge>,
+    visitor: Visitor,
+    Body(Back { to }): Body<Back>,
+) -> Result<Json<Version>, Problem> {
+    let (stages, actor) = edge.knower(&visitor)?;
+    Ok(Json(stages.roll_back(&actor, to).await?))
+}

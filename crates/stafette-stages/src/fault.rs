@@ -1,0 +1,164 @@
+//! What can go wrong, with a stable code for programs.
+
+use stafette_engine::EngineError;
+use stafette_knowledge::calendar::CalendarError;
+use stafette_knowledge::calendar::proposal::ProposalError;
+use stafette_knowledge::calendar::slots::SlotError;
+use stafette_knowledge::graph::{GraphError, NodeKey};
+use stafette_knowledge::history::HistoryError;
+use stafette_knowledge::mind::parameters::LedgerError;
+use stafette_knowledge::rights::Refused;
+use stafette_knowledge::roi::RoiError;
+use stafette_knowledge::{CursorError, VersionsError};
+use thiserror::Error;
+
+/// Something could not be done.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "each source is documented where it is defined")]
+pub enum Fault {
+    /// It is not theirs.
+    #[error(transparent)]
+    Refused {
+        #[from]
+        source: Refused,
+    },
+    /// Only a person may.
+    #[error("only a person may {what}")]
+    NeedsPerson { what: &'static str },
+    /// The history did not take or give it.
+    #[error(transparent)]
+    History {
+        #[from]
+        source: HistoryError,
+    },
+    /// The graph did not take or give it.
+    #[error(transparent)]
+    Graph {
+        #[from]
+        source: GraphError,
+    },
+    /// There is no such node.
+    #[error("there is no {node}")]
+    NoNode { node: NodeKey },
+    /// No calendar is configured.
+    #[error("no calendar is configured")]
+    NoCalendar,
+    /// The calendar did not take or give it.
+    #[error(transparent)]
+    Calendar {
+        #[from]
+        source: CalendarError,
+    },
+    /// A proposed block cannot be changed so.
+    #[error(transparent)]
+    Proposal {
+        #[from]
+        source: ProposalError,
+    },
+    /// Room cannot be looked for.
+    #[error(transparent)]
+    Slots {
+        #[from]
+        source: SlotError,
+    },
+    /// The options cannot be compared.
+    #[error(transparent)]
+    Roi {
+        #[from]
+        source: RoiError,
+    },
+    /// A version cannot be made.
+    #[error(transparent)]
+    Versions {
+        #[from]
+        source: VersionsError,
+    },
+    /// A place cannot be kept.
+    #[error(transparent)]
+    Cursor {
+        #[from]
+        source: CursorError,
+    },
+    /// The runs did not take or give it.
+    #[error(transparent)]
+    Engine {
+        #[from]
+        source: EngineError,
+    },
+    /// A file of the project cannot be used.
+    #[error("{file} cannot be used: {why}")]
+    File { file: String, why: String },
+    /// What was asked for cannot be meant.
+    #[error("{why}")]
+    Mistaken { why: String },
+}
+
+impl Fault {
+    /// What was asked for cannot be meant.
+    pub(crate) fn mistaken(why: impl Into<String>) -> Self {
+        Fault::Mistaken { why: why.into() }
+    }
+
+    /// A stable word for programs, and the HTTP status that goes with it.
+    #[must_use]
+    pub fn code(&self) -> (u16, &'static str) {
+        match self {
+            Fault::Refused { .. } => (403, "not_granted"),
+            Fault::NeedsPerson { .. } => (403, "needs_person"),
+            Fault::History { source } => match source {
+                HistoryError::NoThread { .. } => (404, "no_thread"),
+                HistoryError::Length { .. } => (422, "bad_length"),
+                HistoryError::Taken { .. } => (409, "taken"),
+                HistoryError::Failed { .. } => (500, "history_failed"),
+            },
+            Fault::Graph { source } => match source {
+                GraphError::Away { .. } => (503, "MCP_CONNECTION_FAILED"),
+                GraphError::QueueFull { .. } => (507, "MCP_CONNECTION_FAILED"),
+                GraphError::Malformed { .. } => (422, "GRAPH_BATCH_MALFORMED"),
+                GraphError::Missing { .. } => (409, "GRAPH_NODE_MISSING"),
+                GraphError::KeyReused { .. } => (409, "GRAPH_KEY_REUSED"),
+                GraphError::Corrupt { .. } | GraphError::Failed { .. } => (500, "GRAPH_FAILED"),
+            },
+            Fault::NoNode { .. } => (404, "no_node"),
+            Fault::NoCalendar => (409, "no_calendar"),
+            Fault::Calendar { source } => match source {
+                CalendarError::Conflict { .. } => (409, "calendar_conflict"),
+                CalendarError::Gone { .. } => (404, "calendar_gone"),
+                CalendarError::Unusable { .. } => (422, "calendar_unusable"),
+                CalendarError::Away { .. } => (503, "MCP_CONNECTION_FAILED"),
+                CalendarError::Refused { .. } => (502, "calendar_refuses"),
+                CalendarError::Failed { .. } => (500, "calendar_failed"),
+            },
+            Fault::Proposal { source } => match source {
+                ProposalError::None { .. } => (404, "no_block"),
+                ProposalError::State { .. } => (409, "block_state"),
+                ProposalError::Failed { .. } => (500, "proposals_failed"),
+            },
+            Fault::Slots { .. } => (422, "bad_week"),
+            Fault::Roi { .. } => (422, "bad_options"),
+            Fault::Versions { source } => match source {
+                VersionsError::Refused { source: LedgerError::Unknown { .. } } => {
+                    (404, "no_version")
+                }
+                VersionsError::Refused { .. } => (409, "not_accepted"),
+                VersionsError::Failed { .. } => (500, "versions_failed"),
+            },
+            Fault::Cursor { .. } => (500, "not_kept"),
+            Fault::Engine { .. } => (409, "not_done"),
+            Fault::File { .. } => (409, "bad_file"),
+            Fault::Mistaken { .. } => (422, "mistaken"),
+        }
+    }
+
+    /// Whether the same can go better another time.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Fault::Graph { source } => source.may_pass(),
+            Fault::Calendar { source } => matches!(source, CalendarError::Away { .. }),
+            Fault::History { source } => matches!(source, HistoryError::Failed { .. }),
+            Fault::Proposal { source } => matches!(source, ProposalError::Failed { .. }),
+            Fault::Cursor { .. } => true,
+            _ => false,
+        }
+    }
+}

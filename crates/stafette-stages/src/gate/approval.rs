@@ -1,0 +1,91 @@
+//! What a person's answer brings: the evidence that the next stage asks for.
+
+use serde_json::json;
+use stafette_core::handoff::State;
+use stafette_core::{Fields, Handoff, HandoffId, Run, RunId};
+use stafette_engine::Answered;
+use stafette_knowledge::calendar::entry;
+use stafette_knowledge::calendar::proposal::Stand;
+
+use super::APPROVE;
+use crate::planner::PlanView;
+use crate::ranking::Ranked;
+use crate::stages::{read, value};
+use crate::{Stages, clock};
+
+/// The name of what a question's answer decides.
+pub(crate) fn decided(run: RunId, question: HandoffId) -> String {
+    format!("{run}.{question}")
+}
+
+/// The name of a block of a plan.
+pub(crate) fn block(run: RunId, question: HandoffId, place: usize) -> String {
+    format!("{run}.{question}.b{}", place + 1)
+}
+
+/// The name of a task of a plan.
+pub(crate) fn task(run: RunId, question: HandoffId, id: &str) -> String {
+    format!("{run}.{question}.{id}")
+}
+
+pub(super) async fn of(stages: &Stages, run: &Run, answered: Answered<'_>) -> Fields {
+    let Some(question) = run.handoff(answered.handoff) else { return Fields::new() };
+    if !matches!(question.state, State::Asked { .. }) {
+        return Fields::new();
+    }
+    let outputs = &question.offer.outputs;
+    if let Ok(ranked) = read::<Ranked>(outputs, "ranking") {
+        return chosen(run, question, &ranked, answered).unwrap_or_default();
+    }
+    match read::<PlanView>(outputs, "plan") {
+        Ok(plan) if answered.text.trim().eq_ignore_ascii_case(APPROVE) => {
+            planned(stages, run, question, plan).await
+        }
+        _ => Fields::new(),
+    }
+}
+
+/// The option that a person chose, with all that the next stage wants to see of it.
+fn chosen(
+    run: &Run,
+    question: &Handoff,
+    ranked: &Ranked,
+    answered: Answered<'_>,
+) -> Option<Fields> {
+    let word = answered.text.trim();
+    let option = ranked.options.iter().find(|option| option.id.eq_ignore_ascii_case(word))?;
+    let scored = ranked.ranking.ranked.iter().find(|scored| scored.id == option.id);
+    let goals: Vec<&str> = option.goals.iter().map(|link| link.goal.as_str()).collect();
+    let evidence = json!({
+        "decision_id": decided(run.id, question.id),
+        "option": option.id,
+        "roi": scored.map(value).unwrap_or_else(|| json!({ "id": option.id, "missing": true })),
+        "goals": goals,
+        "provenance": {
+            "run": run.id, "handoff": question.id, "asked_by": question.offer.from,
+            "approved_by": answered.by, "at": clock::now().rfc3339(),
+            "parameters": ranked.version, "learned": ranked.learned,
+        },
+    });
+    match evidence {
+        serde_json::Value::Object(fields) => Some(fields),
+        _ => None,
+    }
+}
+
+/// The tasks and events of a plan as it is by now: a person may have moved and dropped blocks.
+async fn planned(stages: &Stages, run: &Run, question: &Handoff, plan: PlanView) -> Fields {
+    let names = plan.tasks.iter().map(|wish| task(run.id, question.id, &wish.id));
+    let task_ids: Vec<String> = names.collect();
+    let kept = stages.0.proposals.of(run.id, question.id).await.unwrap_or_default();
+    let events: Vec<String> = (0..plan.blocks.len())
+        .map(|place| block(run.id, question.id, place))
+        .filter(|id| !kept.iter().any(|one| one.id == *id && one.state == Stand::Dropped))
+        .map(|id| entry::name(&id))
+        .collect();
+    let mut fields = Fields::new();
+    fields.insert("task_ids".into(), value(&task_ids));
+    fields.insert("calendar_events".into(), value(&events));
+    fields.insert("plan".into(), value(&plan));
+    fields
+}

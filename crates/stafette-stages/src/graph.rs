@@ -1,0 +1,308 @@
+//! The graph, for those who may.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_core::workflow::knowledge::GraphHome;
+use stafette_core::{Fields, Party};
+use stafette_knowledge::constitution::Constitution;
+use stafette_knowledge::graph::{
+    Batch, Condition, Cursor, Decision, Entity, GoalView, Graph, GraphError, Label, Node, NodeKey,
+    PAGE, Picture, Record, SetAside, Size, Write,
+};
+use stafette_knowledge::rights::{Access, Data};
+
+use crate::{Actor, Fault, Stages, clock};
+
+/// The most nodes of one kind that are looked through.
+const MOST: usize = 200_000;
+
+/// How long something that is being written down is waited for.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// How what is known is doing.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Health {
+    /// Where the graph is kept.
+    pub graph: GraphHome,
+    /// Its address, when it is a server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// How the graph is doing; `code` is `MCP_CONNECTION_FAILED` while it is away.
+    pub condition: Condition,
+    /// Where events are kept, if anywhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calendar: Option<String>,
+    /// Why the calendar cannot be used at the moment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calendar_trouble: Option<String>,
+    /// Up to which event of all runs everything is written down.
+    pub position: u64,
+}
+
+/// Which kind of data a node is.
+pub(crate) fn data(label: Label) -> Data {
+    match label {
+        Label::Decision => Data::Decisions,
+        Label::Discussion => Data::Discussions,
+        Label::Goal => Data::Goals,
+        Label::Handoff => Data::Handoffs,
+        Label::Insight => Data::Insights,
+        Label::Task => Data::Tasks,
+    }
+}
+
+impl Stages {
+    /// How what is known is doing.
+    ///
+    /// # Errors
+    /// When its own file cannot be read.
+    pub async fn health(&self) -> Result<Health, Fault> {
+        let settings = &self.0.settings;
+        let calendar = settings.calendar.as_ref();
+        Ok(Health {
+            graph: settings.graph,
+            server: settings.neo4j.as_ref().map(|neo4j| neo4j.uri.clone()),
+            condition: self.0.graph.condition().await?,
+            calendar: calendar.and_then(|home| home.url.clone().or(home.folder.clone())),
+            calendar_trouble: self.0.diary.as_ref().and_then(crate::planner::Diary::trouble),
+            position: self.0.cursors.get(crate::follower::CURSOR).await?.unwrap_or(0),
+        })
+    }
+
+    /// Batches that the graph refused when their turn came.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub async fn set_aside(&self) -> Result<Vec<SetAside>, Fault> {
+        Ok(self.0.graph.set_aside().await?)
+    }
+
+    /// The principles that every recommendation has to answer, if there are any.
+    ///
+    /// # Errors
+    /// When they may not look, or the document cannot be used.
+    pub fn constitution(&self, actor: &Actor) -> Result<Option<Constitution>, Fault> {
+        actor.may(Access::Read, Data::Goals)?;
+        crate::gate::recommendation::constitution(self).map_err(Fault::mistaken)
+    }
+
+    /// One node.
+    ///
+    /// # Errors
+    /// When they may not look, or there is none.
+    pub async fn node(&self, actor: &Actor, key: &NodeKey) -> Result<Node, Fault> {
+        actor.may(Access::Read, data(key.label))?;
+        let found = self.0.graph.node(key).await?;
+        found.ok_or_else(|| Fault::NoNode { node: key.clone() })
+    }
+
+    /// What is within `reach` links of a node, as far as they may see it.
+    ///
+    /// # Errors
+    /// When they may not look, or the graph is away.
+    pub async fn around(
+        &self,
+        actor: &Actor,
+        key: &NodeKey,
+        reach: u8,
+        limit: usize,
+    ) -> Result<Picture, Fault> {
+        self.node(actor, key).await?;
+        let mut picture = self.0.graph.around(key, reach, limit).await?;
+        let seen = |key: &NodeKey| {
+            stafette_knowledge::rights::check(&actor.party, Access::Read, data(key.label)).is_ok()
+        };
+        picture.nodes.retain(|node| seen(&node.key()));
+        picture.links.retain(|link| seen(&link.from) && seen(&link.to));
+        Ok(picture)
+    }
+
+    /// Decisions that nobody has taken up yet, the oldest first.
+    ///
+    /// # Errors
+    /// When they may not look, or the graph is away.
+    pub async fn pending_decisions(&self, actor: &Actor, limit: usize) -> Result<Vec<Node>, Fault> {
+        actor.may(Access::Read, Data::Decisions)?;
+        Ok(self.0.graph.pending_decisions(limit).await?)
+    }
+
+    /// The tasks of a decision, the oldest first.
+    ///
+    /// # Errors
+    /// When they may not look, or the graph is away.
+    pub async fn tasks_of(
+        &self,
+        actor: &Actor,
+        decision: &str,
+        limit: usize,
+    ) -> Result<Vec<Node>, Fault> {
+        actor.may(Access::Read, Data::Tasks)?;
+        Ok(self.0.graph.tasks_of(decision, limit).await?)
+    }
+
+    /// Goals, each with the newest decisions that serve it.
+    ///
+    /// # Errors
+    /// When they may not look, or the graph is away.
+    pub async fn goals(&self, actor: &Actor, limit: usize) -> Result<Vec<GoalView>, Fault> {
+        actor.may(Access::Read, Data::Goals)?;
+        self.known_goals().await?;
+        let mut goals = self.0.graph.goals(limit, 10).await?;
+        if actor.may(Access::Read, Data::Decisions).is_err() {
+            goals.iter_mut().for_each(|goal| goal.decisions.clear());
+        }
+        Ok(goals)
+    }
+
+    /// The ways from an insight to what it was learned from.
+    ///
+    /// # Errors
+    /// When they may not look, or the graph is away.
+    pub async fn evidence_of(
+        &self,
+        actor: &Actor,
+        insight: &str,
+        limit: usize,
+    ) -> Result<Vec<Vec<NodeKey>>, Fault> {
+        actor.may(Access::Read, Data::Insights)?;
+        Ok(self.0.graph.evidence_of(insight, limit).await?)
+    }
+
+    /// How much there is.
+    ///
+    /// # Errors
+    /// When the graph is away.
+    pub async fn size(&self) -> Result<Size, Fault> {
+        Ok(self.0.graph.size().await?)
+    }
+
+    /// All nodes of a label by their ids, those after one of them.
+    ///
+    /// # Errors
+    /// When they may not look, or the graph is away.
+    pub async fn list(
+        &self,
+        actor: &Actor,
+        label: Label,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<Node>, Fault> {
+        actor.may(Access::Read, data(label))?;
+        Ok(self.of_label(label, after, limit.min(PAGE)).await?)
+    }
+
+    /// Everything of a label, within bounds.
+    pub(crate) async fn all_of(&self, label: Label) -> Result<Vec<Node>, GraphError> {
+        self.of_label(label, "", MOST).await
+    }
+
+    async fn of_label(
+        &self,
+        label: Label,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<Node>, GraphError> {
+        let mut found = Vec::new();
+        let mut cursor = Cursor::AfterNode(NodeKey::new(label, after));
+        while found.len() < limit {
+            let page = self.0.graph.page(&cursor, PAGE.min(limit - found.len())).await?;
+            let before = found.len();
+            for record in page {
+                match record {
+                    Record::Node(node) if node.key().label == label => found.push(node),
+                    // They come by label, so that this is the end of it.
+                    _ => return Ok(found),
+                }
+            }
+            match found.last() {
+                Some(last) if found.len() > before => cursor = Cursor::AfterNode(last.key()),
+                _ => break,
+            }
+        }
+        Ok(found)
+    }
+
+    /// What came of a decision in the end, in money: a person says so.
+    ///
+    /// # Errors
+    /// When they may not, or there is no such decision.
+    pub async fn came_of(&self, actor: &Actor, decision: &str, actual: f64) -> Result<Node, Fault> {
+        actor.is_person("say what came of a decision")?;
+        let key = NodeKey::decision(decision);
+        let Entity::Decision(found) = self.node(actor, &key).await?.entity else {
+            return Err(Fault::NoNode { node: key });
+        };
+        let changed = Decision { actual_return: Some(actual), ..found };
+        let at = clock::now();
+        let key_of_write = format!("outcome:{decision}:{}", at.0);
+        let writes = vec![Write::Put(Entity::Decision(changed))];
+        self.write(actor, at, key_of_write, writes).await?;
+        self.node(actor, &key).await
+    }
+
+    /// Why a decision is as it is, in the words of whoever prepared it. The decision itself is
+    /// written down by what follows the runs; until then this waits for a moment.
+    ///
+    /// # Errors
+    /// When they may not, or there is no such decision.
+    pub async fn give_reasons(
+        &self,
+        actor: &Actor,
+        id: &str,
+        reasoning: String,
+    ) -> Result<(), Fault> {
+        actor.may(Access::Write, Data::Decisions)?;
+        let key = NodeKey::decision(id);
+        let since = std::time::Instant::now();
+        let found = loop {
+            match self.0.graph.node(&key).await? {
+                Some(Node { entity: Entity::Decision(found), .. }) => break found,
+                _ if since.elapsed() > PATIENCE => return Err(Fault::NoNode { node: key }),
+                _ => tokio::time::sleep(PATIENCE / 100).await,
+            }
+        };
+        let writes = vec![Write::Put(Entity::Decision(Decision { reasoning, ..found }))];
+        let digest =
+            Batch { key: String::new(), provenance: actor.provenance(clock::now()), writes };
+        let name = format!("reasons:{id}:{}", digest.digest());
+        self.write(actor, clock::now(), name, digest.writes).await
+    }
+
+    /// An insight that an agent had itself; it changes nothing by itself.
+    ///
+    /// # Errors
+    /// When they may not.
+    pub async fn create_insight(
+        &self,
+        actor: &Actor,
+        id: String,
+        (pattern, evidence, topic): (String, String, String),
+        confidence: f64,
+        learned_from: Vec<NodeKey>,
+    ) -> Result<NodeKey, Fault> {
+        let finding = Fields::new();
+        let entity = Entity::Insight(stafette_knowledge::graph::InsightNode {
+            id,
+            pattern,
+            confidence,
+            evidence,
+            topic,
+            finding,
+        });
+        let key = entity.key();
+        let links = learned_from.into_iter().map(|to| Write::Link {
+            from: key.clone(),
+            relation: stafette_knowledge::graph::Relation::LearnedFrom,
+            to,
+        });
+        let writes = std::iter::once(Write::Put(entity.clone())).chain(links).collect();
+        self.write(actor, clock::now(), format!("insight:{}", key.id), writes).await?;
+        Ok(key)
+    }
+}
+
+/// Whether a party is an agent who may do this, without a word in the log: for what is only
+/// offered.
+pub(crate) fn granted(party: &Party, access: Access, data: Data) -> bool {
+    stafette_knowledge::rights::check(party, access, data).is_ok()
+}

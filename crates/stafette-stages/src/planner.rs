@@ -1,0 +1,487 @@
+//! Time for tasks: proposals, a person's yes, and the calendar as it is.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::tz::TimeZone;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_core::{Fields, Input, Millis, Priority, Time};
+use stafette_engine::Engine;
+use stafette_knowledge::calendar::occurrence::{Agenda, Drift, Occurrence, agenda, drifts};
+use stafette_knowledge::calendar::proposal::{Proposal, Stand};
+use stafette_knowledge::calendar::slots::{Homeless, Wanted, overlap, propose};
+use stafette_knowledge::calendar::{Calendar, CalendarError, Entry, Seen, entry};
+use stafette_knowledge::graph::NodeKey;
+use stafette_knowledge::mind::Change;
+use stafette_knowledge::rights::{Access, Data};
+
+use crate::ranking::{Learned, in_force};
+use crate::{Actor, Fault, Stages, clock};
+
+/// How far around now events of ours are looked for.
+const AROUND: Millis = Millis::hours(400 * 24);
+
+/// The longest task, in hours.
+const LONGEST: f64 = 1000.0;
+
+/// A task as an agent wishes it to be planned.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct TaskWish {
+    /// Its name among the others.
+    pub id: String,
+    /// What is to be done.
+    pub title: String,
+    /// How many hours it should take, by the agent's own estimate.
+    pub hours: f64,
+    /// The kind of work, by which estimates are learned.
+    #[serde(default)]
+    pub kind: Option<String>,
+    /// How urgent it is.
+    #[serde(default)]
+    pub priority: Priority,
+    /// When it must be done, as RFC 3339.
+    #[serde(default)]
+    pub deadline: Option<String>,
+    /// When it can begin, as RFC 3339.
+    #[serde(default)]
+    pub not_before: Option<String>,
+    /// The names of those that must be done first.
+    #[serde(default)]
+    pub after: Vec<String>,
+}
+
+/// How long a task is planned to take, and why.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Estimate {
+    /// The task's name among the others.
+    pub task: String,
+    /// What its agent thinks.
+    pub estimated: f64,
+    /// What that is multiplied with, by what was learned about its kind.
+    pub factor: f64,
+    /// The two multiplied.
+    pub hours: f64,
+}
+
+/// One block of a plan.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Planned {
+    /// For which task, by its name among the others.
+    pub task: String,
+    /// What it is called.
+    pub title: String,
+    /// From when, as RFC 3339.
+    pub start: String,
+    /// Until when, as RFC 3339.
+    pub end: String,
+}
+
+/// A plan that waits for a person.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct PlanView {
+    /// The decision that it carries out.
+    pub decision: String,
+    /// The tasks as they were wished for.
+    pub tasks: Vec<TaskWish>,
+    /// How long each takes.
+    pub estimates: Vec<Estimate>,
+    /// When each is to be done.
+    pub blocks: Vec<Planned>,
+    /// What found no place.
+    pub homeless: Vec<Homeless>,
+    /// The version of the parameters.
+    pub version: u32,
+    /// What was learned and made a difference.
+    pub learned: Vec<Learned>,
+}
+
+/// What takes place between two moments, and what is proposed for them.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct WeekView {
+    /// What is in the calendar.
+    pub events: Vec<Occurrence>,
+    /// What was proposed, with what became of it.
+    pub proposals: Vec<Proposal>,
+    /// What could not be read of the calendar.
+    pub doubts: Vec<String>,
+}
+
+/// A calendar and what was last seen of it.
+#[derive(Debug)]
+pub(crate) struct Diary {
+    calendar: Arc<dyn Calendar>,
+    page: tokio::sync::Mutex<Page>,
+    trouble: Mutex<Option<String>>,
+}
+
+#[derive(Debug, Default)]
+struct Page {
+    seen: Seen,
+    entries: BTreeMap<String, Entry>,
+}
+
+impl Diary {
+    pub(crate) fn new(calendar: Arc<dyn Calendar>) -> Self {
+        Diary { calendar, page: tokio::sync::Mutex::default(), trouble: Mutex::new(None) }
+    }
+
+    /// Why it cannot be used at the moment.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// All entries as they are now.
+    async fn entries(&self) -> Result<Vec<Entry>, CalendarError> {
+        let mut page = self.page.lock().await;
+        let looked = self.calendar.changes(&page.seen).await;
+        let trouble = looked.as_ref().err().map(ToString::to_string);
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+        let changes = looked?;
+        for name in changes.removed {
+            page.entries.remove(&name);
+        }
+        for entry in changes.changed {
+            page.entries.insert(entry.name.clone(), entry);
+        }
+        page.seen = changes.seen;
+        Ok(page.entries.values().cloned().collect())
+    }
+}
+
+impl Stages {
+    fn diary(&self) -> Result<&Diary, Fault> {
+        self.0.diary.as_ref().ok_or(Fault::NoCalendar)
+    }
+
+    /// The user's own time zone; what cannot be one was refused when the workflow was checked.
+    pub(crate) fn zone(&self) -> TimeZone {
+        TimeZone::get(&self.0.settings.week.timezone).unwrap_or(TimeZone::UTC)
+    }
+
+    /// What takes place between two moments by the calendar; nothing when there is none.
+    pub(crate) async fn agenda(&self, from: Time, to: Time) -> Result<Agenda, Fault> {
+        let Some(diary) = &self.0.diary else {
+            return Ok(Agenda { occurrences: Vec::new(), doubts: Vec::new() });
+        };
+        Ok(agenda(&diary.entries().await?, from, to, &self.zone()))
+    }
+
+    /// What takes place and what is proposed between two moments.
+    ///
+    /// # Errors
+    /// When they may not look, or the calendar cannot be reached.
+    pub async fn between(&self, actor: &Actor, from: Time, to: Time) -> Result<WeekView, Fault> {
+        actor.may(Access::Read, Data::Calendar)?;
+        let proposals = self.0.proposals.between(from, to).await?;
+        let Agenda { occurrences, doubts } = self.agenda(from, to).await?;
+        Ok(WeekView { events: occurrences, proposals, doubts })
+    }
+
+    /// All that takes time between two moments: the calendar, and what was proposed and is not in it.
+    async fn busy(&self, from: Time, to: Time) -> Result<Vec<Occurrence>, Fault> {
+        let mut busy = self.agenda(from, to).await?.occurrences;
+        let proposals = self.0.proposals.between(from, to).await?;
+        let waiting = proposals
+            .iter()
+            .filter(|one| one.state.holds_time() && !busy.iter().any(|event| event.uid == one.id));
+        let waiting: Vec<Occurrence> = waiting.map(Proposal::occurrence).collect();
+        busy.extend(waiting);
+        Ok(busy)
+    }
+
+    /// A plan for these tasks: how long each takes by what was learned, and where there is room.
+    ///
+    /// # Errors
+    /// When a wish cannot be meant, or the calendar cannot be reached.
+    pub async fn plan(
+        &self,
+        actor: &Actor,
+        decision: String,
+        tasks: Vec<TaskWish>,
+    ) -> Result<PlanView, Fault> {
+        actor.may(Access::Write, Data::Tasks)?;
+        actor.may(Access::Read, Data::Calendar)?;
+        let ledger = self.ledger().await?;
+        let current = ledger.current();
+        let factors = &current.parameters.estimates;
+        let mut estimates = Vec::new();
+        let mut wanted = Vec::new();
+        for (place, task) in tasks.iter().enumerate() {
+            check(&tasks[..place], task)?;
+            let factor = task.kind.as_ref().and_then(|kind| factors.get(kind)).copied();
+            let factor = factor.unwrap_or(1.0);
+            let hours = task.hours * factor;
+            estimates.push(Estimate {
+                task: task.id.clone(),
+                estimated: task.hours,
+                factor,
+                hours,
+            });
+            wanted.push(want(task, hours)?);
+        }
+        let (from, ahead) = (clock::now(), self.0.settings.calendar.as_ref());
+        let to = from + ahead.map_or(Millis::hours(14 * 24), |home| home.ahead);
+        let plan = propose(&wanted, &self.busy(from, to).await?, &self.week(), (from, to))?;
+        let blocks = plan.blocks.iter().map(|block| Planned {
+            task: block.task.id.clone(),
+            title: block.title.clone(),
+            start: block.start.rfc3339(),
+            end: block.end.rfc3339(),
+        });
+        let kinds: Vec<&String> = tasks.iter().filter_map(|task| task.kind.as_ref()).collect();
+        let learned = in_force(&ledger, |change| match change {
+            Change::Estimate { kind, .. } => kinds.contains(&kind),
+            Change::Weight { .. } => false,
+        });
+        Ok(PlanView {
+            decision,
+            estimates,
+            blocks: blocks.collect(),
+            homeless: plan.homeless,
+            version: current.number,
+            learned,
+            tasks,
+        })
+    }
+
+    /// Says yes to a proposed block. When it was the last of its question, that is answered.
+    ///
+    /// # Errors
+    /// When an agent asks, something stands there by now, or it was decided already.
+    pub async fn accept(
+        &self,
+        actor: &Actor,
+        engine: &Engine,
+        id: &str,
+        by: &str,
+    ) -> Result<Proposal, Fault> {
+        actor.is_person("accept a block of time")?;
+        let found = self.0.proposals.get(id).await?;
+        self.is_free(&found).await?;
+        let accepted = |one: &mut Proposal| one.state = Stand::Accepted;
+        let accepted = self.0.proposals.change(id, &[Stand::Proposed], accepted).await?;
+        self.settle(engine, &accepted, by).await?;
+        self.write_accepted().await?;
+        Ok(self.0.proposals.get(id).await?)
+    }
+
+    /// Says no to a proposed block.
+    ///
+    /// # Errors
+    /// When an agent asks, or it was decided already.
+    pub async fn drop_block(
+        &self,
+        actor: &Actor,
+        engine: &Engine,
+        id: &str,
+        by: &str,
+    ) -> Result<Proposal, Fault> {
+        actor.is_person("drop a block of time")?;
+        let dropped = |one: &mut Proposal| one.state = Stand::Dropped;
+        let dropped = self.0.proposals.change(id, &[Stand::Proposed], dropped).await?;
+        self.settle(engine, &dropped, by).await?;
+        Ok(dropped)
+    }
+
+    /// Moves a block to another time; one that is in the calendar is moved there.
+    ///
+    /// # Errors
+    /// When an agent asks, the time is none, or something stands there.
+    pub async fn move_block(
+        &self,
+        actor: &Actor,
+        id: &str,
+        (start, end): (Time, Time),
+    ) -> Result<Proposal, Fault> {
+        const MOVABLE: &[Stand] = &[Stand::Proposed, Stand::Accepted, Stand::Written, Stand::Moved];
+        actor.is_person("move a block of time")?;
+        if end <= start || end.since(start) > Millis::hours(24) {
+            return Err(Fault::mistaken("a block ends after it begins, within a day"));
+        }
+        let found = self.0.proposals.get(id).await?;
+        self.is_free(&Proposal { start, end, ..found.clone() }).await?;
+        if found.state.is_in_calendar() {
+            let calendar = &self.diary()?.calendar;
+            let kept = calendar.get(&found.entry).await?;
+            let text = entry::moved(&kept.text, start, end, clock::now())
+                .map_err(|error| Fault::mistaken(error.to_string()))?;
+            calendar.put(&found.entry, &text, Some(&kept.etag)).await?;
+        }
+        let moved = move |one: &mut Proposal| {
+            (one.start, one.end) = (start, end);
+            if one.state == Stand::Proposed {
+                one.planned_end = end;
+            }
+        };
+        Ok(self.0.proposals.change(id, MOVABLE, moved).await?)
+    }
+
+    /// Whether nothing else is where a block would be.
+    async fn is_free(&self, proposal: &Proposal) -> Result<(), Fault> {
+        let mut busy = self.busy(proposal.start, proposal.end).await?;
+        busy.retain(|event| event.uid != proposal.id);
+        match overlap(&proposal.block(), &busy) {
+            None => Ok(()),
+            Some(other) => Err(Fault::mistaken(format!(
+                "`{}` is there from {} to {}",
+                other.title, other.start, other.end
+            ))),
+        }
+    }
+
+    /// Answers the question of a block once nothing of it is open any more.
+    async fn settle(&self, engine: &Engine, decided: &Proposal, by: &str) -> Result<(), Fault> {
+        let all = self.0.proposals.of(decided.run, decided.handoff).await?;
+        if all.iter().any(|one| one.state == Stand::Proposed) {
+            return Ok(());
+        }
+        let dropped = all.iter().all(|one| one.state == Stand::Dropped);
+        let text = if dropped { crate::gate::DROP } else { crate::gate::APPROVE };
+        let (handoff, values, by) = (decided.handoff, Fields::new(), by.to_owned());
+        let answer = Input::Answer { handoff, values, text: text.to_owned(), by };
+        match engine.send(decided.run, answer).await {
+            // A run that is over needs no answer; the block is the person's all the same.
+            Ok(_) | Err(stafette_engine::EngineError::Over { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Puts into the calendar what was accepted. What cannot be put there now waits.
+    pub(crate) async fn write_accepted(&self) -> Result<(), Fault> {
+        let Some(diary) = &self.0.diary else { return Ok(()) };
+        for proposal in self.0.proposals.in_state(Stand::Accepted).await? {
+            let written = self.put(diary, &proposal).await;
+            let away = matches!(&written, Err(CalendarError::Away { .. }));
+            let trouble = written.err().map(|error| error.to_string());
+            if let Some(trouble) = &trouble {
+                tracing::warn!(block = proposal.id, trouble, "not in the calendar yet");
+            }
+            let note = move |one: &mut Proposal| {
+                if trouble.is_none() {
+                    one.state = Stand::Written;
+                }
+                one.trouble = trouble;
+            };
+            self.0.proposals.change(&proposal.id, &[Stand::Accepted], note).await?;
+            if away {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn put(&self, diary: &Diary, proposal: &Proposal) -> Result<(), CalendarError> {
+        let times = (proposal.start, proposal.end);
+        let notes = format!("Proposed by Stafette for {}", proposal.task);
+        let (id, task) = (&proposal.id, Some(&proposal.task));
+        let text = entry::event(id, &proposal.title, &notes, times, task, clock::now());
+        match diary.calendar.put(&proposal.entry, &text, None).await {
+            Ok(_) => Ok(()),
+            // Written before, by somebody who died before it was noted: it has our name.
+            Err(CalendarError::Conflict { .. }) => {
+                let kept = diary.calendar.get(&proposal.entry).await?;
+                match kept.text.contains(id.as_str()) {
+                    true => Ok(()),
+                    false => Err(CalendarError::Conflict { name: proposal.entry.clone() }),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Looks at the calendar: what was accepted gets in, what somebody moved or deleted is noticed.
+    pub(crate) async fn look_at_calendar(&self) -> Result<Vec<Drift>, Fault> {
+        let Some(diary) = &self.0.diary else { return Ok(Vec::new()) };
+        self.write_accepted().await?;
+        let mut planned = self.0.proposals.in_state(Stand::Written).await?;
+        planned.extend(self.0.proposals.in_state(Stand::Moved).await?);
+        let mut entries = diary.entries().await?;
+        entries.retain(|entry| planned.iter().any(|one| one.entry == entry.name));
+        let now = clock::now();
+        let from = Time(now.0.saturating_sub_unsigned(AROUND.0));
+        let found = agenda(&entries, from, now + AROUND, &self.zone()).occurrences;
+        let expected: Vec<Occurrence> = planned.iter().map(Proposal::occurrence).collect();
+        let drifted = drifts(&expected, &found);
+        for drift in &drifted {
+            let (planned, at) = match drift {
+                Drift::Moved { planned, start, end } => (planned, Some((*start, *end))),
+                Drift::Deleted { planned } => (planned, None),
+            };
+            tracing::info!(block = planned.uid, moved = at.is_some(), "somebody changed a block");
+            let note = move |one: &mut Proposal| match at {
+                Some((start, end)) => {
+                    one.state = Stand::Moved;
+                    (one.start, one.end) = (start, end);
+                }
+                None => one.state = Stand::Deleted,
+            };
+            self.0.proposals.change(&planned.uid, &[Stand::Written, Stand::Moved], note).await?;
+        }
+        Ok(drifted)
+    }
+}
+
+fn check(before: &[TaskWish], task: &TaskWish) -> Result<(), Fault> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if task.id.is_empty() || task.id.len() > 40 || !task.id.chars().all(plain) {
+        return Err(Fault::mistaken(format!(
+            "the task's id `{}` must have 1 to 40 letters, digits, `-` or `_`",
+            task.id
+        )));
+    }
+    if before.iter().any(|other| other.id == task.id) {
+        return Err(Fault::mistaken(format!("two tasks are called `{}`", task.id)));
+    }
+    if !(task.hours > 0.0 && task.hours <= LONGEST) {
+        return Err(Fault::mistaken(format!(
+            "task `{}` takes {} hours, it must be more than 0 and at most {LONGEST}",
+            task.id, task.hours
+        )));
+    }
+    Ok(())
+}
+
+fn want(task: &TaskWish, hours: f64) -> Result<Wanted, Fault> {
+    let moment = |text: &Option<String>| match text {
+        None => Ok(None),
+        Some(text) => Time::parse(text).map(Some).ok_or_else(|| {
+            Fault::mistaken(format!("task `{}`: `{text}` is not a moment", task.id))
+        }),
+    };
+    Ok(Wanted {
+        task: NodeKey::task(&task.id),
+        title: task.title.clone(),
+        // Bounded above, and a minute at least.
+        length: Millis::minutes(((hours * 60.0).round() as u64).max(1)),
+        priority: task.priority,
+        deadline: moment(&task.deadline)?,
+        not_before: moment(&task.not_before)?,
+        after: task.after.iter().map(|id| NodeKey::task(id)).collect(),
+    })
+}
+
+impl PlanView {
+    /// The plan as people read it.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let mut lines = Vec::new();
+        for block in &self.blocks {
+            lines.push(format!("{} – {}  {}", block.start, block.end, block.title));
+        }
+        for homeless in &self.homeless {
+            lines.push(format!("no place for {}: {}", homeless.task, homeless.why));
+        }
+        for estimate in self.estimates.iter().filter(|estimate| estimate.factor != 1.0) {
+            let Estimate { task, estimated, factor, hours } = estimate;
+            lines.push(format!(
+                "{task}: {estimated} h estimated, {hours:.2} h planned (×{factor:.2})"
+            ));
+        }
+        for learned in &self.learned {
+            let Learned { says, insight, version, .. } = learned;
+            lines.push(format!("Learned: {says} ({insight}, version {version})"));
+        }
+        lines.join("\n")
+    }
+}

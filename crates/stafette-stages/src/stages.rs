@@ -1,0 +1,188 @@
+//! All that is known and planned in one project, opened.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use stafette_core::workflow::knowledge::{GraphHome, Knowledge};
+use stafette_core::{Fields, Party, Time};
+use stafette_knowledge::calendar::proposal::Proposals;
+use stafette_knowledge::calendar::slots::Week;
+use stafette_knowledge::calendar::{CalDav, CalDavSettings, Calendar, Folder};
+use stafette_knowledge::graph::{Batch, Graph, Queued, Write};
+use stafette_knowledge::history::History;
+use stafette_knowledge::mind::parameters::{Ledger, Parameters};
+use stafette_knowledge::roi::Weights;
+use stafette_knowledge::{Base, Cursors, Neo4jGraph, Neo4jSettings, SqliteGraph, Versions, rights};
+
+use crate::goals::Goals;
+use crate::planner::Diary;
+use crate::{Actor, Fault, clock};
+
+/// What the stages are opened with.
+pub struct StagesSettings<'a> {
+    /// What the workflow says.
+    pub knowledge: Knowledge,
+    /// The project's folder.
+    pub root: &'a Path,
+    /// The folder for Stafette's own files.
+    pub state: &'a Path,
+    /// Where secrets are looked up by name.
+    pub secret: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl fmt::Debug for StagesSettings<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StagesSettings").field("root", &self.root).finish_non_exhaustive()
+    }
+}
+
+/// All that is known and planned in one project. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Stages(pub(crate) Arc<Inner>);
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) settings: Knowledge,
+    pub(crate) root: PathBuf,
+    pub(crate) history: History,
+    pub(crate) graph: Queued,
+    pub(crate) versions: Versions,
+    pub(crate) cursors: Cursors,
+    pub(crate) proposals: Proposals,
+    pub(crate) diary: Option<Diary>,
+    pub(crate) goals: Goals,
+}
+
+impl Stages {
+    /// Opens everything. No server is waited for.
+    ///
+    /// # Errors
+    /// When a file cannot be used or an address is none.
+    pub fn open(settings: StagesSettings<'_>) -> Result<Self, Fault> {
+        let StagesSettings { knowledge, root, state, secret } = settings;
+        let file = state.join("knowledge.db");
+        let broken = |error: &dyn fmt::Display| Fault::File {
+            file: file.display().to_string(),
+            why: error.to_string(),
+        };
+        let base = Base::open(&file).map_err(|error| broken(&error))?;
+        let named = |name: &Option<String>| name.as_deref().and_then(secret);
+        let home: Arc<dyn Graph> = match (knowledge.graph, &knowledge.neo4j) {
+            (GraphHome::Neo4j, Some(neo4j)) => Arc::new(Neo4jGraph::new(&Neo4jSettings {
+                uri: neo4j.uri.clone(),
+                user: named(&neo4j.user_env).unwrap_or_else(|| "neo4j".to_owned()),
+                password: named(&neo4j.password_env).unwrap_or_default(),
+                database: neo4j.database.clone(),
+            })?),
+            _ => Arc::new(SqliteGraph::new(base.clone())),
+        };
+        let calendar: Option<Arc<dyn Calendar>> = match &knowledge.calendar {
+            None => None,
+            Some(home) => Some(match (&home.folder, &home.url) {
+                (_, Some(url)) => Arc::new(CalDav::new(&CalDavSettings {
+                    url: url.clone(),
+                    user: named(&home.user_env).unwrap_or_default(),
+                    password: named(&home.password_env).unwrap_or_default(),
+                    calendar: home.name.clone(),
+                })?),
+                (folder, None) => {
+                    let folder = root.join(folder.as_deref().unwrap_or("calendar"));
+                    std::fs::create_dir_all(&folder).map_err(|error| Fault::File {
+                        file: folder.display().to_string(),
+                        why: error.to_string(),
+                    })?;
+                    Arc::new(Folder::open(&folder)?)
+                }
+            }),
+        };
+        Ok(Stages(Arc::new(Inner {
+            root: root.to_owned(),
+            history: History::new(base.clone()),
+            graph: Queued::new(home, base.clone()),
+            versions: Versions::new(base.clone()),
+            cursors: Cursors::new(base.clone()),
+            proposals: Proposals::new(base),
+            diary: calendar.map(Diary::new),
+            goals: Goals::default(),
+            settings: knowledge,
+        })))
+    }
+
+    /// Writes something together into the graph, when its giver may; under a key that is made of
+    /// what it is.
+    pub(crate) async fn write(
+        &self,
+        actor: &Actor,
+        at: Time,
+        key: String,
+        writes: Vec<Write>,
+    ) -> Result<(), Fault> {
+        let batch = Batch { key, provenance: actor.provenance(at), writes };
+        rights::check_batch(&actor.party, &batch)?;
+        self.0.graph.apply(&batch).await?;
+        Ok(())
+    }
+
+    /// The versions of what the stages reckon with.
+    pub(crate) async fn ledger(&self) -> Result<Ledger, Fault> {
+        Ok(self.0.versions.change(self.first_version(), |_| Ok(())).await?.1)
+    }
+
+    /// Where learning starts.
+    pub(crate) fn first_version(&self) -> Ledger {
+        let roi = &self.0.settings.roi;
+        let weights = Weights {
+            benefit: roi.benefit,
+            goals: roi.goals,
+            cost: roi.cost,
+            hours: roi.hours,
+            risk: roi.risk,
+            hour_price: roi.hour_price,
+            goal_price: roi.goal_price,
+        };
+        let parameters = Parameters { weights, ..Parameters::default() };
+        Ledger::new(parameters, clock::now(), Party::Human)
+    }
+
+    /// When work can be done.
+    pub(crate) fn week(&self) -> Week {
+        let week = &self.0.settings.week;
+        Week {
+            zone: week.timezone.clone(),
+            days: week.pieces(),
+            buffer: week.buffer,
+            least: week.shortest,
+            most: week.longest,
+            step: week.step,
+        }
+    }
+
+    /// The text of a file of the project, within a limit.
+    pub(crate) fn text(&self, path: &str, limit: u64) -> Result<String, Fault> {
+        use std::io::Read;
+        let failed = |why: String| Fault::File { file: path.to_owned(), why };
+        let file = std::fs::File::open(self.0.root.join(path))
+            .map_err(|error| failed(error.to_string()))?;
+        let mut text = String::new();
+        let read = file.take(limit + 1).read_to_string(&mut text);
+        match read.map_err(|error| failed(error.to_string()))? as u64 > limit {
+            true => Err(failed(format!("it has more than {limit} bytes"))),
+            false => Ok(text),
+        }
+    }
+}
+
+/// A value as it is handed along.
+pub(crate) fn value(of: &impl serde::Serialize) -> serde_json::Value {
+    serde_json::to_value(of).unwrap_or_default()
+}
+
+/// What a value says, as a type of ours; `what` names it in the objection.
+pub(crate) fn read<T: serde::de::DeserializeOwned>(
+    fields: &Fields,
+    what: &str,
+) -> Result<T, String> {
+    let found = fields.get(what).cloned().unwrap_or_default();
+    serde_json::from_value(found).map_err(|error| format!("`{what}` cannot be read: {error}"))
+}

@@ -1,0 +1,79 @@
+//! How far tasks have come: what estimates are learned from.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_core::Time;
+use stafette_knowledge::calendar::proposal::{Proposal, Stand};
+use stafette_knowledge::graph::{Entity, Graph, Node, NodeKey, Task, TaskStatus, Write};
+use stafette_knowledge::rights::{Access, Data};
+
+use crate::{Actor, Fault, Stages, clock};
+
+/// What is told about a task.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TaskReport {
+    /// How far it has come.
+    #[serde(default)]
+    pub status: Option<TaskStatus>,
+    /// How many hours it took.
+    #[serde(default)]
+    pub actual_hours: Option<f64>,
+    /// When it was done, as RFC 3339; now otherwise.
+    #[serde(default)]
+    pub done_at: Option<String>,
+}
+
+impl Stages {
+    /// Notes how far a task has come.
+    ///
+    /// # Errors
+    /// When they may not, there is no such task, or the graph is away.
+    pub async fn report_task(
+        &self,
+        actor: &Actor,
+        id: &str,
+        report: TaskReport,
+    ) -> Result<Node, Fault> {
+        actor.may(Access::Write, Data::Tasks)?;
+        let done_at = match &report.done_at {
+            None => clock::now(),
+            Some(text) => Time::parse(text)
+                .ok_or_else(|| Fault::mistaken(format!("`{text}` is not a moment")))?,
+        };
+        let key = NodeKey::task(id);
+        let found = self.0.graph.node(&key).await?;
+        let Some(Node { entity: Entity::Task(task), .. }) = found else {
+            return Err(Fault::NoNode { node: key });
+        };
+        let status = report.status.unwrap_or(match report.actual_hours {
+            Some(_) => TaskStatus::Done,
+            None => task.status,
+        });
+        let actual_hours = report.actual_hours.or(task.actual_hours);
+        let changed = Task { status, actual_hours, ..task };
+        let at = clock::now();
+        let writes = vec![Write::Put(Entity::Task(changed.clone()))];
+        self.write(actor, at, format!("task:{id}:{}", uuid::Uuid::now_v7()), writes).await?;
+        if status == TaskStatus::Done {
+            self.ended(&key, done_at).await?;
+        }
+        let provenance = actor.provenance(at);
+        let entity = Entity::Task(changed);
+        Ok(Node { entity, made: provenance.clone(), changed: provenance })
+    }
+
+    /// Notes at the last block of a task when it was really over.
+    async fn ended(&self, task: &NodeKey, done_at: Time) -> Result<(), Fault> {
+        for state in [Stand::Written, Stand::Moved] {
+            let blocks = self.0.proposals.in_state(state).await?;
+            let last = blocks.into_iter().rfind(|one| one.task == *task);
+            if let Some(last) = last {
+                let note = move |one: &mut Proposal| one.done_at = Some(done_at);
+                let states = &[Stand::Written, Stand::Moved];
+                self.0.proposals.change(&last.id, states, note).await?;
+            }
+        }
+        Ok(())
+    }
+}

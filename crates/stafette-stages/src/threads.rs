@@ -1,0 +1,131 @@
+//! Threads of talk, for those who may.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stafette_core::{Fields, Party};
+use stafette_knowledge::history::{Hit, Message, Said, Thread, ThreadFilter};
+use stafette_knowledge::rights::{Access, Data};
+use uuid::Uuid;
+
+use crate::{Actor, Fault, Stages, clock};
+
+/// Something that is to be said in a thread.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Saying {
+    /// In which thread; a new one without it.
+    #[serde(default)]
+    pub thread_id: Option<String>,
+    /// What a new thread is about.
+    #[serde(default)]
+    pub title: Option<String>,
+    /// What is said.
+    pub body: String,
+    /// Names the message: said again under the same id, it is there once.
+    #[serde(default)]
+    pub id: Option<String>,
+}
+
+/// The thread that Stafette itself records of an agent in a run.
+pub(crate) fn own_thread(run: stafette_core::RunId, agent: &str) -> String {
+    format!("{run}.{agent}")
+}
+
+impl Stages {
+    /// Says something in a thread, which is opened when there is none.
+    ///
+    /// # Errors
+    /// When they may not, or a text is empty or too long.
+    pub async fn say(&self, actor: &Actor, saying: Saying) -> Result<Message, Fault> {
+        actor.may(Access::Write, Data::History)?;
+        let (at, role) = (clock::now(), actor.party.as_str().to_owned());
+        let thread_id = match saying.thread_id {
+            Some(id) if saying.title.is_none() => id,
+            given => {
+                let id = given.unwrap_or_else(|| Uuid::now_v7().to_string());
+                let mut meta = Fields::new();
+                meta.extend(actor.run.map(|run| ("run".to_owned(), run.to_string().into())));
+                let title = saying.title.unwrap_or_else(|| "Untitled".to_owned());
+                let module = role.clone();
+                let thread = Thread { id, module, title, created_at: at, meta };
+                self.0.history.open(thread).await?.id
+            }
+        };
+        let id = saying.id.unwrap_or_else(|| Uuid::now_v7().to_string());
+        let said = Said { id, thread_id, role, body: saying.body, created_at: at };
+        Ok(self.0.history.append(said).await?)
+    }
+
+    /// Threads, the newest first.
+    ///
+    /// # Errors
+    /// When they may not look.
+    pub async fn threads(
+        &self,
+        actor: &Actor,
+        filter: ThreadFilter,
+        limit: usize,
+    ) -> Result<Vec<Thread>, Fault> {
+        actor.may(Access::Read, Data::History)?;
+        Ok(self.0.history.threads(filter, limit).await?)
+    }
+
+    /// A thread and its messages after a number.
+    ///
+    /// # Errors
+    /// When they may not look, or there is none.
+    pub async fn thread(
+        &self,
+        actor: &Actor,
+        id: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<(Thread, Vec<Message>), Fault> {
+        actor.may(Access::Read, Data::History)?;
+        let thread = self.0.history.thread(id).await?;
+        Ok((thread, self.0.history.messages(id, after, limit).await?))
+    }
+
+    /// Messages with all of these words.
+    ///
+    /// # Errors
+    /// When they may not look.
+    pub async fn search(
+        &self,
+        actor: &Actor,
+        words: &str,
+        module: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<Hit>, Fault> {
+        actor.may(Access::Read, Data::History)?;
+        Ok(self.0.history.search(words, module, 0, limit).await?)
+    }
+
+    /// Adds to the thread of an agent in a run what was heard there; said again, it is there once.
+    pub(crate) async fn record(
+        &self,
+        thread: &Thread,
+        id: String,
+        role: &Party,
+        body: &str,
+        at: stafette_core::Time,
+    ) -> Result<(), Fault> {
+        let body = cut(body.trim(), stafette_knowledge::history::LONGEST_BODY);
+        if body.is_empty() {
+            return Ok(());
+        }
+        self.0.history.open(thread.clone()).await?;
+        let (thread_id, role, body) =
+            (thread.id.clone(), role.as_str().to_owned(), body.to_owned());
+        self.0.history.append(Said { id, thread_id, role, body, created_at: at }).await?;
+        Ok(())
+    }
+}
+
+/// As much of a text as has this many bytes at most.
+pub(crate) fn cut(text: &str, limit: usize) -> &str {
+    let mut end = text.len().min(limit);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}

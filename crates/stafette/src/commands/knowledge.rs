@@ -1,0 +1,63 @@
+//! `insights`, `params`, `calendar`, `roi` and `threads`: what is known and planned.
+
+mod calendar;
+mod insights;
+mod roi;
+mod threads;
+
+use serde_json::Value;
+
+use super::Context;
+use crate::client::Client;
+use crate::output::{Output, Tone, plain};
+
+pub(crate) use calendar::run as calendar;
+pub(crate) use insights::{params, run as insights};
+pub(crate) use roi::run as roi;
+pub(crate) use threads::run as threads;
+
+/// A text of an answer, fit for a terminal.
+fn text(value: &Value, path: &str) -> String {
+    plain(value.pointer(path).and_then(Value::as_str).unwrap_or_default())
+}
+
+/// The items of a list in an answer.
+fn list<'a>(value: &'a Value, path: &str) -> &'a [Value] {
+    value.pointer(path).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// A moment of an answer, in milliseconds, as people read it.
+fn moment(value: &Value) -> String {
+    value.as_i64().map(|at| stafette_core::Time(at).rfc3339()).unwrap_or_default()
+}
+
+/// What is wrong with the graph or the calendar, a sentence for each; nothing when all is well or
+/// none is kept.
+pub(crate) async fn troubles(client: &Client) -> Vec<String> {
+    let Ok(health) = client.get::<Value>("/v1/knowledge").await else { return Vec::new() };
+    let mut said = Vec::new();
+    if let Some(code) = health.pointer("/condition/code").and_then(Value::as_str) {
+        let (server, why) = (text(&health, "/server"), text(&health, "/condition/why"));
+        let waiting = &health["condition"]["waiting"];
+        said.push(format!(
+            "{}: the graph {server} is away, {waiting} writes wait: {why}",
+            plain(code)
+        ));
+    }
+    if let Some(why) = health["calendar_trouble"].as_str() {
+        let calendar = text(&health, "/calendar");
+        said.push(format!("MCP_CONNECTION_FAILED: the calendar {calendar}: {}", plain(why)));
+    }
+    let refused = health["condition"]["set_aside"].as_u64().unwrap_or(0);
+    if refused > 0 {
+        said.push(format!("the graph refused {refused} writes; they are kept with the reason"));
+    }
+    said
+}
+
+/// Says what is wrong, before something else is shown.
+pub(crate) async fn warn(output: Output, client: &Client) {
+    for sentence in troubles(client).await {
+        output.say(&format!("{} {sentence}", output.paint(Tone::Bad, "away:")));
+    }
+}
