@@ -38,16 +38,16 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
             get_with(get, about("getChange", "A change, line by line")),
         )
         .api_route(
+            "/v1/changes/{change}/why",
+            get_with(why, about("whyChange", "Why a change is there, back to the request")),
+        )
+        .api_route(
             "/v1/changes/{change}/approve",
             post_with(approve, about("approveChange", "Say yes to what a person has to")),
         )
         .api_route(
             "/v1/changes/{change}/refuse",
             post_with(refuse, about("refuseChange", "Say no to a change")),
-        )
-        .api_route(
-            "/v1/changes/{change}/why",
-            get_with(why, about("whyChange", "How a change came about")),
         )
         .api_route(
             "/v1/changes/{change}/apply",
@@ -213,13 +213,6 @@ async fn refuse(
     }
     let (id, by) = (the.id()?, visitor.signed(by));
     Ok(Json(edge.engine.decide_change(id, ChangeStatus::Refused, by, why).await?))
-}
-
-async fn why(
-    State(edge): State<Edge>,
-    Named(the): Named<TheChange>,
-) -> Result<Json<Explanation>, Problem> {
-    Ok(Json(edge.engine.why_change(the.id()?).await?))
 }
 
 /// A wish to apply.
@@ -400,4 +393,33 @@ impl From<ChangeError> for Problem {
         };
         Problem::new(status, code, error.to_string()).because(fix)
     }
+}
+
+/// Why a change is there, and what became of it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct WhyChange {
+    /// The change.
+    change: Change,
+    /// The way of the work to where it was proposed, when that was in a run that is still known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    way: Option<Explanation>,
+    /// What the run recorded of it, event by event.
+    events: Vec<serde_json::Value>,
+}
+
+async fn why(
+    State(edge): State<Edge>,
+    Named(the): Named<TheChange>,
+) -> Result<Json<WhyChange>, Problem> {
+    let id = the.id()?;
+    let change = edge.engine.changes(async move |changes| changes.get(id)).await?;
+    let (mut way, mut events) = (None, Vec::new());
+    if let Some(run) = change.author.run {
+        way = match change.author.handoff {
+            Some(handoff) => edge.engine.why(run, handoff).await.ok(),
+            None => edge.engine.why_run(run).await.ok(),
+        };
+        events = edge.engine.why_change(run, id).await.unwrap_or_default();
+    }
+    Ok(Json(WhyChange { change, way, events }))
 }

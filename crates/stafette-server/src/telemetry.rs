@@ -11,9 +11,8 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::IntoResponse;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_core::change::{Change, ChangeId, NotAChange};
+use stafette_core::change::Change;
 use stafette_core::{HandoffId, RunId};
-use stafette_engine::Explanation;
 use stafette_telemetry::Observer;
 use stafette_telemetry::alerts::{Alert, Change as Turned};
 use stafette_telemetry::export::Sent;
@@ -61,10 +60,6 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
         .api_route(
             "/v1/runs/{run}/report",
             get_with(tell, about("reportRun", "A run on one page that needs nothing else")),
-        )
-        .api_route(
-            "/v1/changes/{change}/why",
-            get_with(why, about("whyChange", "Why a change is there, back to the request")),
         )
 }
 
@@ -229,42 +224,4 @@ async fn sets(edge: &Edge, run: RunId) -> Result<Vec<report::Set>, Problem> {
         all.into_iter().map(set).collect()
     };
     Ok(edge.engine.changes(look).await?)
-}
-
-/// Which change is meant.
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(crate) struct Asking {
-    /// Its name, such as `c3`.
-    change: String,
-}
-
-/// Why a change is there, and what became of it.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct WhyChange {
-    /// The change.
-    change: Change,
-    /// The way of the work to where it was proposed, when that was in a run that is still known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    way: Option<Explanation>,
-    /// What the run recorded of it, event by event.
-    events: Vec<serde_json::Value>,
-}
-
-async fn why(
-    State(edge): State<Edge>,
-    Named(Asking { change }): Named<Asking>,
-) -> Result<Json<WhyChange>, Problem> {
-    let id: ChangeId = change
-        .parse()
-        .map_err(|error: NotAChange| Problem::new(422, "not_a_change", error.to_string()))?;
-    let change = edge.engine.changes(async move |changes| changes.get(id)).await?;
-    let (mut way, mut events) = (None, Vec::new());
-    if let Some(run) = change.author.run {
-        way = match change.author.handoff {
-            Some(handoff) => edge.engine.why(run, handoff).await.ok(),
-            None => edge.engine.why_run(run).await.ok(),
-        };
-        events = edge.engine.why_change(run, id).await.unwrap_or_default();
-    }
-    Ok(Json(WhyChange { change, way, events }))
 }

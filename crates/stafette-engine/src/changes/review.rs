@@ -11,7 +11,7 @@ use stafette_workspace::{ChangeError, Changes};
 
 use super::{follow, home, mirror, take_in, told};
 use crate::engine::{Engine, EngineError};
-use crate::{Driver, Explanation, clock, crash};
+use crate::{Driver, clock, crash};
 
 /// How often a run that is over is tried again when somebody else has just written to it.
 const TRIES: usize = 8;
@@ -155,20 +155,6 @@ impl Engine {
     ) -> Result<Report, EngineError> {
         let undo = async move |changes: Changes| changes.undo(id, with_later, &rules).await;
         self.carry_out(vec![id], ChangeWork::Undo, by, undo).await
-    }
-
-    /// Why a change came about: the way back from the handoff that it was proposed in.
-    ///
-    /// # Errors
-    /// When there is no such change, or it belongs to no run.
-    pub async fn why_change(&self, id: ChangeId) -> Result<Explanation, EngineError> {
-        let change = self.changes(async move |changes| changes.get(id)).await?;
-        let author = change.author;
-        match (author.run, author.handoff) {
-            (Some(run), Some(handoff)) => self.why(run, handoff).await,
-            (Some(run), None) => self.why_run(run).await,
-            (None, _) => Err(EngineError::NoRun { run: format!("behind {id}") }),
-        }
     }
 
     /// Has the runs hear what a crash kept from them, and the sets what people said of them.

@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 use stafette_core::HandoffId;
-use stafette_core::change::ChangeId;
 
 use super::changes::author;
 use super::{Context, daemon, run_path, segment};
@@ -27,9 +26,6 @@ pub(crate) async fn run(context: &Context, arguments: cli::Why) -> Result<Exit, 
     let path = match what.and_then(|what| what.rsplit_once(':')) {
         Some((run, handoff)) => run_path(Some(run), &format!("/why/{}", segment(handoff))),
         None => match what {
-            Some(text) if text.starts_with('c') && text.parse::<ChangeId>().is_ok() => {
-                super::changes::path(text, "/why")
-            }
             Some(text) if text.parse::<HandoffId>().is_ok() => {
                 run_path(None, &format!("/why/{}", segment(text)))
             }
