@@ -146,7 +146,8 @@ export function usePhone(): boolean {
 /** A dialog that keeps the focus and gives it back. */
 export function Dialog({ label, close, children, of }: { label: string; close: () => void; children: ComponentChildren; of: string }): JSX.Element {
   const box = useRef<HTMLDialogElement>(null)
-  useEffect(() => {
+  // Before the next key arrives: whoever types on at once must not lose a letter.
+  useLayoutEffect(() => {
     const element = box.current
     element?.showModal()
     return () => element?.close()
