@@ -99,7 +99,7 @@ impl Search {
 }
 
 /// What an agent's terminal showed in a turn.
-struct Shown {
+struct Recorded {
     /// The event that ended the turn.
     seen: Arc<Seen>,
     handoff: HandoffId,
@@ -109,7 +109,7 @@ struct Shown {
 
 /// The recordings of turns that ended. Whose they were the store knows, so that nothing has to be
 /// remembered over a restart.
-async fn shown(engine: &Engine, page: &[Arc<Seen>]) -> Vec<Shown> {
+async fn shown(engine: &Engine, page: &[Arc<Seen>]) -> Vec<Recorded> {
     let mut ended = BTreeMap::new();
     for seen in page {
         let ends = ["turn_finished", "turn_failed", "handoff_closed"];
@@ -122,14 +122,14 @@ async fn shown(engine: &Engine, page: &[Arc<Seen>]) -> Vec<Shown> {
         let Ok(Some(row)) = engine.store().handoff(run, handoff).await else { continue };
         let Ok(agent) = row.to.parse::<AgentName>() else { continue };
         let recording = engine.recording(run, &agent);
-        shown.push(Shown { seen, handoff, agent, recording });
+        shown.push(Recorded { seen, handoff, agent, recording });
     }
     shown
 }
 
-fn take_in(finder: &Finder, page: &[Arc<Seen>], shown: Vec<Shown>) -> Result<u64, FindError> {
+fn take_in(finder: &Finder, page: &[Arc<Seen>], shown: Vec<Recorded>) -> Result<u64, FindError> {
     let texts: Vec<Text> = page.iter().filter_map(|seen| words::of(seen)).collect();
-    for Shown { seen, handoff, agent, recording } in shown {
+    for Recorded { seen, handoff, agent, recording } in shown {
         transcript::take_in(finder, &seen, handoff, agent.as_str(), &recording)?;
     }
     let last = page.last().map_or(0, |seen| seen.position);
