@@ -135,11 +135,12 @@ fn of_row(row: &RunView) -> Vec<AgentView> {
         question: None,
         spent,
     };
-    let agents = &row.purse.agents;
-    if agents.is_empty() {
-        return vec![view(Party::Orchestrator.as_str(), Usage::default())];
+    let worked = row.purse.agents.iter().filter(|(_, account)| account.turns > 0);
+    let views: Vec<AgentView> = worked.map(|(agent, account)| view(agent, account.spent)).collect();
+    match views.is_empty() {
+        true => vec![view(Party::Orchestrator.as_str(), Usage::default())],
+        false => views,
     }
-    agents.iter().map(|(agent, account)| view(agent, account.spent)).collect()
 }
 
 /// The agents of a run, and the orchestrator when it asks something itself.
