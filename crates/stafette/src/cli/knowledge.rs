@@ -35,7 +35,8 @@ pub(crate) enum ParamsCommand {
     /// Take up an earlier version again.
     Rollback {
         /// Its number.
-        version: u32,
+        #[arg(value_name = "VERSION")]
+        to: u32,
     },
 }
 

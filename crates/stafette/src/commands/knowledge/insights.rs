@@ -76,7 +76,7 @@ async fn all(context: &Context) -> Result<Exit, Failure> {
 pub(crate) async fn params(context: &Context, arguments: cli::Params) -> Result<Exit, Failure> {
     let client = daemon(context).await?;
     let output = context.output;
-    if let Some(ParamsCommand::Rollback { version }) = arguments.command {
+    if let Some(ParamsCommand::Rollback { to: version }) = arguments.command {
         let made: Value = client.post("/v1/parameters/rollback", &json!({ "to": version })).await?;
         match output.json {
             true => output.data(&made),
