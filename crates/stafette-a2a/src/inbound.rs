@@ -91,6 +91,7 @@ async fn begin(
         inputs: words.values,
         by: caller.name.clone(),
         origin: Some(origin),
+        lineage: None,
     };
     // A run that is there already was begun by this very message.
     a2a.engine.begin_once(created).await.map_err(task::refused)?;

@@ -7,6 +7,7 @@ use std::process::ExitStatus;
 
 use serde_json::Value;
 use stafette_core::run::tell::Told;
+use stafette_core::run::vote::Vote;
 use stafette_core::wire::frame::{Code, Frame};
 use stafette_core::{
     AgentName, Failure, FailureKind, Millis, Offer, Outcome, Party, Response, TurnResult, Usage,
@@ -55,6 +56,7 @@ pub(crate) struct Harvest {
     response: Option<Response>,
     offers: Vec<Offer>,
     usage: Usage,
+    vote: Option<Vote>,
     mistakes: Vec<String>,
     alerts: u32,
     /// What the agent said went wrong last.
@@ -82,6 +84,7 @@ impl Harvest {
             response: None,
             offers: Vec::new(),
             usage: Usage::default(),
+            vote: None,
             mistakes: Vec::new(),
             alerts: 0,
             trouble: None,
@@ -115,6 +118,7 @@ impl Harvest {
                 // From here on the session proves what it says: what was only printed is dropped.
                 self.offers.clear();
                 self.response = None;
+                self.vote = None;
                 self.mistakes.clear();
                 self.sealed = Some(number);
             }
@@ -139,6 +143,10 @@ impl Harvest {
                 None
             }
             "REPORT" => Some(self.report(&payload)),
+            "SIGNAL" => {
+                self.stand(&payload);
+                None
+            }
             // A type that a later version knows.
             _ => None,
         }
@@ -154,9 +162,24 @@ impl Harvest {
         values.into_iter().filter_map(|value| self.single(value)).collect()
     }
 
-    fn single(&mut self, value: Value) -> Option<Signal> {
+    /// Where a member of a council stands; the last word counts.
+    fn stand(&mut self, payload: &Value) {
+        match Vote::read(payload) {
+            Ok(vote) => self.vote = Some(vote),
+            Err(mistake) => self.mistake(&format!("SIGNAL: {mistake}")),
+        }
+    }
+
+    fn single(&mut self, mut value: Value) -> Option<Signal> {
         if let Some((kind, payload)) = signal_in(&value) {
             return self.signal(&kind, payload);
+        }
+        if value.get("signal").is_some_and(Value::is_string) {
+            self.stand(&value);
+            // The rest is the answer itself.
+            if let Some(fields) = value.as_object_mut() {
+                ["signal", "reason"].iter().for_each(|name| drop(fields.shift_remove(*name)));
+            }
         }
         if value.get("to").is_some() {
             self.handoff(value)
@@ -242,7 +265,12 @@ impl Harvest {
     /// What there is so far, for a signal that was told by itself.
     pub(crate) fn told(self) -> Result<Told, Vec<String>> {
         match self.mistakes.is_empty() {
-            true => Ok(Told { offers: self.offers, response: self.response, usage: self.usage }),
+            true => Ok(Told {
+                offers: self.offers,
+                response: self.response,
+                usage: self.usage,
+                vote: self.vote,
+            }),
             false => Err(self.mistakes),
         }
     }
@@ -269,6 +297,7 @@ impl Harvest {
         }
         // That a program which has left has done its work needs no proof; all else would move work.
         let moves = !self.offers.is_empty()
+            || self.vote.is_some()
             || self
                 .response
                 .as_ref()
@@ -285,6 +314,7 @@ impl Harvest {
             offers: self.offers,
             usage: response.usage,
             fingerprint: None,
+            vote: self.vote,
             response,
         }))
     }
@@ -292,14 +322,14 @@ impl Harvest {
 
 /// Whether a signal moves work.
 fn matters(kind: &str) -> bool {
-    matches!(kind, "HANDOFF" | "RESULT")
+    matches!(kind, "HANDOFF" | "RESULT" | "SIGNAL")
 }
 
 /// A control signal that is written as a JSON object.
 fn signal_in(value: &Value) -> Option<(String, Value)> {
     let fields = value.as_object()?;
     let kind = fields.get("type")?.as_str()?;
-    let known = matches!(kind, "READY" | "ERROR" | "HANDOFF" | "RESULT" | "REPORT");
+    let known = matches!(kind, "READY" | "ERROR" | "HANDOFF" | "RESULT" | "REPORT" | "SIGNAL");
     known.then(|| (kind.to_owned(), fields.get("payload").cloned().unwrap_or_default()))
 }
 

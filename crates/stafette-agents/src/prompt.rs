@@ -111,6 +111,10 @@ fn answer(response: &Response) -> String {
     text
 }
 
+/// How a member of a council says where it stands.
+const STAND: &str = "{\"signal\": \"agree|disagree|building|abstain\", \"reason\": TEXT, \
+    \"key_decisions\": [TEXT, …], \"next_topic\": TEXT}";
+
 fn ending(job: &Job) -> String {
     let mut text = match job.order.routes.as_slice() {
         [] => "You may hand to nobody.\n".to_owned(),
@@ -119,9 +123,10 @@ fn ending(job: &Job) -> String {
     if profile::knows_tools(job) {
         text.push_str(
             "You have Stafette's tools (MCP server `stafette`). Use them: `briefing`, `report`, \
-             `handoff`, `escalate`, and `complete` at the end. Only if they do not work:\n",
+             `handoff`, `escalate`, `vote` in a council, and `complete` at the end. Only if they do not work:\n",
         );
     }
+    let council = job.order.offer.is_council_turn();
     match job.agent.result {
         ResultFormat::Frames => {
             let _ = writeln!(
@@ -138,6 +143,9 @@ fn ending(job: &Job) -> String {
                  - REPORT and {\"tokens\": N, \"cost_usd\": X, \"note\": TEXT}: progress\n\
                  - ERROR and {\"code\": UPPER_SNAKE, \"message\": TEXT}: people must see this",
             );
+            if council {
+                let _ = write!(text, "\n- SIGNAL and {STAND}: where you stand in the council");
+            }
         }
         ResultFormat::Json => text.push_str(
             "End your output with one JSON document and nothing after it: \
@@ -145,6 +153,9 @@ fn ending(job: &Job) -> String {
              {\"to\": NAME, \"summary\": TEXT, …} to pass the work on (further fields are handed along), \
              or an array of both.",
         ),
+    }
+    if council && job.agent.result == ResultFormat::Json {
+        let _ = write!(text, "\nTo say where you stand in the council, have {STAND} in it.");
     }
     if job.order.routes.iter().any(|route| route == "human") {
         text.push_str(

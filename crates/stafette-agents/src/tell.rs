@@ -24,8 +24,8 @@ pub struct Telling {
 /// # Errors
 /// Every mistake in it, with its path.
 pub fn read(agent: &AgentName, kind: &str, payload: Value) -> Result<Telling, Vec<String>> {
-    if !matches!(kind, "READY" | "ERROR" | "HANDOFF" | "RESULT" | "REPORT") {
-        let known = "READY, HANDOFF, RESULT, REPORT or ERROR";
+    if !matches!(kind, "READY" | "ERROR" | "HANDOFF" | "RESULT" | "REPORT" | "SIGNAL") {
+        let known = "READY, HANDOFF, RESULT, REPORT, SIGNAL or ERROR";
         return Err(vec![format!("`{kind}` is not a signal: it is one of {known}")]);
     }
     let mut harvest = Harvest::new(agent, false);

@@ -273,6 +273,7 @@ pub(crate) fn take_turn(order: &TurnOrder, offer: Option<Offer>) -> [Input; 2] {
         offers: offer.into_iter().collect(),
         usage: Usage::default(),
         fingerprint,
+        vote: None,
         bare: false,
     };
     [

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Time;
 use crate::run::{
-    adopt, alert, answer, assess, budget, close, create, fail, finish, fork, park, pause,
+    adopt, alert, answer, assess, budget, close, council, create, fail, finish, fork, hand_over, note, park, pause,
     permission, propose, receipt, recover, renew, resume, session, take, tell, turn,
 };
 
@@ -44,11 +44,17 @@ pub enum Event {
     BudgetReached(budget::BudgetReached),
     BudgetRaised(budget::BudgetRaised),
     AlertRaised(alert::AlertRaised),
+    CouncilOpened(Box<council::CouncilOpened>),
+    CouncilHeard(Box<council::CouncilHeard>),
+    CouncilConcluded(Box<council::CouncilConcluded>),
+    CouncilReopened(Box<council::CouncilReopened>),
+    NoteLeft(note::NoteLeft),
+    GenerationHandedOver(Box<hand_over::GenerationHandedOver>),
 }
 
 impl Event {
     /// All names.
-    pub const NAMES: [&str; 29] = [
+    pub const NAMES: [&str; 35] = [
         "run_created",
         "run_forked",
         "run_adopted",
@@ -78,6 +84,12 @@ impl Event {
         "budget_reached",
         "budget_raised",
         "alert_raised",
+        "council_opened",
+        "council_heard",
+        "council_concluded",
+        "council_reopened",
+        "note_left",
+        "generation_handed_over",
     ];
 
     /// The event's name, as it is stored.
@@ -113,6 +125,12 @@ impl Event {
             Event::BudgetReached(_) => "budget_reached",
             Event::BudgetRaised(_) => "budget_raised",
             Event::AlertRaised(_) => "alert_raised",
+            Event::CouncilOpened(_) => "council_opened",
+            Event::CouncilHeard(_) => "council_heard",
+            Event::CouncilConcluded(_) => "council_concluded",
+            Event::CouncilReopened(_) => "council_reopened",
+            Event::NoteLeft(_) => "note_left",
+            Event::GenerationHandedOver(_) => "generation_handed_over",
         }
     }
 
@@ -139,6 +157,10 @@ impl Event {
             Event::LateResultKept(e) => Some(e.turn.handoff),
             Event::RecoveryChosen(e) => Some(e.handoff),
             Event::QuestionAnswered(e) => Some(e.handoff),
+            Event::CouncilOpened(e) => Some(e.handoff),
+            Event::CouncilHeard(e) => Some(e.handoff),
+            Event::CouncilConcluded(e) => Some(e.handoff),
+            Event::CouncilReopened(e) => Some(e.handoff),
             Event::RunCreated(_)
             | Event::RunForked(_)
             | Event::RunAdopted(_)
@@ -148,7 +170,9 @@ impl Event {
             | Event::SessionChanged(_)
             | Event::BudgetReached(_)
             | Event::BudgetRaised(_)
-            | Event::AlertRaised(_) => None,
+            | Event::AlertRaised(_)
+            | Event::NoteLeft(_)
+            | Event::GenerationHandedOver(_) => None,
         }
     }
 }

@@ -21,7 +21,7 @@ pub enum Kind {
 }
 
 /// Why work is handed over. The first five are the contract's, the next six the messages', the
-/// last two the frames' and the phases'.
+/// last three the frames', the phases' and the council's.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
@@ -51,6 +51,8 @@ pub enum Reason {
     Stage,
     /// A phase of a larger task.
     Phase,
+    /// A council wants to hear one of its members.
+    Council,
     /// A reason of the workflow's own.
     #[serde(untagged)]
     Other(String),
@@ -74,6 +76,7 @@ impl Reason {
             Reason::Escalation => "escalation",
             Reason::Stage => "stage",
             Reason::Phase => "phase",
+            Reason::Council => "council",
             Reason::Other(word) => word,
         }
     }
@@ -174,6 +177,11 @@ pub enum About {
     Permission(TurnKey, String),
     /// Whether the run may spend more: raise, an amount, or stop.
     Budget,
+    /// What becomes of a council that does not agree: accept, again or stop; anything else is
+    /// something for it to consider.
+    Council(HandoffId),
+    /// Whether the next generation begins: stop, or go on; anything else is a note for it.
+    CheckIn(HandoffId),
 }
 
 /// A handoff as somebody proposes it: a request in any dialect, translated.
@@ -243,6 +251,12 @@ impl Offer {
             question: None,
             foreign: None,
         }
+    }
+
+    /// Whether a council hears one of its members by it.
+    #[must_use]
+    pub fn is_council_turn(&self) -> bool {
+        self.from == Party::Council && self.reason == Reason::Council
     }
 }
 

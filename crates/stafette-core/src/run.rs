@@ -11,12 +11,15 @@ pub mod assess;
 pub mod budget;
 mod cancel;
 pub mod close;
+pub mod council;
 pub mod create;
 mod escalate;
 mod expire;
 pub mod fail;
 pub mod finish;
 pub mod fork;
+pub mod hand_over;
+pub mod note;
 pub mod park;
 pub mod pause;
 pub mod permission;
@@ -31,6 +34,7 @@ mod story;
 pub mod take;
 pub mod tell;
 pub mod turn;
+pub mod vote;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -78,6 +82,12 @@ pub struct Run {
     /// How each agent's process stands, where there is one to see.
     #[serde(default)]
     pub sessions: BTreeMap<AgentName, session::SessionState>,
+    /// The council that met last, if one has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub council: Option<Box<council::Council>>,
+    /// Where it stands among the generations of its team, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lineage: Option<Box<crate::generation::Lineage>>,
     /// When it began.
     pub created_at: Time,
     /// When it last changed.
@@ -217,7 +227,11 @@ impl Run {
     pub fn decide(&self, now: Time, input: Input) -> Vec<Event> {
         let mut draft = Draft { run: self.clone(), now, events: Vec::new() };
         if self.status().is_final() {
-            finish::keep_if_late(&mut draft, input);
+            match input {
+                Input::Note { text, by } => note::decide(&mut draft, &text, by),
+                Input::HandOver { changes } => hand_over::decide(&mut draft, &changes),
+                input => finish::keep_if_late(&mut draft, input),
+            }
             return draft.events;
         }
         match input {
@@ -241,6 +255,9 @@ impl Run {
             }
             Input::Alert { code, message } => alert::decide(&mut draft, code, message),
             Input::RaiseBudget { money, tokens } => budget::raise(&mut draft, money, tokens),
+            Input::Note { text, by } => note::decide(&mut draft, &text, by),
+            // Only what is over is handed over.
+            Input::HandOver { .. } => {}
             Input::Pause { by } => pause::pause(&mut draft, by),
             Input::Unpause { by } => pause::unpause(&mut draft, by),
             Input::Cancel { by, why } => cancel::decide(&mut draft, &by, &why),
@@ -252,7 +269,10 @@ impl Run {
     /// Makes `event` part of the state.
     pub fn apply(&mut self, at: Time, event: &Event) {
         self.seq += 1;
-        self.updated_at = at;
+        if !matches!(self.stage, Stage::Finished(_)) {
+            // What comes after the end does not move the end.
+            self.updated_at = at;
+        }
         match event {
             Event::RunCreated(_) | Event::RunForked(_) => {}
             Event::RunAdopted(e) => e.apply(self, at),
@@ -278,6 +298,12 @@ impl Run {
             Event::HandoffParked(e) => e.apply(self),
             Event::LateResultKept(_) => self.tally.late += 1,
             Event::BudgetRaised(e) => e.apply(self),
+            Event::NoteLeft(e) => e.apply(self, at),
+            Event::GenerationHandedOver(e) => e.apply(self),
+            Event::CouncilOpened(e) => e.apply(self),
+            Event::CouncilHeard(e) => e.apply(self),
+            Event::CouncilConcluded(e) => e.apply(self),
+            Event::CouncilReopened(e) => e.apply(self),
             Event::RecoveryChosen(_)
             | Event::QuestionAnswered(_)
             | Event::BudgetReached(_)

@@ -4,8 +4,10 @@ pub mod alerts;
 pub mod changes;
 pub mod check;
 mod coordination;
+pub mod council;
 pub mod file;
 pub mod gate;
+pub mod generations;
 pub mod hooks;
 pub mod locks;
 pub mod notify;
@@ -86,6 +88,12 @@ pub struct Workflow {
     /// Where traces go.
     #[serde(default, skip_serializing_if = "telemetry::Telemetry::is_silent")]
     pub telemetry: telemetry::Telemetry,
+    /// Who decides together; without this there is no council.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub council: Option<council::CouncilRules>,
+    /// How the team hands over to its next self; without this a run stands for itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generations: Option<generations::GenerationRules>,
 }
 
 /// The workflow itself.
@@ -94,8 +102,8 @@ pub struct Workflow {
 pub struct Header {
     /// Its name.
     pub name: String,
-    /// Who gets the user's request.
-    pub entry: AgentName,
+    /// Who gets the user's request: an agent, or the council.
+    pub entry: Party,
     /// The version of the handoff schema that it speaks.
     #[serde(default = "schema_version")]
     pub schema_version: String,
@@ -453,7 +461,7 @@ impl Workflow {
     pub fn agent(&self, party: &Party) -> Option<(&AgentName, &Agent)> {
         match party {
             Party::Agent(name) => self.agents.get_key_value(&**name),
-            Party::Orchestrator | Party::Human => None,
+            Party::Orchestrator | Party::Human | Party::Council => None,
         }
     }
 
@@ -472,7 +480,8 @@ impl Workflow {
                 targets.push(route.to.clone());
             }
         }
-        for reserved in [Party::Orchestrator, Party::Human] {
+        let council = self.council.as_ref().map(|_| Party::Council);
+        for reserved in council.into_iter().chain([Party::Orchestrator, Party::Human]) {
             if !targets.contains(&reserved) {
                 targets.push(reserved);
             }

@@ -275,8 +275,10 @@ impl Engine {
     ) -> Result<RunId, EngineError> {
         let run = RunId(Uuid::now_v7());
         let workflow = Arc::new(workflow);
-        let origin = None;
-        self.begin(RunCreated { run, workflow, request, inputs, budget, by, origin }).await
+        let (origin, lineage) = (None, None);
+        let created =
+            RunCreated { run, workflow, request, inputs, budget, by, origin, lineage };
+        self.begin(created).await
     }
 
     pub(crate) async fn begin(&self, created: RunCreated) -> Result<RunId, EngineError> {

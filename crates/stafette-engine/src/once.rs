@@ -38,8 +38,9 @@ impl Engine {
         let now = u64::try_from(clock::now().0).unwrap_or(0);
         let run = RunId(Builder::from_unix_timestamp_millis(now, &chance).into_uuid());
         let workflow = Arc::new(workflow);
-        let origin = None;
-        let created = RunCreated { run, workflow, request, inputs, budget, by, origin };
+        let (origin, lineage) = (None, None);
+        let created =
+            RunCreated { run, workflow, request, inputs, budget, by, origin, lineage };
         if let Some(run) = self.repeated(chance, &created).await? {
             return Ok((run, true));
         }

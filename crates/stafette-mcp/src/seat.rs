@@ -139,10 +139,23 @@ impl Desk {
                     offers: Vec::new(),
                     usage,
                     fingerprint: None,
+                    vote: None,
                     bare: false,
                 };
                 self.engine.complete(seat.turn, result).await?;
             }
+        }
+        Ok(())
+    }
+
+    /// Says where a member of a council stands.
+    pub(crate) async fn vote(&self, seat: &Seat, vote: Vote) -> Result<(), Trouble> {
+        match &seat.token {
+            Some(token) => {
+                let payload = json!(vote);
+                self.engine.tell(token, self.caller.pid, "SIGNAL", payload).await?;
+            }
+            None => self.engine.vote(seat.turn, vote).await?,
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ mod report;
 mod start_run;
 mod status;
 mod unlock;
+mod vote;
 mod wait;
 
 use std::sync::OnceLock;
@@ -88,6 +89,7 @@ pub(crate) fn all() -> &'static [Entry] {
             entry::<unlock::Tool>(),
             entry::<handoff::Tool>(),
             entry::<escalate::Tool>(),
+            entry::<vote::Tool>(),
             entry::<complete::Tool>(),
             entry::<reject::Tool>(),
             entry::<wait::Tool>(),

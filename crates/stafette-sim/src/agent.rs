@@ -206,6 +206,7 @@ impl Session {
             offers,
             usage: self.usage,
             fingerprint: self.in_loop.then(|| ledger.fingerprint()),
+            vote: None,
         };
         self.phase = Phase::Waiting;
         Said::Finished(Input::Finish { turn: self.key(), result: Box::new(result) })

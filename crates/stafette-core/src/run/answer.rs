@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Draft, Status, budget, close, finish, permission, resume};
+use super::{Draft, Status, budget, close, council, finish, hand_over, permission, resume};
 use crate::handoff::{About, State};
 use crate::{Event, Fields, Handoff, HandoffId, Outcome, Party, Response, TurnResult};
 
@@ -53,6 +53,10 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) {
             permission::answered(draft, turn, request, answer.text);
         }
         About::Budget => budget::answered(draft, &word),
+        About::CheckIn(entry) => {
+            hand_over::checked_in(draft, entry, &word, &answer.text, answer.by);
+        }
+        About::Council(id) => council::answered(draft, id, &word, &answer.text),
     }
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::budget::Purse;
 use super::propose::{self, Proposal};
 use super::{Draft, Run, Stage, Tally};
+use crate::generation::Lineage;
 use crate::handoff::Foreign;
 use crate::workflow::Budget;
 use crate::{Event, Fields, Kind, Offer, Party, Reason, RunId, Time, Workflow};
@@ -32,6 +33,9 @@ pub struct RunCreated {
     /// What the one who asked knows it by, when it came by a protocol with names of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Foreign>,
+    /// What earlier generations have left, when it follows some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lineage: Option<Box<Lineage>>,
 }
 
 impl Run {
@@ -39,7 +43,7 @@ impl Run {
     #[must_use]
     pub fn begin(now: Time, created: RunCreated) -> Vec<Event> {
         let run = Run::new(now, &created);
-        let entry = Party::from(&created.workflow.workflow.entry);
+        let entry = created.workflow.workflow.entry.clone();
         let offer = Offer {
             summary: created.request.clone(),
             outputs: created.inputs.clone(),
@@ -47,14 +51,21 @@ impl Run {
             ..Offer::new(Party::Human, entry, Kind::Transfer, Reason::TaskHandoff)
         };
         let mut draft = Draft { run, now, events: vec![Event::RunCreated(Box::new(created))] };
-        if let Err(refusal) = propose::propose(&mut draft, Proposal::of(offer)) {
-            super::close::end(&mut draft, super::Status::Failed, &refusal.to_string());
+        match propose::propose(&mut draft, Proposal::of(offer)) {
+            Ok(entry) => super::hand_over::ask_first(&mut draft, entry),
+            Err(refusal) => {
+                super::close::end(&mut draft, super::Status::Failed, &refusal.to_string());
+            }
         }
         draft.advance();
         draft.events
     }
 
     pub(super) fn new(at: Time, created: &RunCreated) -> Run {
+        let workflow = &created.workflow;
+        let is_generation = workflow.council.is_some() || workflow.generations.is_some();
+        let first = || Box::new(Lineage::first(at, created.inputs.clone()));
+        let lineage = created.lineage.clone().or_else(|| is_generation.then(first));
         Run {
             id: created.run,
             seq: 1,
@@ -68,6 +79,8 @@ impl Run {
             last_use: Vec::new(),
             purse: Purse::new(created.budget.clone()),
             sessions: BTreeMap::new(),
+            council: None,
+            lineage,
             created_at: at,
             updated_at: at,
         }

@@ -50,6 +50,10 @@ impl Run {
         run.updated_at = at;
         run.purse.spent = Usage::default();
         run.sessions.clear();
+        if let Some(lineage) = &mut run.lineage {
+            // The series goes on where it was; a fork is no second one.
+            lineage.plan = None;
+        }
         for handoff in run.handoffs.values_mut() {
             let about = handoff.offer.question.as_ref().map(|question| &question.about);
             if let Some(About::Permission(turn, request)) = about {

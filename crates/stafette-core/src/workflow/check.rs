@@ -9,6 +9,7 @@
 //! guess.
 
 mod agents;
+mod council;
 mod graph;
 mod limits;
 mod recovery;
@@ -72,6 +73,7 @@ pub fn check_with(
     recovery::check(&mut report);
     limits::check(&mut report);
     surroundings::check(&mut report);
+    council::check(&mut report);
     if workflow.agents.len() > MAX_AGENTS {
         let message = format!("{} agents are more than {MAX_AGENTS}", workflow.agents.len());
         report.add(Diagnostic::error("too-many-agents", "/agents", message));
@@ -114,7 +116,9 @@ impl Report<'_> {
 
     /// Whether a name is known; if not, that is an error.
     fn knows(&mut self, name: &str, path: &str) -> bool {
+        let council = || name == Party::Council.as_str() && self.workflow.council.is_some();
         if matches!(Party::from(name), Party::Orchestrator | Party::Human)
+            || council()
             || self.workflow.agents.contains_key(name)
         {
             return true;

@@ -41,6 +41,7 @@ impl Team {
             inputs: Fields::new(),
             by: "test".into(),
             origin: None,
+            lineage: None,
         };
         let now = Time(1_000_000);
         let (driver, step) = crate::Driver::begin(now, created);
@@ -80,6 +81,7 @@ fn done() -> TurnResult {
         offers: Vec::new(),
         usage,
         fingerprint: None,
+        vote: None,
         bare: false,
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn draw(chance: &mut Chance, long: bool) -> Workflow {
     Workflow {
         workflow: Header {
             name: "drawn".into(),
-            entry: names[0].clone(),
+            entry: Party::from(&names[0]),
             schema_version: "1.0.0".into(),
             frame_word: "ODEI".into(),
             trust_bare_frames: chance.percent(30),

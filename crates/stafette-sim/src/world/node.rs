@@ -149,6 +149,7 @@ impl World {
             budget: self.cast.workflow.budget.clone(),
             by: "the seed".to_owned(),
             origin: None,
+            lineage: None,
         }
     }
 
