@@ -180,6 +180,12 @@ pub enum EngineError {
         /// Its reason.
         why: String,
     },
+    /// The run that a context is about goes on by itself.
+    #[error("run {run}, which the context is about, still goes on")]
+    GoesOn {
+        /// Which one.
+        run: RunId,
+    },
     /// The engine is on its way out.
     #[error("the engine is stopping")]
     Stopping,
@@ -491,6 +497,9 @@ impl Engine {
             .map_err(|mistakes| EngineError::Mistaken { mistakes })?;
         if let Some(input) = telling.signal.and_then(|signal| heard(turn, signal)) {
             self.send(run, input).await?;
+        }
+        if telling.told.vote.is_some() {
+            self.may_vote(turn).await?;
         }
         let told = Box::new(telling.told);
         let ends = !told.offers.is_empty() || told.response.is_some();

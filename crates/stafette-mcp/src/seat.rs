@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use stafette_core::lock::Holder;
+use stafette_core::run::vote::Vote;
 use stafette_core::{
     AgentName, Fields, HandoffId, Offer, Party, Response, RunId, TurnKey, TurnOrder, TurnResult,
     Usage,
