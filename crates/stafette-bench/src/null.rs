@@ -242,6 +242,7 @@ pub(crate) fn created(number: u32) -> Result<RunCreated, Trouble> {
         inputs: Fields::new(),
         by: "bench".into(),
         origin: None,
+        lineage: None,
     })
 }
 

@@ -55,6 +55,12 @@ impl Engine {
         self.begin(RunCreated { run: RunId(Uuid::now_v7()), ..created }).await
     }
 
+    /// The first generation of a team that begins now.
+    #[must_use]
+    pub fn first_generation(&self) -> Lineage {
+        Lineage::first(clock::now(), Fields::new())
+    }
+
     /// What a context begins here. One of a run that still goes on begins nothing: it would do the
     /// same work twice.
     ///

@@ -18,6 +18,7 @@ mod changes;
 mod clock;
 mod emit;
 mod fork;
+mod generations;
 mod guard;
 mod handoffs;
 mod health;

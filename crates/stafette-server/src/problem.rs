@@ -110,6 +110,7 @@ impl From<EngineError> for Problem {
             EngineError::MayNotWrite { conflict } => locks::in_the_way(conflict),
             EngineError::LockStore { .. } => (507, "not_stored"),
             EngineError::Blocked { .. } => (409, "blocked"),
+            EngineError::GoesOn { .. } => (409, "goes_on"),
             EngineError::Stopping => (503, "stopping"),
         };
         let causes = causes(&error);

@@ -4,8 +4,10 @@ mod alerts;
 mod answer;
 mod attach;
 mod bench;
+mod briefing;
 mod changes;
 mod check;
+mod context;
 mod demo;
 mod diff;
 mod doctor;
@@ -19,6 +21,7 @@ mod init;
 mod lock;
 mod log;
 mod mcp;
+mod note;
 mod notify;
 mod open;
 mod replay;
@@ -108,6 +111,9 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
         Command::Alerts(arguments) => alerts::run(&context, &arguments).await,
         Command::Report(arguments) => report::run(&context, arguments).await,
         Command::Find(arguments) => find::run(&context, &arguments).await,
+        Command::Note(arguments) => note::run(&context, arguments).await,
+        Command::Briefing(arguments) => briefing::run(&context, arguments).await,
+        Command::Context(arguments) => context::run(&context, arguments).await,
         Command::Cancel(arguments) => status::cancel(&context, arguments).await,
         Command::Pause(arguments) => status::pause(&context, arguments).await,
         Command::Fork(arguments) => fork::run(&context, arguments).await,

@@ -242,12 +242,12 @@ impl RawStep {
             steps.push(Step::Report { tokens, usd, note });
         }
         if let Some(kind) = self.emit {
-            if !matches!(kind.as_str(), "READY" | "HANDOFF" | "ERROR" | "RESULT" | "REPORT") {
+            if !matches!(kind.as_str(), "READY" | "HANDOFF" | "ERROR" | "RESULT" | "REPORT" | "SIGNAL") {
                 return Err(format!(
-                    "`{kind}` is not a signal: use READY, HANDOFF, ERROR, RESULT or REPORT"
+                    "`{kind}` is not a signal: use READY, HANDOFF, ERROR, RESULT, REPORT or SIGNAL"
                 ));
             }
-            if payload.is_none() && matches!(kind.as_str(), "HANDOFF" | "ERROR") {
+            if payload.is_none() && matches!(kind.as_str(), "HANDOFF" | "ERROR" | "SIGNAL") {
                 return Err(format!("`{kind}` needs a `payload`"));
             }
             let payload = payload.take().unwrap_or_else(|| Value::Object(Default::default()));

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use stafette_core::generation::successor;
-use stafette_core::workflow::generations::GenerationRules;
 use stafette_core::{Input, Run, RunId, Time};
 use stafette_store::Stored;
 use tokio::sync::watch;
@@ -47,20 +46,21 @@ impl Generations {
         loop {
             let due = self.due.values().map(|(at, _)| *at).min();
             let pause = due.map_or(Duration::from_secs(3600), clock::until);
-            let heard = tokio::select! {
+            let page = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
-                () = tokio::time::sleep(pause), if due.is_some() => self.begin_due().await,
-                page = feed.next() => match page {
-                    Ok(Some(page)) => self.hear(&page, &mut cursor).await,
-                    Ok(None) => return,
-                    Err(error) => Err(error.into()),
-                },
+                () = tokio::time::sleep(pause), if due.is_some() => None,
+                page = feed.next() => Some(page),
+            };
+            let heard = match page {
+                None => self.begin_due().await,
+                Some(Ok(Some(page))) => self.hear(&page, &mut cursor).await,
+                Some(Ok(None)) => return,
+                Some(Err(error)) => Err(error.into()),
             };
             if let Err(error) = heard {
                 tracing::warn!(%error, "generations cannot follow; it is tried again");
-                let waited = tokio::time::timeout(PAUSE, stop.wait_for(|stop| *stop)).await;
-                if waited.is_ok() {
+                if tokio::time::timeout(PAUSE, stop.wait_for(|stop| *stop)).await.is_ok() {
                     return;
                 }
                 // From where everything was done: to do it again does no harm.
@@ -177,7 +177,7 @@ impl Generations {
             Err(error) => return tracing::warn!(%run, %error, "no picture of the team"),
         };
         let rules = state.workflow.generations.clone();
-        let path = rules.unwrap_or_else(|| GenerationRules::default()).context;
+        let path = rules.unwrap_or_default().context;
         let project = self.engine.settings().project.clone();
         let text = serde_json::to_string_pretty(&context).expect("our own types are JSON") + "\n";
         let written = tokio::task::spawn_blocking(move || picture::write(&project, &path, &text));

@@ -18,6 +18,8 @@ struct Author<'a> {
     routed: Vec<Party>,
     everyone: Vec<Party>,
     lease: u64,
+    /// Whether there is a council that may want to hear it.
+    councils: bool,
 }
 
 pub(super) fn draw(
@@ -28,9 +30,11 @@ pub(super) fn draw(
 ) -> Script {
     let me = Party::from(name);
     let routed = workflow.routes.iter().filter(|r| r.from == me).map(|r| r.to.clone()).collect();
-    let everyone = workflow.agents.keys().map(Party::from).collect();
+    let councils = workflow.council.is_some();
+    let council = councils.then_some(Party::Council);
+    let everyone = workflow.agents.keys().map(Party::from).chain(council).collect();
     let lease = workflow.limits.lease.0;
-    let mut author = Author { chance, me, routed, everyone, lease };
+    let mut author = Author { chance, me, routed, everyone, lease, councils };
     let mut turns = Vec::new();
     for _ in 0..if long { 0 } else { author.chance.below(4) } {
         let when = author.when();
@@ -124,6 +128,11 @@ impl Author<'_> {
                 note: Some("so far".into()),
             };
             steps.push(report);
+        }
+        if self.councils && self.chance.percent(70) {
+            let signal = self.chance.one(["agree", "agree", "disagree", "building", "abstain"]);
+            let payload = json!({ "signal": signal, "reason": "by {key}", "key_decisions": ["{round}"] });
+            steps.push(emit("SIGNAL", payload));
         }
         if self.chance.percent(4) {
             let at = self.chance.index(steps.len() + 1);

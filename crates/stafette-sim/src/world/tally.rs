@@ -32,6 +32,8 @@ impl World {
                     About::Confirm(..) => "question about plain output",
                     About::Permission(..) => "question about a permission",
                     About::Budget => "budget stop",
+                    About::Council(_) => "question about a council",
+                    About::CheckIn(_) => "question about a generation",
                 });
             }
         }
