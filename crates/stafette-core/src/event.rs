@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Time;
 use crate::run::{
-    adopt, alert, answer, assess, budget, close, council, create, fail, finish, fork, hand_over, note, park, pause,
-    permission, propose, receipt, recover, renew, resume, session, take, tell, turn,
+    adopt, alert, answer, assess, budget, close, council, create, fail, finish, fork, hand_over,
+    note, park, pause, permission, propose, receipt, recover, renew, resume, session, take, tell,
+    turn,
 };
 
 /// Something that became true. One variant a transition; each is defined, decided and applied in

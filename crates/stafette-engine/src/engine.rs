@@ -282,8 +282,7 @@ impl Engine {
         let run = RunId(Uuid::now_v7());
         let workflow = Arc::new(workflow);
         let (origin, lineage) = (None, None);
-        let created =
-            RunCreated { run, workflow, request, inputs, budget, by, origin, lineage };
+        let created = RunCreated { run, workflow, request, inputs, budget, by, origin, lineage };
         self.begin(created).await
     }
 

@@ -103,11 +103,7 @@ impl Engine {
     }
 
     /// Gives an input to a run, also to one that is over.
-    async fn tell_also_late(
-        &self,
-        run: RunId,
-        input: Input,
-    ) -> Result<Vec<Recorded>, EngineError> {
+    async fn tell_also_late(&self, run: RunId, input: Input) -> Result<Vec<Recorded>, EngineError> {
         for _ in 0..TRIES {
             match self.send(run, input.clone()).await {
                 Err(EngineError::Over { .. }) => {}

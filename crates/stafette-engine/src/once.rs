@@ -43,8 +43,7 @@ impl Engine {
     ) -> Result<(RunId, bool), EngineError> {
         let (run, workflow) = (RunId(Uuid::nil()), Arc::new(workflow));
         let (origin, lineage) = (None, None);
-        let created =
-            RunCreated { run, workflow, request, inputs, budget, by, origin, lineage };
+        let created = RunCreated { run, workflow, request, inputs, budget, by, origin, lineage };
         self.begin_keyed(key, created).await
     }
 

@@ -111,7 +111,8 @@ impl Story {
         let mut response = Response::new(Party::from(&order.agent), outcome);
         response.outputs.insert("made".into(), "something".into());
         let usage = Usage { tokens: 100, money: Usd(2_000) };
-        let result = TurnResult { response, offers, usage, fingerprint: None, vote: None, bare: false };
+        let result =
+            TurnResult { response, offers, usage, fingerprint: None, vote: None, bare: false };
         self.input(Input::Finish { turn: order.key, result: Box::new(result) })
     }
 

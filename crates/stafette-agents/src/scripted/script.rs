@@ -242,7 +242,10 @@ impl RawStep {
             steps.push(Step::Report { tokens, usd, note });
         }
         if let Some(kind) = self.emit {
-            if !matches!(kind.as_str(), "READY" | "HANDOFF" | "ERROR" | "RESULT" | "REPORT" | "SIGNAL") {
+            if !matches!(
+                kind.as_str(),
+                "READY" | "HANDOFF" | "ERROR" | "RESULT" | "REPORT" | "SIGNAL"
+            ) {
                 return Err(format!(
                     "`{kind}` is not a signal: use READY, HANDOFF, ERROR, RESULT, REPORT or SIGNAL"
                 ));

@@ -55,7 +55,10 @@ fn written(context: &OrchestratorContext, length: usize, items: usize) -> String
     section(&mut text, "KEY DECISIONS", &or_none(decided));
     let reached = if discussion.consensus_reached { "reached" } else { "not reached" };
     let signals = discussion.consensus_signals.iter();
-    let signals = listed(signals.map(|(name, signal)| format!("{}: {}", clip(name, 24), clip(signal, 12))), items * 2);
+    let signals = listed(
+        signals.map(|(name, signal)| format!("{}: {}", clip(name, 24), clip(signal, 12))),
+        items * 2,
+    );
     section(&mut text, "CONSENSUS", &format!("{reached}\n{signals}"));
     let action = &context.next_action;
     let mut next = format!("{}\nReason: {}", word(&action.kind), clip(&action.reason, length));
@@ -64,7 +67,12 @@ fn written(context: &OrchestratorContext, length: usize, items: usize) -> String
     }
     section(&mut text, "NEXT ACTION", &next);
     let agents = context.agent_states.iter().map(|(name, state)| {
-        format!("{}: {} turns, ${:.4}", clip(name, 24), state.times_processed.get(), state.total_cost.get())
+        format!(
+            "{}: {} turns, ${:.4}",
+            clip(name, 24),
+            state.times_processed.get(),
+            state.total_cost.get()
+        )
     });
     section(&mut text, "AGENT STATES", &listed(agents, items * 2));
     if let Some(Some(notes)) = &context.human_notes {
@@ -115,7 +123,8 @@ pub fn narrative(run: &Run) -> String {
         };
         let _ = write!(text, " {ended} ({} of {} for it).", verdict.agreed, verdict.total);
         if let Some(decision) = verdict.key_decisions.last() {
-            let _ = write!(text, " Its last decision: {}.", clip(decision, 160).trim_end_matches('.'));
+            let _ =
+                write!(text, " Its last decision: {}.", clip(decision, 160).trim_end_matches('.'));
         }
         let against = verdict.dissent.iter().find(|dissent| !dissent.reason.is_empty());
         if let Some(dissent) = against {

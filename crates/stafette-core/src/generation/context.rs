@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Number, json};
 
-use super::{ChangeCounts, KEPT, Lineage, Note, Past, Service, decisions, heir, next, services, trim};
+use super::{
+    ChangeCounts, KEPT, Lineage, Note, Past, Service, decisions, heir, next, services, trim,
+};
 use crate::run::council::Decision;
 use crate::run::vote::clip;
 use crate::wire::context::{
@@ -97,7 +99,8 @@ fn agents(run: &Run, over: bool) -> BTreeMap<String, AgentState> {
     let council = run.council.as_deref();
     let state = |name: &str| {
         let service = services.get(name).copied().unwrap_or_default();
-        let spoken = council.and_then(|council| Some((council.positions.get(name)?.turns, council)));
+        let spoken =
+            council.and_then(|council| Some((council.positions.get(name)?.turns, council)));
         let exhausted = spoken.is_some_and(|(turns, council)| turns >= council.limit);
         AgentState {
             times_processed: service.turns.into(),

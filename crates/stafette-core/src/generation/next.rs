@@ -76,7 +76,8 @@ impl Next {
 #[must_use]
 pub fn next(run: &Run, changes: &ChangeCounts) -> Next {
     use NextActionType::{ApplyChanges, ContinueDiscussion, ManualReview, RestartWithNewCode};
-    let phase = run.lineage.as_deref().map_or(TeamPhase::Discussion, |lineage: &Lineage| lineage.phase);
+    let phase =
+        run.lineage.as_deref().map_or(TeamPhase::Discussion, |lineage: &Lineage| lineage.phase);
     let status = run.status();
     if !status.is_final() {
         let question = run.open().find(|handoff| {
@@ -85,7 +86,11 @@ pub fn next(run: &Run, changes: &ChangeCounts) -> Next {
         });
         let asked = question.and_then(|handoff| handoff.offer.question.as_ref());
         if let (true, Some(question)) = (status.waiting_on().is_some(), asked) {
-            return Next::new(phase, ManualReview, format!("A person is asked: {}", question.details));
+            return Next::new(
+                phase,
+                ManualReview,
+                format!("A person is asked: {}", question.details),
+            );
         }
         let mut next = Next::new(phase, ContinueDiscussion, format!("The generation is {status}"));
         let out = run.open().find(|handoff| handoff.state.turn().is_some());
@@ -101,7 +106,8 @@ pub fn next(run: &Run, changes: &ChangeCounts) -> Next {
     }
     let ChangeCounts { ready, waiting, failed, applied, own } = *changes;
     if waiting > 0 {
-        let reason = format!("{} a person's yes", count(waiting, "change waits for", "changes wait for"));
+        let reason =
+            format!("{} a person's yes", count(waiting, "change waits for", "changes wait for"));
         return Next::new(TeamPhase::CodeReview, ManualReview, reason);
     }
     if ready > 0 {
@@ -109,7 +115,8 @@ pub fn next(run: &Run, changes: &ChangeCounts) -> Next {
         return Next::new(TeamPhase::ApplyChanges, ApplyChanges, reason);
     }
     if own > 0 {
-        let reason = format!("{} the team's own logic", count(own, "change is to", "changes are to"));
+        let reason =
+            format!("{} the team's own logic", count(own, "change is to", "changes are to"));
         return Next::new(TeamPhase::Testing, RestartWithNewCode, reason);
     }
     if failed > 0 {
@@ -122,7 +129,8 @@ pub fn next(run: &Run, changes: &ChangeCounts) -> Next {
         next.target = verdict.dissent.first().map(|dissent| dissent.member.to_string());
         return next;
     }
-    let settled = verdict.map_or_else(|| "The work is done".to_owned(), |verdict| sentence(&verdict.why));
+    let settled =
+        verdict.map_or_else(|| "The work is done".to_owned(), |verdict| sentence(&verdict.why));
     if let Some(topic) = proposed(run) {
         let mut next = Next::new(
             TeamPhase::Discussion,

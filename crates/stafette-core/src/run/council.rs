@@ -281,11 +281,11 @@ fn conclude(draft: &mut Draft, id: HandoffId, rules: &CouncilRules, verdict: Ver
     let proposal = Proposal { cause: Some(id), declared: true, ..Proposal::of(offer) };
     match propose(draft, proposal) {
         Ok(next) => close::succeeded_by(draft, id, response, Way::Answered, vec![next]),
-        Err(refusal) => close::answered(draft, id, Response {
-            outcome: Outcome::Partial,
-            failure: Some(refusal.to_string()),
-            ..response
-        }),
+        Err(refusal) => close::answered(
+            draft,
+            id,
+            Response { outcome: Outcome::Partial, failure: Some(refusal.to_string()), ..response },
+        ),
     }
 }
 

@@ -150,7 +150,9 @@ pub(super) fn ask_first(draft: &mut Draft, entry: HandoffId) {
 pub(super) fn checked_in(draft: &mut Draft, entry: HandoffId, word: &str, text: &str, by: String) {
     let mut said = Fields::new();
     match word {
-        "stop" => return close::end(draft, Status::Cancelled, "stopped by a person at the check-in"),
+        "stop" => {
+            return close::end(draft, Status::Cancelled, "stopped by a person at the check-in");
+        }
         "" | "go on" | "yes" | "continue" => {}
         _ => {
             note::decide(draft, text, by);

@@ -11,8 +11,7 @@ use rustix::io::Errno;
 const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-const NEW: OFlags =
-    OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::CLOEXEC);
+const NEW: OFlags = OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::CLOEXEC);
 
 /// Writes a file of the project by its path, folders included. No link is followed below the project.
 pub(super) fn write(project: &Path, path: &str, text: &str) -> io::Result<()> {

@@ -131,7 +131,8 @@ impl Author<'_> {
         }
         if self.councils && self.chance.percent(70) {
             let signal = self.chance.one(["agree", "agree", "disagree", "building", "abstain"]);
-            let payload = json!({ "signal": signal, "reason": "by {key}", "key_decisions": ["{round}"] });
+            let payload =
+                json!({ "signal": signal, "reason": "by {key}", "key_decisions": ["{round}"] });
             steps.push(emit("SIGNAL", payload));
         }
         if self.chance.percent(4) {

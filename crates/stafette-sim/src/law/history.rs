@@ -66,7 +66,11 @@ impl History {
 
     pub(super) fn hear(&mut self, before: Option<&Run>, recorded: &Recorded) -> Verdict {
         let event = &recorded.event;
-        let late = matches!(event, Event::LateResultKept(_));
+        // What comes after the end is evidence, a word for the next generation, or its beginning.
+        let late = matches!(
+            event,
+            Event::LateResultKept(_) | Event::NoteLeft(_) | Event::GenerationHandedOver(_)
+        );
         must(!self.over || late, "a finished run changes no more", || format!("{event:?}"))?;
         let first = recorded.seq == 1;
         must(first == matches!(event, Event::RunCreated(_)), "a run is created once", || {

@@ -104,13 +104,15 @@ fn s4_03_a_council_agrees_and_why_and_the_context_tell_it() {
 fn s4_04_generations_follow_until_the_limit_the_ceiling_or_a_check_in() {
     let world = team(true);
     let flags = ["--max-cost", "5usd", "--pause", "0s", "--json"];
-    let run = |more: &[&str]| world.run(&[&["run", "Grow", "--continuous"], &flags[..], more].concat());
+    let run =
+        |more: &[&str]| world.run(&[&["run", "Grow", "--continuous"], &flags[..], more].concat());
     let said = run(&["--max-runs", "3"]).ok();
     let requests: Vec<Value> = said.lines().iter().map(|view| view["request"].clone()).collect();
     assert_eq!(requests, ["Grow", "Grow+", "Grow++"]);
     assert!(said.err.contains("the limit of 3 generations is reached"), "{said:?}");
 
-    let said = world.run(&["run", "Spend", "--continuous", "--max-cost", "0.06usd", "--pause", "0s"]);
+    let said =
+        world.run(&["run", "Spend", "--continuous", "--max-cost", "0.06usd", "--pause", "0s"]);
     assert_eq!(said.code, 4, "what is left does not pay for the next turn: {said:?}");
     world.run(&["cancel"]).ok();
 
@@ -181,7 +183,8 @@ fn s4_04_ten_generations_killed_five_times_do_no_work_twice_and_lose_none() {
 /// The daemon that was started last.
 fn daemon(world: &World) -> u64 {
     let log = world.read(".stafette/daemon.log");
-    let pids = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()?["pid"].as_u64());
+    let pids =
+        log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()?["pid"].as_u64());
     pids.last().unwrap_or_else(|| panic!("no daemon in {log}"))
 }
 

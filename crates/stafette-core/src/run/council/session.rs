@@ -150,7 +150,8 @@ impl Council {
     /// The last signal of each member that gave one.
     #[must_use]
     pub fn signals(&self) -> BTreeMap<AgentName, Stance> {
-        let given = |(name, position): (&AgentName, &Position)| Some((name.clone(), position.signal?));
+        let given =
+            |(name, position): (&AgentName, &Position)| Some((name.clone(), position.signal?));
         self.positions.iter().filter_map(given).collect()
     }
 
@@ -184,14 +185,18 @@ impl Council {
     pub(super) fn verdict(&self, rules: &CouncilRules, decision: Decision) -> Verdict {
         let signals = self.signals();
         let agrees = |member: &&AgentName| signals.get(*member) == Some(&Stance::Agree);
-        let agreed = rules.members.iter().filter(agrees).fold(0, |sum, member| {
-            u32::saturating_add(sum, rules.weight(member))
-        });
+        let agreed = rules
+            .members
+            .iter()
+            .filter(agrees)
+            .fold(0, |sum, member| u32::saturating_add(sum, rules.weight(member)));
         let (needed, total) = (rules.needed(), rules.total());
         let stands = format!("{agreed} of {total} agree, {needed} are needed");
         let why = match decision {
             Decision::Consensus => format!("consensus: {stands}"),
-            Decision::Exhausted => format!("no consensus after {} turns each: {stands}", self.limit),
+            Decision::Exhausted => {
+                format!("no consensus after {} turns each: {stands}", self.limit)
+            }
             Decision::Accepted => format!("accepted by a person: {stands}"),
         };
         let against = rules.members.iter().filter(|member| !agrees(member));

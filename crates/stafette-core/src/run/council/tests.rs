@@ -112,7 +112,8 @@ fn s4_03_members_speak_in_turn_until_four_of_five_agree() {
 
 #[test]
 fn s4_03_each_hears_what_was_said_and_the_blind_hear_nothing() {
-    let given = |story: &Story| story.run.outbox().next().expect("a turn").inputs["council"].clone();
+    let given =
+        |story: &Story| story.run.outbox().next().expect("a turn").inputs["council"].clone();
     let mut story = Story::new(&council(""));
     speak(&mut story, |_| says(Stance::Agree, "first"));
     assert_eq!(given(&story)["signals"], json!({"Alex": "agree"}));
@@ -195,6 +196,16 @@ fn s4_03_whoever_fails_has_had_its_turn_and_the_others_go_on() {
         speak(&mut story, |_| says(Stance::Agree, "without it"));
     }
     assert_eq!(decision(&story), Some(Decision::Consensus));
+}
+
+#[test]
+fn s4_03_nobody_else_speaks_for_a_member_that_fails() {
+    let rule = "[[recovery.rules]]\naction = \"retry_different_target\"\ntarget = \"builder\"";
+    let mut story = Story::new(&format!("{}{rule}", council("")));
+    story.accept(h(2)).breaks(h(2), FailureKind::Recoverable);
+    assert_eq!(story.status(), Status::WaitingForHuman);
+    story.person_says(h(3), "skip");
+    assert_eq!(sitting(&story)[0].1, "Sam");
 }
 
 #[test]
