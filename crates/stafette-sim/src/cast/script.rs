@@ -36,6 +36,11 @@ pub(super) fn draw(
     let lease = workflow.limits.lease.0;
     let mut author = Author { chance, me, routed, everyone, lease, councils };
     let mut turns = Vec::new();
+    if councils && author.chance.percent(85) {
+        let steps = author.speech();
+        let has = vec!["council".to_owned()];
+        turns.push(Turn { when: When { has, ..When::default() }, steps });
+    }
     for _ in 0..if long { 0 } else { author.chance.below(4) } {
         let when = author.when();
         turns.push(Turn { when, steps: author.steps() });
@@ -129,16 +134,20 @@ impl Author<'_> {
             };
             steps.push(report);
         }
-        if self.councils && self.chance.percent(70) {
-            let signal = self.chance.one(["agree", "agree", "disagree", "building", "abstain"]);
-            let payload =
-                json!({ "signal": signal, "reason": "by {key}", "key_decisions": ["{round}"] });
-            steps.push(emit("SIGNAL", payload));
-        }
         if self.chance.percent(4) {
             let at = self.chance.index(steps.len() + 1);
             steps.insert(at, Step::Crash);
         }
+        steps
+    }
+
+    /// What it says when a council hears it.
+    fn speech(&mut self) -> Vec<Step> {
+        let mut steps = self.work();
+        let signals = ["agree", "agree", "disagree", "building", "abstain", "nonsense"];
+        let signal = self.chance.one(signals);
+        let payload = json!({ "signal": signal, "reason": "by {key}", "key_decisions": ["{key}"] });
+        steps.extend([emit("SIGNAL", payload), self.done()]);
         steps
     }
 

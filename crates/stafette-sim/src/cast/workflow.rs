@@ -75,8 +75,8 @@ fn council(chance: &mut Chance, names: &[AgentName], long: bool) -> Option<Counc
         quorum: chance.one(["4 of 5", "1 of 2", "1 of 1"]).parse().unwrap_or_default(),
         blind_first_vote: chance.percent(30),
         weights: BTreeMap::from([(first, chance.count(1, 3))]),
-        turns_per_agent: chance.count(1, 4),
-        exhausted: chance.one([Exhausted::Escalate, Exhausted::HandOver]),
+        turns_per_agent: chance.count(1, 2),
+        exhausted: chance.one([Exhausted::Escalate, Exhausted::Escalate, Exhausted::HandOver]),
         then: chance.percent(30).then(|| Party::from(&names[names.len() - 1])),
     })
 }
