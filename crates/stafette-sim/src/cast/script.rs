@@ -18,8 +18,6 @@ struct Author<'a> {
     routed: Vec<Party>,
     everyone: Vec<Party>,
     lease: u64,
-    /// Whether there is a council that may want to hear it.
-    councils: bool,
 }
 
 pub(super) fn draw(
@@ -34,7 +32,7 @@ pub(super) fn draw(
     let council = councils.then_some(Party::Council);
     let everyone = workflow.agents.keys().map(Party::from).chain(council).collect();
     let lease = workflow.limits.lease.0;
-    let mut author = Author { chance, me, routed, everyone, lease, councils };
+    let mut author = Author { chance, me, routed, everyone, lease };
     let mut turns = Vec::new();
     if councils && author.chance.percent(85) {
         let steps = author.speech();
