@@ -92,6 +92,7 @@ async fn begin(
         by: caller.name.clone(),
         origin: Some(origin),
         trace: None,
+        lineage: None,
     };
     // A run that is there already was begun by this very message.
     a2a.engine.begin_once(created).await.map_err(task::refused)?;

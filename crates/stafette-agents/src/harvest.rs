@@ -8,6 +8,7 @@ use std::process::ExitStatus;
 use serde_json::{Value, json};
 use stafette_core::change::Proposal;
 use stafette_core::run::tell::Told;
+use stafette_core::run::vote::Vote;
 use stafette_core::wire::frame::{Code, Frame};
 use stafette_core::wire::phase::{Decision, decision};
 use stafette_core::{
@@ -60,6 +61,7 @@ pub(crate) struct Harvest {
     response: Option<Response>,
     offers: Vec<Offer>,
     usage: Usage,
+    vote: Option<Vote>,
     mistakes: Vec<String>,
     alerts: u32,
     sets: u32,
@@ -88,6 +90,7 @@ impl Harvest {
             response: None,
             offers: Vec::new(),
             usage: Usage::default(),
+            vote: None,
             mistakes: Vec::new(),
             alerts: 0,
             sets: 0,
@@ -122,6 +125,7 @@ impl Harvest {
                 // From here on the session proves what it says: what was only printed is dropped.
                 self.offers.clear();
                 self.response = None;
+                self.vote = None;
                 self.mistakes.clear();
                 self.sealed = Some(number);
             }
@@ -147,6 +151,10 @@ impl Harvest {
             }
             "REPORT" => Some(self.report(&payload)),
             "CHANGE" => self.change(payload),
+            "SIGNAL" => {
+                self.stand(&payload);
+                None
+            }
             // A type that a later version knows.
             _ => None,
         }
@@ -175,9 +183,24 @@ impl Harvest {
         signals
     }
 
-    fn single(&mut self, value: Value) -> Option<Signal> {
+    /// Where a member of a council stands; the last word counts.
+    fn stand(&mut self, payload: &Value) {
+        match Vote::read(payload) {
+            Ok(vote) => self.vote = Some(vote),
+            Err(mistake) => self.mistake(&format!("SIGNAL: {mistake}")),
+        }
+    }
+
+    fn single(&mut self, mut value: Value) -> Option<Signal> {
         if let Some((kind, payload)) = signal_in(&value) {
             return self.signal(&kind, payload);
+        }
+        if value.get("signal").is_some_and(Value::is_string) {
+            self.stand(&value);
+            // The rest is the answer itself.
+            if let Some(fields) = value.as_object_mut() {
+                ["signal", "reason"].iter().for_each(|name| drop(fields.shift_remove(*name)));
+            }
         }
         if value.get("to").is_some() {
             self.handoff(value)
@@ -279,7 +302,12 @@ impl Harvest {
     /// What there is so far, for a signal that was told by itself.
     pub(crate) fn told(self) -> Result<Told, Vec<String>> {
         match self.mistakes.is_empty() {
-            true => Ok(Told { offers: self.offers, response: self.response, usage: self.usage }),
+            true => Ok(Told {
+                offers: self.offers,
+                response: self.response,
+                usage: self.usage,
+                vote: self.vote,
+            }),
             false => Err(self.mistakes),
         }
     }
@@ -306,6 +334,7 @@ impl Harvest {
         }
         // That a program which has left has done its work needs no proof; all else would move work.
         let moves = !self.offers.is_empty()
+            || self.vote.is_some()
             || self.response.as_ref().is_some_and(|response| self.runs_on || steers(response));
         let mut response = self.response.unwrap_or_else(|| Response {
             summary,
@@ -323,13 +352,15 @@ impl Harvest {
             offers: self.offers,
             usage: response.usage,
             fingerprint: None,
+            vote: self.vote,
             response,
         }))
     }
 }
 
 /// The signals that there are.
-pub(crate) const KINDS: [&str; 6] = ["READY", "HANDOFF", "RESULT", "REPORT", "CHANGE", "ERROR"];
+pub(crate) const KINDS: [&str; 7] =
+    ["READY", "HANDOFF", "RESULT", "REPORT", "CHANGE", "SIGNAL", "ERROR"];
 
 /// Whether an answer does more than say that the work is done.
 fn steers(response: &Response) -> bool {
@@ -339,7 +370,7 @@ fn steers(response: &Response) -> bool {
 
 /// Whether a signal moves work.
 fn matters(kind: &str) -> bool {
-    matches!(kind, "HANDOFF" | "RESULT")
+    matches!(kind, "HANDOFF" | "RESULT" | "SIGNAL")
 }
 
 /// A control signal that is written as a JSON object.

@@ -120,6 +120,10 @@ fn answer(response: &Response) -> String {
     text
 }
 
+/// How a member of a council says where it stands.
+const STAND: &str = "{\"signal\": \"agree|disagree|building|abstain\", \"reason\": TEXT, \
+    \"key_decisions\": [TEXT, …], \"next_topic\": TEXT}";
+
 fn ending(job: &Job) -> String {
     let mut text = match job.order.routes.as_slice() {
         [] => "You may hand to nobody.\n".to_owned(),
@@ -131,9 +135,10 @@ fn ending(job: &Job) -> String {
     if profile::knows_tools(job) {
         text.push_str(
             "You have Stafette's tools (MCP server `stafette`). Use them: `briefing`, `report`, \
-             `handoff`, `escalate`, and `complete` at the end. Only if they do not work:\n",
+             `handoff`, `escalate`, `vote` in a council, and `complete` at the end. Only if they do not work:\n",
         );
     }
+    let council = job.order.offer.is_council_turn();
     match job.agent.result {
         ResultFormat::Frames => {
             let _ = writeln!(
@@ -152,6 +157,9 @@ fn ending(job: &Job) -> String {
                  - REPORT and {\"tokens\": N, \"cost_usd\": X, \"note\": TEXT}: progress\n\
                  - ERROR and {\"code\": UPPER_SNAKE, \"message\": TEXT}: people must see this",
             );
+            if council {
+                let _ = write!(text, "\n- SIGNAL and {STAND}: where you stand in the council");
+            }
         }
         ResultFormat::Json => text.push_str(
             "End your output with one JSON document and nothing after it: \
@@ -160,6 +168,9 @@ fn ending(job: &Job) -> String {
              or an array of both. \"codeChanges\" in it proposes edits of the user's own files: \
              [{\"file\": PATH, \"action\": \"create|modify|delete|rename\", \"content\": TEXT}].",
         ),
+    }
+    if council && job.agent.result == ResultFormat::Json {
+        let _ = write!(text, "\nTo say where you stand in the council, have {STAND} in it.");
     }
     if job.order.routes.iter().any(|route| route == "human") {
         text.push_str(

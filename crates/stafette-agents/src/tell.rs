@@ -25,7 +25,7 @@ pub struct Telling {
 /// Every mistake in it, with its path.
 pub fn read(agent: &AgentName, kind: &str, payload: Value) -> Result<Telling, Vec<String>> {
     if !KINDS.contains(&kind) {
-        let known = "READY, HANDOFF, RESULT, REPORT, CHANGE or ERROR";
+        let known = "READY, HANDOFF, RESULT, REPORT, CHANGE, SIGNAL or ERROR";
         return Err(vec![format!("`{kind}` is not a signal: it is one of {known}")]);
     }
     let mut harvest = Harvest::new(agent, false);

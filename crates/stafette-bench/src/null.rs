@@ -261,6 +261,7 @@ pub(crate) fn created(number: u32) -> Result<RunCreated, Trouble> {
         by: "bench".into(),
         origin: None,
         trace: None,
+        lineage: None,
     })
 }
 
@@ -292,6 +293,7 @@ pub(crate) fn take_turn(order: &TurnOrder, offer: Option<Offer>) -> [Input; 2] {
         offers: offer.into_iter().collect(),
         usage: Usage::default(),
         fingerprint,
+        vote: None,
         bare: false,
     };
     [

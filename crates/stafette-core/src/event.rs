@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Time;
 use crate::run::{
-    adopt, alert, answer, assess, budget, change, close, create, fail, finish, fork, park, pause,
-    permission, phase, postpone, propose, receipt, recover, renew, resume, session, take, tell,
-    turn,
+    adopt, alert, answer, assess, budget, change, close, council, create, fail, finish, fork,
+    hand_over, note, park, pause, permission, phase, postpone, propose, receipt, recover, renew,
+    resume, session, take, tell, turn,
 };
 
 /// Something that became true. One variant a transition; each is defined, decided and applied in
@@ -54,11 +54,17 @@ pub enum Event {
     ChangeOrdered(change::ChangeOrdered),
     ChangeSettled(change::ChangeSettled),
     AlertRaised(alert::AlertRaised),
+    CouncilOpened(Box<council::CouncilOpened>),
+    CouncilHeard(Box<council::CouncilHeard>),
+    CouncilConcluded(Box<council::CouncilConcluded>),
+    CouncilReopened(Box<council::CouncilReopened>),
+    NoteLeft(note::NoteLeft),
+    GenerationHandedOver(Box<hand_over::GenerationHandedOver>),
 }
 
 impl Event {
     /// All names.
-    pub const NAMES: [&str; 38] = [
+    pub const NAMES: [&str; 44] = [
         "run_created",
         "run_forked",
         "run_adopted",
@@ -97,6 +103,12 @@ impl Event {
         "change_ordered",
         "change_settled",
         "alert_raised",
+        "council_opened",
+        "council_heard",
+        "council_concluded",
+        "council_reopened",
+        "note_left",
+        "generation_handed_over",
     ];
 
     /// The event's name, as it is stored.
@@ -141,6 +153,12 @@ impl Event {
             Event::ChangeOrdered(_) => "change_ordered",
             Event::ChangeSettled(_) => "change_settled",
             Event::AlertRaised(_) => "alert_raised",
+            Event::CouncilOpened(_) => "council_opened",
+            Event::CouncilHeard(_) => "council_heard",
+            Event::CouncilConcluded(_) => "council_concluded",
+            Event::CouncilReopened(_) => "council_reopened",
+            Event::NoteLeft(_) => "note_left",
+            Event::GenerationHandedOver(_) => "generation_handed_over",
         }
     }
 
@@ -174,6 +192,10 @@ impl Event {
             Event::ChangeOrdered(e) => e.handoff,
             Event::ChangeSettled(e) => e.handoff,
             Event::QuestionPostponed(e) => Some(e.handoff),
+            Event::CouncilOpened(e) => Some(e.handoff),
+            Event::CouncilHeard(e) => Some(e.handoff),
+            Event::CouncilConcluded(e) => Some(e.handoff),
+            Event::CouncilReopened(e) => Some(e.handoff),
             Event::RunCreated(_)
             | Event::RunForked(_)
             | Event::RunAdopted(_)
@@ -185,7 +207,9 @@ impl Event {
             | Event::SessionChanged(_)
             | Event::BudgetReached(_)
             | Event::BudgetRaised(_)
-            | Event::AlertRaised(_) => None,
+            | Event::AlertRaised(_)
+            | Event::NoteLeft(_)
+            | Event::GenerationHandedOver(_) => None,
         }
     }
 }

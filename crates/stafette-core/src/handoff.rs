@@ -21,7 +21,7 @@ pub enum Kind {
 }
 
 /// Why work is handed over. The first five are the contract's, the next six the messages', the
-/// last two the frames' and the phases'.
+/// last three the frames', the phases' and the council's.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
@@ -51,6 +51,8 @@ pub enum Reason {
     Stage,
     /// A phase of a larger task.
     Phase,
+    /// A council wants to hear one of its members.
+    Council,
     /// A reason of the workflow's own.
     #[serde(untagged)]
     Other(String),
@@ -74,6 +76,7 @@ impl Reason {
             Reason::Escalation => "escalation",
             Reason::Stage => "stage",
             Reason::Phase => "phase",
+            Reason::Council => "council",
             Reason::Other(word) => word,
         }
     }
@@ -177,6 +180,11 @@ pub enum About {
     /// Whether a set of edits may be applied: approve, refuse or later; anything else goes back to
     /// the agent that proposed it.
     Change(crate::change::ChangeId),
+    /// What becomes of a council that does not agree: accept, again or stop; anything else is
+    /// something for it to consider.
+    Council(HandoffId),
+    /// Whether the next generation begins: stop, or go on; anything else is a note for it.
+    CheckIn(HandoffId),
 }
 
 /// A handoff as somebody proposes it: a request in any dialect, translated.
@@ -250,6 +258,12 @@ impl Offer {
             foreign: None,
             objections: Vec::new(),
         }
+    }
+
+    /// Whether a council hears one of its members by it.
+    #[must_use]
+    pub fn is_council_turn(&self) -> bool {
+        self.from == Party::Council && self.reason == Reason::Council
     }
 }
 

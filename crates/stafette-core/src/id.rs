@@ -179,7 +179,7 @@ pub struct AgentName(Arc<str>);
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error(
     "`{text}` cannot name an agent: use 1 to 64 letters, digits, `-`, `_` or `.`, \
-     and not the reserved words `human` and `orchestrator`"
+     and not the reserved words `human`, `orchestrator` and `council`"
 )]
 pub struct BadAgentName {
     /// What was given instead.
@@ -198,7 +198,7 @@ impl FromStr for AgentName {
     type Err = BadAgentName;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        let reserved = matches!(text, "human" | "orchestrator");
+        let reserved = matches!(text, "human" | "orchestrator" | "council");
         if text.is_empty()
             || text.len() > 64
             || text.starts_with('.')
@@ -254,6 +254,8 @@ pub enum Party {
     Orchestrator,
     /// A person, by way of the inbox.
     Human,
+    /// Those who decide together.
+    Council,
 }
 
 impl Party {
@@ -264,6 +266,7 @@ impl Party {
             Party::Agent(name) => name,
             Party::Orchestrator => "orchestrator",
             Party::Human => "human",
+            Party::Council => "council",
         }
     }
 }
@@ -273,6 +276,7 @@ impl From<&str> for Party {
         match text {
             "human" => Party::Human,
             "orchestrator" => Party::Orchestrator,
+            "council" => Party::Council,
             name => Party::Agent(name.into()),
         }
     }
@@ -324,6 +328,8 @@ mod tests {
     fn reserved_words_are_parties_and_never_agents() {
         assert_eq!(Party::from("human"), Party::Human);
         assert_eq!(Party::from("orchestrator"), Party::Orchestrator);
+        assert_eq!(Party::from("council"), Party::Council);
+        assert!("council".parse::<AgentName>().is_err());
         assert!("human".parse::<AgentName>().is_err());
         assert!("../x".parse::<AgentName>().is_err());
         assert!("..".parse::<AgentName>().is_err());

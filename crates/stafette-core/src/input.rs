@@ -4,11 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::change::{ChangeId, ChangeStatus, Comment};
+use crate::generation::ChangeCounts;
 use crate::handoff::Receipt;
 use crate::run::change::{ChangeWork, ProposedSet};
 use crate::run::phase::Measured;
 use crate::run::session::SessionState;
 use crate::run::tell::Told;
+use crate::run::vote::Vote;
 use crate::{
     AgentName, Fields, HandoffId, Millis, Offer, Question, Response, Time, TurnKey, Usage, Usd,
 };
@@ -168,6 +170,18 @@ pub enum Input {
         /// And this many tokens.
         tokens: u64,
     },
+    /// A person wants the next generation to know something.
+    Note {
+        /// What.
+        text: String,
+        /// Who says it.
+        by: String,
+    },
+    /// The run is over and hands over to the next generation.
+    HandOver {
+        /// How the changes stand that it has made.
+        changes: ChangeCounts,
+    },
     /// Give out nothing new.
     Pause {
         /// Who says so.
@@ -201,6 +215,9 @@ pub struct TurnResult {
     /// What the work looks like now: a round of a loop that leaves it as it was changed nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
+    /// Where a member of a council stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vote: Option<Vote>,
     /// What would move work was read off plain output, which anyone can imitate.
     #[serde(default)]
     pub bare: bool,

@@ -14,6 +14,7 @@
 pub mod amount;
 pub mod change;
 pub mod event;
+pub mod generation;
 pub mod handoff;
 pub mod id;
 pub mod input;

@@ -12,12 +12,15 @@ pub mod budget;
 mod cancel;
 pub mod change;
 pub mod close;
+pub mod council;
 pub mod create;
 mod escalate;
 mod expire;
 pub mod fail;
 pub mod finish;
 pub mod fork;
+pub mod hand_over;
+pub mod note;
 pub mod park;
 pub mod pause;
 pub mod permission;
@@ -34,6 +37,7 @@ mod story;
 pub mod take;
 pub mod tell;
 pub mod turn;
+pub mod vote;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -92,6 +96,12 @@ pub struct Run {
     /// The sets of edits that were proposed, the newest ones.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub changes: BTreeMap<ChangeId, change::SetState>,
+    /// The council that met last, if one has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub council: Option<Box<council::Council>>,
+    /// Where it stands among the generations of its team, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lineage: Option<Box<crate::generation::Lineage>>,
     /// When it began.
     pub created_at: Time,
     /// When it last changed.
@@ -267,6 +277,9 @@ impl Run {
             }
             Input::Alert { code, message } => alert::decide(&mut draft, code, message),
             Input::RaiseBudget { money, tokens } => budget::raise(&mut draft, money, tokens),
+            Input::Note { text, by } => note::decide(&mut draft, &text, by),
+            // Only what is over is handed over.
+            Input::HandOver { .. } => {}
             Input::Pause { by } => pause::pause(&mut draft, by),
             Input::Unpause { by } => pause::unpause(&mut draft, by),
             Input::Cancel { by, why } => cancel::decide(&mut draft, &by, &why),
@@ -278,7 +291,10 @@ impl Run {
     /// Makes `event` part of the state.
     pub fn apply(&mut self, at: Time, event: &Event) {
         self.seq += 1;
-        self.updated_at = at;
+        if !matches!(self.stage, Stage::Finished(_)) {
+            // What comes after the end does not move the end.
+            self.updated_at = at;
+        }
         match event {
             Event::RunCreated(_) | Event::RunForked(_) => {}
             Event::RunAdopted(e) => e.apply(self, at),
@@ -314,6 +330,12 @@ impl Run {
             Event::ChangeOrdered(e) => e.apply(self),
             Event::ChangeSettled(e) => e.apply(self),
             Event::QuestionPostponed(e) => e.apply(self),
+            Event::NoteLeft(e) => e.apply(self, at),
+            Event::GenerationHandedOver(e) => e.apply(self),
+            Event::CouncilOpened(e) => e.apply(self),
+            Event::CouncilHeard(e) => e.apply(self),
+            Event::CouncilConcluded(e) => e.apply(self),
+            Event::CouncilReopened(e) => e.apply(self),
             Event::RecoveryChosen(_) | Event::QuestionAnswered(_) | Event::AlertRaised(_) => {}
         }
     }
@@ -487,6 +509,8 @@ fn after_the_end(draft: &mut Draft, input: Input) {
         Input::SettleChange { change, status, by, note } => {
             change::settle(draft, change, status, by, note);
         }
+        Input::Note { text, by } => note::decide(draft, &text, by),
+        Input::HandOver { changes } => hand_over::decide(draft, &changes),
         other => finish::keep_if_late(draft, other),
     }
 }

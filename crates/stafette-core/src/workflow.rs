@@ -5,8 +5,10 @@ mod budget;
 pub mod changes;
 pub mod check;
 mod coordination;
+pub mod council;
 pub mod file;
 pub mod gate;
+pub mod generations;
 pub mod hooks;
 pub mod knowledge;
 pub mod locks;
@@ -100,6 +102,12 @@ pub struct Workflow {
     /// What is known and planned; without this, nothing is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knowledge: Option<knowledge::Knowledge>,
+    /// Who decides together; without this there is no council.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub council: Option<council::CouncilRules>,
+    /// How the team hands over to its next self; without this a run stands for itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generations: Option<generations::GenerationRules>,
 }
 
 /// The workflow itself.
@@ -108,8 +116,8 @@ pub struct Workflow {
 pub struct Header {
     /// Its name.
     pub name: String,
-    /// Who gets the user's request.
-    pub entry: AgentName,
+    /// Who gets the user's request: an agent, or the council.
+    pub entry: Party,
     /// The version of the handoff schema that it speaks.
     #[serde(default = "schema_version")]
     pub schema_version: String,
@@ -452,7 +460,7 @@ impl Workflow {
     pub fn agent(&self, party: &Party) -> Option<(&AgentName, &Agent)> {
         match party {
             Party::Agent(name) => self.agents.get_key_value(&**name),
-            Party::Orchestrator | Party::Human => None,
+            Party::Orchestrator | Party::Human | Party::Council => None,
         }
     }
 
@@ -471,7 +479,8 @@ impl Workflow {
                 targets.push(route.to.clone());
             }
         }
-        for reserved in [Party::Orchestrator, Party::Human] {
+        let council = self.council.as_ref().map(|_| Party::Council);
+        for reserved in council.into_iter().chain([Party::Orchestrator, Party::Human]) {
             if !targets.contains(&reserved) {
                 targets.push(reserved);
             }

@@ -190,6 +190,12 @@ pub enum EngineError {
         /// Its reason.
         why: String,
     },
+    /// The run that a context is about goes on by itself.
+    #[error("run {run}, which the context is about, still goes on")]
+    GoesOn {
+        /// Which one.
+        run: RunId,
+    },
     /// The engine is on its way out.
     #[error("the engine is stopping")]
     Stopping,
@@ -306,8 +312,10 @@ impl Engine {
     ) -> Result<RunId, EngineError> {
         let run = RunId(Uuid::now_v7());
         let workflow = Arc::new(workflow);
-        let origin = None;
-        self.begin(RunCreated { run, workflow, request, inputs, budget, by, origin, trace }).await
+        let (origin, lineage) = (None, None);
+        let created =
+            RunCreated { run, workflow, request, inputs, budget, by, origin, trace, lineage };
+        self.begin(created).await
     }
 
     pub(crate) async fn begin(&self, created: RunCreated) -> Result<RunId, EngineError> {
@@ -538,6 +546,9 @@ impl Engine {
         }
         if let Some(response) = &telling.told.response {
             measure::check(&*self.state(run).await?, turn, response)?;
+        }
+        if telling.told.vote.is_some() {
+            self.may_vote(turn).await?;
         }
         let told = Box::new(telling.told);
         let ends = !told.offers.is_empty() || told.response.is_some();

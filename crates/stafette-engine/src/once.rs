@@ -19,6 +19,13 @@ use crate::engine::{Engine, EngineError, parse};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Once(Arc<Mutex<()>>);
 
+impl Once {
+    /// Waits until nobody else begins something.
+    pub(crate) async fn wait(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.0.lock().await
+    }
+}
+
 impl Engine {
     /// Begins a run unless `key` began one already; that one is returned then, and whether it was
     /// there.
@@ -34,19 +41,32 @@ impl Engine {
         budget: Budget,
         by: String,
     ) -> Result<(RunId, bool), EngineError> {
+        let (run, workflow) = (RunId(Uuid::nil()), Arc::new(workflow));
+        let (origin, trace, lineage) = (None, None, None);
+        let created =
+            RunCreated { run, workflow, request, inputs, budget, by, origin, trace, lineage };
+        self.begin_keyed(key, created).await
+    }
+
+    /// The same for a run of which everything is known but its name.
+    ///
+    /// # Errors
+    /// As [`Engine::start_once`].
+    pub async fn begin_keyed(
+        &self,
+        key: &str,
+        created: RunCreated,
+    ) -> Result<(RunId, bool), EngineError> {
         let chance = chance(key);
         let now = u64::try_from(clock::now().0).unwrap_or(0);
         let run = RunId(Builder::from_unix_timestamp_millis(now, &chance).into_uuid());
-        let workflow = Arc::new(workflow);
-        let origin = None;
-        let created =
-            RunCreated { run, workflow, request, inputs, budget, by, origin, trace: None };
+        let created = RunCreated { run, ..created };
         if let Some(run) = self.repeated(chance, &created).await? {
             return Ok((run, true));
         }
         // Asked before the others have to wait: hooks take their time.
         let alerts = self.ask(&created).await?;
-        let _turn = self.once.0.lock().await;
+        let _turn = self.once.wait().await;
         if let Some(run) = self.repeated(chance, &created).await? {
             return Ok((run, true));
         }

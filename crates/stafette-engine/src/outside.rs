@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use stafette_core::handoff::State;
 use stafette_core::run::tell::Told;
+use stafette_core::run::vote::Vote;
 use stafette_core::workflow::Runner;
 use stafette_core::{
     AgentName, Event, Failure, FailureKind, HandoffId, Input, Millis, Offer, Recorded, Run, RunId,
@@ -139,6 +140,25 @@ impl Engine {
             _ => None,
         });
         refused.map_or(Ok(()), |refusal| Err(EngineError::Refused { refusal }))
+    }
+
+    /// Says where a member of a council stands; it counts when the turn ends.
+    ///
+    /// # Errors
+    /// When the turn is not theirs any more, or not one of a council.
+    pub async fn vote(&self, turn: TurnKey, vote: Vote) -> Result<(), EngineError> {
+        self.order(turn.run, |order| order.key == turn).await.map_err(late(turn))?;
+        self.may_vote(turn).await?;
+        let told = Box::new(Told { vote: Some(self.redacted(vote)), ..Told::default() });
+        self.send(turn.run, Input::Tell { turn, told }).await.map(drop)
+    }
+
+    /// Whether a council hears the turn.
+    pub(crate) async fn may_vote(&self, turn: TurnKey) -> Result<(), EngineError> {
+        let state = self.state(turn.run).await?;
+        let sits = state.handoff(turn.handoff).is_some_and(|h| h.offer.is_council_turn());
+        let mistakes = vec!["SIGNAL: no council hears this turn".to_owned()];
+        if sits { Ok(()) } else { Err(EngineError::Mistaken { mistakes }) }
     }
 
     /// Ends a turn with its result, and says what became true of it.

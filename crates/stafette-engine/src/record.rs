@@ -32,6 +32,9 @@ pub struct RunView {
     /// Why it ended, when it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// Which generation of its team it is, when it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<u32>,
     /// Who is at work.
     pub working: Vec<String>,
     /// Its last event.
@@ -69,6 +72,7 @@ impl RunView {
             status: status.word().to_owned(),
             waiting_on: status.waiting_on().map(str::to_owned),
             why: ending,
+            generation: run.lineage.as_ref().map(|lineage| lineage.number),
             working: run
                 .open()
                 .filter(|handoff| handoff.state.turn().is_some())

@@ -152,7 +152,7 @@ impl Coordination {
                 })?;
                 self.hand_on(&agent, offer, value).await
             }
-            Party::Human | Party::Orchestrator => Err(Rejection::new(
+            Party::Human | Party::Orchestrator | Party::Council => Err(Rejection::new(
                 "not_yours",
                 "only agents hand on by a message; a run begins with a file {\"request\": \"…\"}",
             )),
@@ -185,6 +185,7 @@ impl Coordination {
             offers: Vec::new(),
             usage: Usage::default(),
             fingerprint: None,
+            vote: None,
             bare: false,
         };
         self.engine.complete(order.key, result).await?;

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use stafette_core::lock::Holder;
+use stafette_core::run::vote::Vote;
 use stafette_core::trace::Traceparent;
 use stafette_core::wire::phase::given;
 use stafette_core::{
@@ -166,10 +167,23 @@ impl Desk {
                     offers: Vec::new(),
                     usage,
                     fingerprint: None,
+                    vote: None,
                     bare: false,
                 };
                 self.engine.complete(seat.turn, result).await?;
             }
+        }
+        Ok(())
+    }
+
+    /// Says where a member of a council stands.
+    pub(crate) async fn vote(&self, seat: &Seat, vote: Vote) -> Result<(), Trouble> {
+        match &seat.token {
+            Some(token) => {
+                let payload = json!(vote);
+                self.engine.tell(token, self.caller.pid, "SIGNAL", payload).await?;
+            }
+            None => self.engine.vote(seat.turn, vote).await?,
         }
         Ok(())
     }

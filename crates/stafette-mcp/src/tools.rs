@@ -23,6 +23,7 @@ mod start_run;
 mod status;
 mod tasks_report;
 mod unlock;
+mod vote;
 mod wait;
 
 use std::sync::OnceLock;
@@ -100,6 +101,7 @@ pub(crate) fn all() -> &'static [Entry] {
             entry::<propose_change::Tool>(),
             entry::<handoff::Tool>(),
             entry::<escalate::Tool>(),
+            entry::<vote::Tool>(),
             entry::<complete::Tool>(),
             entry::<reject::Tool>(),
             entry::<wait::Tool>(),

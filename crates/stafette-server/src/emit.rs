@@ -34,7 +34,7 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
 pub(crate) struct Emit {
     /// The token of its session.
     token: String,
-    /// `READY`, `HANDOFF`, `RESULT`, `REPORT`, `CHANGE` or `ERROR`.
+    /// `READY`, `HANDOFF`, `RESULT`, `REPORT`, `CHANGE`, `SIGNAL` or `ERROR`.
     r#type: String,
     /// As in a frame of that type.
     #[serde(default)]

@@ -184,8 +184,8 @@ async fn take(
             let agent: AgentName = name.parse().map_err(bad)?;
             Some(edge.engine.turn_of(run, &agent).await?)
         }
-        // Those two have no turns: they may propose at any time.
-        Party::Orchestrator | Party::Human => None,
+        // They have no turns: they may propose at any time.
+        Party::Orchestrator | Party::Human | Party::Council => None,
     };
     match turn {
         Some(turn) => given.within(edge, turn).await,

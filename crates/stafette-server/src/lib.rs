@@ -19,6 +19,7 @@ mod clock;
 mod cost;
 mod emit;
 mod fork;
+mod generations;
 mod guard;
 mod handoffs;
 mod health;

@@ -19,6 +19,7 @@ use crate::Edge;
 /// The groups of operations, in the order of the page.
 const TAGS: &[(&str, &str)] = &[
     ("runs", "Begin runs, look at them, steer them."),
+    ("generations", "What a team leaves to its next self, and what its council says."),
     ("handoffs", "Work on its way from one to another, in any dialect."),
     ("turns", "Take part as an agent that nobody here starts."),
     ("inbox", "What is for a person to decide."),
@@ -105,6 +106,7 @@ fn routes() -> ApiRouter<Edge> {
         .merge(crate::runs::routes())
         .merge(crate::cost::routes())
         .merge(crate::fork::routes())
+        .merge(crate::generations::routes())
         .merge(crate::handoffs::routes())
         .merge(crate::turns::routes())
         .merge(crate::inbox::routes())

@@ -115,6 +115,7 @@ impl From<EngineError> for Problem {
             EngineError::LockStore { .. } => (507, "not_stored"),
             EngineError::Blocked { .. } => (409, "blocked"),
             EngineError::Change { .. } => (409, "change_status"),
+            EngineError::GoesOn { .. } => (409, "goes_on"),
             EngineError::Stopping => (503, "stopping"),
         };
         let causes = causes(&error);

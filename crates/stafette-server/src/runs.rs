@@ -1,5 +1,6 @@
 //! Runs: begin, look at, steer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use aide::axum::ApiRouter;
@@ -8,10 +9,14 @@ use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use stafette_core::run::create::RunCreated;
 use stafette_core::{Fields, HandoffId, Input, RunId, Usd};
 use stafette_engine::{Explanation, RunView};
+use uuid::Uuid;
 
 use crate::answer::Listed;
+use crate::generations::{Begun, Continuous};
 use crate::openapi::named;
 use crate::request::{Asked, Body, Key, Named, within};
 use crate::visitor::Visitor;
@@ -89,8 +94,8 @@ impl TheHandoff {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Start {
-    /// What the agents should do.
-    #[schemars(length(min = 1))]
+    /// What the agents should do; may be left out when a context says it.
+    #[serde(default)]
     request: String,
     /// What is known from the start.
     #[serde(default)]
@@ -104,6 +109,12 @@ pub(crate) struct Start {
     /// Who asks, for the record.
     #[serde(default)]
     by: String,
+    /// Where a team stands that goes on, as `data/state/orchestrator-context.json` has it.
+    #[serde(default)]
+    context: Option<Value>,
+    /// Has further generations follow by themselves.
+    #[serde(default)]
+    continuous: Option<Continuous>,
 }
 
 /// A run that has begun.
@@ -121,23 +132,25 @@ async fn start(
     Key(key): Key,
     Body(start): Body<Start>,
 ) -> Result<Json<Started>, Problem> {
-    if start.request.trim().is_empty() {
-        let problem = Problem::new(422, "empty_request", "The request is empty");
-        return Err(problem.because("say what the agents should do"));
-    }
     let workflow = (edge.workflow)()?;
     let mut budget = workflow.budget.clone();
     budget.money = start.budget.unwrap_or(budget.money);
     budget.tokens = start.tokens.unwrap_or(budget.tokens);
     let by = visitor.signed(start.by);
+    let (request, inputs) = (start.request, start.inputs);
+    let asked = (request, budget, &inputs);
+    let begun = Begun::of(&edge, &workflow, asked, start.context, start.continuous).await?;
+    let Begun { request, budget, lineage } = begun;
+    let (run, workflow) = (RunId(Uuid::nil()), Arc::new(workflow));
+    let (origin, trace) = (None, None);
+    let created = RunCreated { run, workflow, request, inputs, budget, by, origin, trace, lineage };
     let Some(key) = key else {
-        let run = edge.engine.start(workflow, start.request, start.inputs, budget, by).await?;
+        let run = edge.engine.begin_new(created).await?;
         return Ok(Json(Started { run, repeated: false }));
     };
     // Two visitors who choose the same key mean two things.
     let key = format!("{}\n{key}", visitor.name);
-    let once = edge.engine.start_once(&key, workflow, start.request, start.inputs, budget, by);
-    let (run, repeated) = once.await?;
+    let (run, repeated) = edge.engine.begin_keyed(&key, created).await?;
     Ok(Json(Started { run, repeated }))
 }
 

@@ -239,7 +239,7 @@ impl Complete {
             },
         };
         let usage = self.usage.max(response.usage);
-        Ok(TurnResult { response, offers, usage, fingerprint: None, bare: false })
+        Ok(TurnResult { response, offers, usage, fingerprint: None, vote: None, bare: false })
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use stafette_agents::scripted::{Blanks, Script, Step};
+use stafette_core::run::vote::Vote;
 use stafette_core::{
     Failure, FailureKind, Input, Millis, Offer, Outcome, Party, Response, TurnKey, TurnOrder,
     TurnResult, Usage, Usd,
@@ -69,6 +70,7 @@ pub(crate) struct Session {
     response: Option<Response>,
     offers: Vec<Offer>,
     usage: Usage,
+    vote: Option<Vote>,
     mistake: bool,
 }
 
@@ -108,6 +110,7 @@ impl Session {
             response: None,
             offers: Vec::new(),
             usage: Usage::default(),
+            vote: None,
             mistake: false,
         }
     }
@@ -184,6 +187,10 @@ impl Session {
                 Ok(response) => self.response = Some(Response { by: me, ..response }),
                 Err(_) => self.mistake = true,
             },
+            "SIGNAL" => match Vote::read(&payload) {
+                Ok(vote) => self.vote = Some(vote),
+                Err(_) => self.mistake = true,
+            },
             "ERROR" => {
                 let (code, message) = ("AGENT_ERROR".to_owned(), payload.to_string());
                 return Some(Input::Alert { code, message });
@@ -202,10 +209,11 @@ impl Session {
         let offers = std::mem::take(&mut self.offers);
         let result = TurnResult {
             response: Response { summary: self.name.clone(), usage: self.usage, ..response },
-            bare: self.bare && !offers.is_empty(),
+            bare: self.bare && (!offers.is_empty() || self.vote.is_some()),
             offers,
             usage: self.usage,
             fingerprint: self.in_loop.then(|| ledger.fingerprint()),
+            vote: self.vote.take(),
         };
         self.phase = Phase::Waiting;
         Said::Finished(Input::Finish { turn: self.key(), result: Box::new(result) })

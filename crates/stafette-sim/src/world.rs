@@ -1,5 +1,6 @@
 //! The world: one queue of what happens when, and the faults in between.
 
+mod generation;
 mod node;
 mod person;
 mod session;
@@ -258,6 +259,7 @@ impl World {
     /// What must be true of the whole story.
     fn settle(&mut self) -> Passage {
         self.check()?;
+        self.hand_over()?;
         self.check_rows()?;
         for (key, name) in &self.ledger.acknowledged {
             self.witness.history.has_result(*key, name)?;

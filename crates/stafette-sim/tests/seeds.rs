@@ -6,7 +6,7 @@
 use stafette_sim::{Counts, Options, Report, Sabotage, Violation, run};
 
 /// Everything that must have happened somewhere, or the seeds prove less than they seem to.
-const KINDS: [&str; 64] = [
+const KINDS: [&str; 72] = [
     "acknowledged",
     "agent breaks",
     "agent hangs",
@@ -16,6 +16,10 @@ const KINDS: [&str; 64] = [
     "closed: cancelled",
     "closed: expired",
     "conflict",
+    "council_concluded",
+    "council_heard",
+    "council_opened",
+    "council_reopened",
     "crash after the store",
     "crash before acknowledging",
     "crash before sessions start",
@@ -27,13 +31,17 @@ const KINDS: [&str; 64] = [
     "default taken",
     "disk full",
     "inputs_assessed",
+    "generation_handed_over",
     "late_result_kept",
     "lease_renewed",
     "loop parked",
+    "note_left",
     "message twice",
     "orphan",
     "person gave up",
+    "question about a council",
     "question about a failure",
+    "question about a generation",
     "permit_given",
     "question about a permission",
     "question about inputs",

@@ -37,6 +37,7 @@ impl Story {
             by: "test".into(),
             origin: None,
             trace: None,
+            lineage: None,
         };
         let now = Time(1_000_000);
         let mut log = Vec::new();
@@ -80,7 +81,8 @@ impl Story {
         let mut response = Response::new(Party::from(&order.agent), outcome);
         response.outputs.insert("made".into(), "something".into());
         let usage = Usage { tokens: 100, money: Usd(2_000) };
-        let result = TurnResult { response, offers, usage, fingerprint: None, bare: false };
+        let result =
+            TurnResult { response, offers, usage, fingerprint: None, vote: None, bare: false };
         self.input(Input::Finish { turn: order.key, result: Box::new(result) })
     }
 

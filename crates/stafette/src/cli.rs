@@ -70,6 +70,12 @@ pub(crate) enum Command {
     Report(Report),
     /// Find words in events, handoffs and transcripts.
     Find(Find),
+    /// Leave a note for the next generation of the team.
+    Note(Note),
+    /// Print what the next generation reads first.
+    Briefing(OneRun),
+    /// Print where the team stands, as data/state/orchestrator-context.json has it.
+    Context(OneRun),
     /// Call a run off.
     Cancel(Cancel),
     /// Let a run give out nothing new.
@@ -187,8 +193,9 @@ pub(crate) enum Template {
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// What the agents should do.
-    pub(crate) request: String,
+    /// What the agents should do; may be left out with --from-context, which says it.
+    #[arg(required_unless_present = "from_context")]
+    pub(crate) request: Option<String>,
     /// What it may cost, such as 5usd.
     #[arg(long, env = "STAFETTE_BUDGET", value_name = "AMOUNT")]
     pub(crate) budget: Option<String>,
@@ -207,6 +214,34 @@ pub(crate) struct Run {
     /// Run in this process instead of the daemon.
     #[arg(long)]
     pub(crate) foreground: bool,
+    /// Go on from where a team stands, as data/state/orchestrator-context.json has it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from_context: Option<PathBuf>,
+    /// Have further generations follow by themselves.
+    #[arg(long)]
+    pub(crate) continuous: bool,
+    /// At most so many generations; the workflow's number otherwise.
+    #[arg(long, value_name = "NUMBER", requires = "continuous",
+        value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_runs: Option<u32>,
+    /// What all generations may cost together, such as 5usd.
+    #[arg(long, value_name = "AMOUNT", requires = "continuous")]
+    pub(crate) max_cost: Option<String>,
+    /// Ask a person after every so many generations; 0 is never.
+    #[arg(long, value_name = "NUMBER", requires = "continuous")]
+    pub(crate) check_in_every: Option<u32>,
+    /// The wait before the next generation, such as 2s.
+    #[arg(long, value_name = "TIME", requires = "continuous")]
+    pub(crate) pause: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Note {
+    /// What the next generation should know.
+    pub(crate) text: String,
+    /// The run: its id or some of its digits; the newest one otherwise.
+    #[arg(long, value_name = "RUN")]
+    pub(crate) run: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -582,7 +617,7 @@ pub(crate) struct Demo {
 
 #[derive(Debug, Args)]
 pub(crate) struct Emit {
-    /// READY, HANDOFF, RESULT, REPORT, CHANGE or ERROR.
+    /// READY, HANDOFF, RESULT, REPORT, CHANGE, SIGNAL or ERROR.
     pub(crate) kind: String,
     /// A stage's name or JSON, as in a frame; `-` reads it from standard input.
     pub(crate) payload: Option<String>,

@@ -4,8 +4,10 @@ mod alerts;
 mod answer;
 mod attach;
 mod bench;
+mod briefing;
 mod changes;
 mod check;
+mod context;
 mod cost;
 mod demo;
 mod diff;
@@ -21,6 +23,7 @@ mod knowledge;
 mod lock;
 mod log;
 mod mcp;
+mod note;
 mod notify;
 mod open;
 mod phases;
@@ -113,6 +116,9 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
         Command::Alerts(arguments) => alerts::run(&context, &arguments).await,
         Command::Report(arguments) => report::run(&context, arguments).await,
         Command::Find(arguments) => find::run(&context, &arguments).await,
+        Command::Note(arguments) => note::run(&context, arguments).await,
+        Command::Briefing(arguments) => briefing::run(&context, arguments).await,
+        Command::Context(arguments) => context::run(&context, arguments).await,
         Command::Cancel(arguments) => status::cancel(&context, arguments).await,
         Command::Pause(arguments) => status::pause(&context, arguments).await,
         Command::Fork(arguments) => fork::run(&context, arguments).await,

@@ -12,6 +12,8 @@ mod bad_input;
 mod changes;
 #[path = "suite/corpus.rs"]
 mod corpus;
+#[path = "suite/council.rs"]
+mod council;
 #[path = "suite/demo.rs"]
 mod demo;
 #[path = "suite/documents.rs"]

@@ -241,6 +241,7 @@ impl<'a> Talk<'a> {
             offers: vec![offer],
             usage: Usage::default(),
             fingerprint: None,
+            vote: None,
             bare: false,
         }))
     }

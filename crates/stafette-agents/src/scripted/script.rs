@@ -246,10 +246,12 @@ impl RawStep {
         if let Some(kind) = self.emit {
             if !KINDS.contains(&kind.as_str()) {
                 return Err(format!(
-                    "`{kind}` is not a signal: use READY, HANDOFF, ERROR, RESULT, REPORT or CHANGE"
+                    "`{kind}` is not a signal: use READY, HANDOFF, ERROR, RESULT, REPORT, CHANGE or SIGNAL"
                 ));
             }
-            if payload.is_none() && matches!(kind.as_str(), "HANDOFF" | "ERROR" | "CHANGE") {
+            if payload.is_none()
+                && matches!(kind.as_str(), "HANDOFF" | "ERROR" | "CHANGE" | "SIGNAL")
+            {
                 return Err(format!("`{kind}` needs a `payload`"));
             }
             let payload = payload.take().unwrap_or_else(|| Value::Object(Default::default()));

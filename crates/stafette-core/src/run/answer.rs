@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Draft, Status, budget, change, close, finish, permission, resume};
+use super::{Draft, Status, budget, change, close, council, finish, hand_over, permission, resume};
 use crate::handoff::{About, State};
 use crate::{Event, Fields, Handoff, HandoffId, Outcome, Party, Response, TurnResult};
 
@@ -54,6 +54,10 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) {
         }
         About::Budget => budget::answered(draft, &word),
         About::Change(id) => change::answered(draft, id, &word, answer.text, answer.by),
+        About::CheckIn(entry) => {
+            hand_over::checked_in(draft, entry, &word, &answer.text, answer.by);
+        }
+        About::Council(id) => council::answered(draft, id, &word, &answer.text),
     }
 }
 

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::Purse;
 use super::propose::{self, Proposal};
-use super::{Draft, Run, Stage, Tally, phase};
+use super::{Draft, Run, Stage, Status, Tally, close, hand_over, phase};
+use crate::generation::Lineage;
 use crate::handoff::Foreign;
 use crate::trace::Traceparent;
 use crate::workflow::Budget;
@@ -36,6 +37,9 @@ pub struct RunCreated {
     /// What the one who asked did it in, in a trace of theirs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Traceparent>,
+    /// What earlier generations have left, when it follows some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lineage: Option<Box<Lineage>>,
 }
 
 impl Run {
@@ -43,7 +47,7 @@ impl Run {
     #[must_use]
     pub fn begin(now: Time, created: RunCreated) -> Vec<Event> {
         let run = Run::new(now, &created);
-        let entry = Party::from(&created.workflow.workflow.entry);
+        let entry = created.workflow.workflow.entry.clone();
         let given = created.inputs.clone();
         let offer = Offer {
             summary: created.request.clone(),
@@ -54,14 +58,21 @@ impl Run {
         let mut draft = Draft { run, now, events: vec![Event::RunCreated(Box::new(created))] };
         if !draft.run.workflow.phases.is_empty() {
             phase::begin(&mut draft, given);
-        } else if let Err(refusal) = propose::propose(&mut draft, Proposal::of(offer)) {
-            super::close::end(&mut draft, super::Status::Failed, &refusal.to_string());
+        } else {
+            match propose::propose(&mut draft, Proposal::of(offer)) {
+                Ok(entry) => hand_over::ask_first(&mut draft, entry),
+                Err(refusal) => close::end(&mut draft, Status::Failed, &refusal.to_string()),
+            }
         }
         draft.advance();
         draft.events
     }
 
     pub(super) fn new(at: Time, created: &RunCreated) -> Run {
+        let workflow = &created.workflow;
+        let is_generation = workflow.council.is_some() || workflow.generations.is_some();
+        let first = || Box::new(Lineage::first(at, created.inputs.clone()));
+        let lineage = created.lineage.clone().or_else(|| is_generation.then(first));
         Run {
             id: created.run,
             seq: 1,
@@ -78,6 +89,8 @@ impl Run {
             phases: None,
             sessions: BTreeMap::new(),
             changes: BTreeMap::new(),
+            council: None,
+            lineage,
             created_at: at,
             updated_at: at,
         }

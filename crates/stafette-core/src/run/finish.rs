@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::propose::{self, Proposal, Refusal, propose};
-use super::{Draft, Run, close, escalate, permission, phase, recover, resume, tell};
+use super::{Draft, Run, close, council, escalate, permission, phase, recover, resume, tell};
 use crate::handoff::{About, State, Way};
 use crate::workflow::Trouble;
 use crate::{
@@ -63,6 +63,7 @@ fn confirm(draft: &mut Draft, id: HandoffId, result: TurnResult) {
     let targets: Vec<&str> = result.offers.iter().map(|offer| offer.to.as_str()).collect();
     let says = match result.response.outcome {
         _ if !targets.is_empty() => format!("to hand over to {}", targets.join(", ")),
+        Outcome::Resolved if let Some(vote) = &result.vote => format!("`{}`", vote.signal),
         Outcome::Resolved => "that its work is done".to_owned(),
         Outcome::Partial => "that its work is done in part".to_owned(),
         Outcome::Failed | Outcome::Escalated => "that it failed".to_owned(),
@@ -81,6 +82,7 @@ fn confirm(draft: &mut Draft, id: HandoffId, result: TurnResult) {
 /// Moves the work on: every offer is proposed, and the handoff closes, waits or gets its refusals
 /// back.
 pub(super) fn hand_on(draft: &mut Draft, id: HandoffId, result: TurnResult) {
+    council::hear(draft, id, &result);
     let TurnResult { mut response, offers, fingerprint, .. } = result;
     let Some(handoff) = draft.run.handoff(id).filter(|handoff| handoff.is_open()) else { return };
     let (agent, waiting) = (handoff.offer.to.clone(), handoff.returns_to);

@@ -52,6 +52,10 @@ impl Run {
         run.sessions.clear();
         // They are the other one's, and become of them what becomes there.
         run.changes.clear();
+        if let Some(lineage) = &mut run.lineage {
+            // The series goes on where it was; a fork is no second one.
+            lineage.plan = None;
+        }
         for handoff in run.handoffs.values_mut() {
             let about = handoff.offer.question.as_ref().map(|question| &question.about);
             if let Some(About::Permission(turn, request)) = about {

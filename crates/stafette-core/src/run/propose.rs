@@ -12,7 +12,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CLOSED_KEPT, Draft, PathUse, Run, Step, escalate, phase};
+use super::{CLOSED_KEPT, Draft, PathUse, Run, Step, council, escalate, phase};
 use crate::handoff::{About, State, Trail};
 use crate::{Event, Handoff, HandoffId, Offer, Outcome, Party, Response, Time, Usage};
 
@@ -132,7 +132,7 @@ pub(super) fn judge(run: &Run, proposal: &Proposal) -> Result<Trail, Refusal> {
     // target has to exist.
     let to_person = offer.to == Party::Human;
     let from_person = offer.from == Party::Human;
-    if !to_person && !from_person {
+    if !to_person && !from_person && !offer.is_council_turn() {
         limits::check_counts(run, offer)?;
         circularity::check_window(run, offer)?;
     }
@@ -154,6 +154,7 @@ impl HandoffAdmitted {
         }
         match offer.to {
             Party::Human => run.tally.escalated += 1,
+            _ if offer.is_council_turn() => {}
             _ => remember(run, offer, at),
         }
         if let Some(lap) = self.trail.lap() {
@@ -190,6 +191,7 @@ impl HandoffAdmitted {
             usage: Usage::default(),
         };
         run.handoffs.insert(self.id, Arc::new(handoff));
+        council::seated(run, self.id, offer, self.cause);
         forget_old(run, at);
     }
 }

@@ -97,8 +97,11 @@ fn take(draft: &mut Draft, id: HandoffId, response: Response, choice: Choice) {
 /// there is, then a person. What lacks a critical input never goes on by itself.
 fn choose(run: &Run, handoff: &Handoff, response: &Response, trouble: Trouble) -> Choice {
     let recovery = &run.workflow.recovery;
+    // Nobody speaks for a member of a council.
+    let stays = handoff.offer.is_council_turn();
     let rule = recovery.rules.iter().find(|rule| {
-        rule.to.as_ref().is_none_or(|to| *to == handoff.offer.to)
+        !(stays && rule.action == Strategy::RetryDifferentTarget)
+            && rule.to.as_ref().is_none_or(|to| *to == handoff.offer.to)
             && rule.on.is_none_or(|on| on == trouble)
     });
     let default = rule.map(|rule| rule.default.clone()).unwrap_or_default();
@@ -154,6 +157,9 @@ fn alternative(run: &Run, handoff: &Handoff) -> Option<Party> {
 /// alternatives are those of the route that was first taken.
 fn listed(run: &Run, handoff: &Handoff) -> Option<Party> {
     let offer = &handoff.offer;
+    if offer.is_council_turn() {
+        return None;
+    }
     let first = offer.prior_attempts.iter().find_map(|prior| target_of(&prior.action));
     let route = [Some(offer.to.clone()), first]
         .into_iter()

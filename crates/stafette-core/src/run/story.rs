@@ -61,6 +61,7 @@ impl Story {
             by: "test".into(),
             origin: None,
             trace: None,
+            lineage: None,
         };
         let now = Time(0);
         let events = Run::begin(now, created);
@@ -210,6 +211,7 @@ pub(super) fn done() -> TurnResult {
         offers: Vec::new(),
         usage: Usage::default(),
         fingerprint: None,
+        vote: None,
         bare: false,
     }
 }
@@ -284,5 +286,18 @@ fn line(event: &Event) -> String {
         Event::ChangeOrdered(e) => format!("{} to {:?}", e.change, e.work).to_lowercase(),
         Event::ChangeSettled(e) => format!("{} {}", e.change, e.status.as_str()),
         Event::AlertRaised(e) => format!("alert {}: {}", e.code, e.message),
+        Event::NoteLeft(e) => format!("{} notes: {}", e.by, e.text),
+        Event::GenerationHandedOver(e) => {
+            format!("generation {} handed over: {:?}, {}", e.number, e.action, e.why)
+        }
+        Event::CouncilOpened(e) => format!("{} council on: {}", e.handoff, e.topic),
+        Event::CouncilHeard(e) => format!(
+            "{} {} says {}",
+            e.handoff,
+            e.member,
+            e.vote.as_ref().map_or("nothing", |vote| vote.signal.as_str())
+        ),
+        Event::CouncilConcluded(e) => format!("{} {}", e.handoff, e.verdict.why),
+        Event::CouncilReopened(e) => format!("{} council speaks on", e.handoff),
     }
 }

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::propose::{self, HandoffRefused, Proposal};
+use super::vote::Vote;
 use super::{Draft, Run, receipt};
 use crate::handoff::Receipt;
 use crate::{Event, HandoffId, Offer, Outcome, Response, TurnKey, TurnResult, Usage};
@@ -22,6 +23,9 @@ pub struct Told {
     pub response: Option<Response>,
     /// What it used.
     pub usage: Usage,
+    /// Where it stands, as a member of a council.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vote: Option<Vote>,
 }
 
 /// An agent told something, and it was taken.
@@ -40,6 +44,7 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, told: Told) {
     let Some(handoff) = draft.run.handoff(turn.handoff) else { return };
     let (agent, room) =
         (handoff.offer.to.clone(), MAX_OFFERS.saturating_sub(handoff.told.offers.len()));
+    let sits = handoff.offer.is_council_turn();
     let mut taken = Vec::new();
     for offer in told.offers.into_iter().take(room) {
         let offer = Offer { from: agent.clone(), ..propose::from_outside(offer) };
@@ -55,7 +60,8 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, told: Told) {
         }
     }
     let response = told.response.map(|response| Response { by: agent, ..response });
-    let told = Told { offers: taken, response, usage: told.usage };
+    let vote = told.vote.filter(|_| sits).map(Vote::bounded);
+    let told = Told { offers: taken, response, usage: told.usage, vote };
     // Whoever tells something about its turn has it.
     receipt::decide(draft, turn, Receipt::Acknowledged);
     if told != Told::default() {
@@ -78,6 +84,11 @@ pub(super) fn complete(run: &Run, id: HandoffId, mut result: TurnResult) -> Turn
             result.offers.clear();
         }
     }
+    if told.vote.is_some() {
+        result.vote.clone_from(&told.vote);
+        // What was only printed of the turn is no more than words then.
+        result.bare &= !result.offers.is_empty();
+    }
     result.usage += told.usage;
     result
 }
@@ -85,8 +96,8 @@ pub(super) fn complete(run: &Run, id: HandoffId, mut result: TurnResult) -> Turn
 /// What a turn told, as its result; nothing when it told neither an answer nor a handoff.
 pub(super) fn answer(run: &Run, id: HandoffId) -> Option<TurnResult> {
     let handoff = run.handoff(id)?;
-    let Told { offers, response, .. } = &handoff.told;
-    if offers.is_empty() && response.is_none() {
+    let Told { offers, response, vote, .. } = &handoff.told;
+    if offers.is_empty() && response.is_none() && vote.is_none() {
         return None;
     }
     let resolved = || Response::new(handoff.offer.to.clone(), Outcome::Resolved);
@@ -95,6 +106,7 @@ pub(super) fn answer(run: &Run, id: HandoffId) -> Option<TurnResult> {
         offers: offers.clone(),
         usage: Usage::default(),
         fingerprint: None,
+        vote: vote.clone(),
         bare: false,
     })
 }
@@ -112,6 +124,9 @@ impl TurnTold {
         }
         if self.told.response.is_some() {
             handoff.told.response.clone_from(&self.told.response);
+        }
+        if self.told.vote.is_some() {
+            handoff.told.vote.clone_from(&self.told.vote);
         }
         handoff.told.usage += self.told.usage;
     }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run, arbitrate, assess, budget, escalate, phase};
+use super::{Draft, Run, arbitrate, assess, budget, council, escalate, phase};
 use crate::handoff::{Receipt, State, Turn};
 use crate::workflow::Runner;
 use crate::{Event, Handoff, HandoffId, Party, Time, TurnKey, TurnOrder, Usage};
@@ -31,6 +31,9 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId) {
     }
     if handoff.offer.to == Party::Orchestrator {
         return arbitrate::decide(draft, id);
+    }
+    if handoff.offer.to == Party::Council {
+        return council::decide(draft, id);
     }
     if handoff.turn >= handoff.turn_limit {
         let why = format!("it has had {} turns and is not done", handoff.turn);

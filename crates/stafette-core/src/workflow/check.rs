@@ -9,6 +9,7 @@
 //! guess.
 
 mod agents;
+mod council;
 mod graph;
 mod knowledge;
 mod limits;
@@ -76,6 +77,7 @@ pub fn check_with(
     phases::check(&mut report);
     surroundings::check(&mut report);
     knowledge::check(&mut report);
+    council::check(&mut report);
     if workflow.agents.len() > MAX_AGENTS {
         let message = format!("{} agents are more than {MAX_AGENTS}", workflow.agents.len());
         report.add(Diagnostic::error("too-many-agents", "/agents", message));
@@ -118,7 +120,9 @@ impl Report<'_> {
 
     /// Whether a name is known; if not, that is an error.
     fn knows(&mut self, name: &str, path: &str) -> bool {
+        let council = || name == Party::Council.as_str() && self.workflow.council.is_some();
         if matches!(Party::from(name), Party::Orchestrator | Party::Human)
+            || council()
             || self.workflow.agents.contains_key(name)
         {
             return true;

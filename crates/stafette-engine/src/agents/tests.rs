@@ -42,6 +42,7 @@ impl Team {
             by: "test".into(),
             origin: None,
             trace: None,
+            lineage: None,
         };
         let now = Time(1_000_000);
         let (driver, step) = crate::Driver::begin(now, created);
@@ -81,6 +82,7 @@ fn done() -> TurnResult {
         offers: Vec::new(),
         usage,
         fingerprint: None,
+        vote: None,
         bare: false,
     }
 }

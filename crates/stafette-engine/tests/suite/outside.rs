@@ -31,6 +31,7 @@ fn result(text: &str) -> TurnResult {
         offers: Vec::new(),
         usage: Usage::default(),
         fingerprint: None,
+        vote: None,
         bare: false,
     }
 }

@@ -28,10 +28,17 @@ pub(super) fn draw(
 ) -> Script {
     let me = Party::from(name);
     let routed = workflow.routes.iter().filter(|r| r.from == me).map(|r| r.to.clone()).collect();
-    let everyone = workflow.agents.keys().map(Party::from).collect();
+    let councils = workflow.council.is_some();
+    let council = councils.then_some(Party::Council);
+    let everyone = workflow.agents.keys().map(Party::from).chain(council).collect();
     let lease = workflow.limits.lease.0;
     let mut author = Author { chance, me, routed, everyone, lease };
     let mut turns = Vec::new();
+    if councils && author.chance.percent(85) {
+        let steps = author.speech();
+        let has = vec!["council".to_owned()];
+        turns.push(Turn { when: When { has, ..When::default() }, steps });
+    }
     for _ in 0..if long { 0 } else { author.chance.below(4) } {
         let when = author.when();
         turns.push(Turn { when, steps: author.steps() });
@@ -129,6 +136,16 @@ impl Author<'_> {
             let at = self.chance.index(steps.len() + 1);
             steps.insert(at, Step::Crash);
         }
+        steps
+    }
+
+    /// What it says when a council hears it.
+    fn speech(&mut self) -> Vec<Step> {
+        let mut steps = self.work();
+        let signals = ["agree", "agree", "disagree", "building", "abstain", "nonsense"];
+        let signal = self.chance.one(signals);
+        let payload = json!({ "signal": signal, "reason": "by {key}", "key_decisions": ["{key}"] });
+        steps.extend([emit("SIGNAL", payload), self.done()]);
         steps
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
+use stafette_core::workflow::council::{CouncilRules, Exhausted, Mode};
 use stafette_core::workflow::{
     Agent, Budget, Denied, Header, Limits, Loop, Need, Recovery, RecoveryRule, Retries, Route,
     Strategy, Trouble,
@@ -23,10 +24,14 @@ pub(super) fn draw(chance: &mut Chance, long: bool) -> Workflow {
     let names: Vec<AgentName> = names.iter().filter_map(|name| name.parse().ok()).collect();
     let loops = loops(chance, &names, long);
     let routes = routes(chance, &names, &loops);
+    let council = council(chance, &names, long);
     Workflow {
         workflow: Header {
             name: "drawn".into(),
-            entry: names[0].clone(),
+            entry: match &council {
+                Some(_) if chance.percent(50) => Party::Council,
+                _ => Party::from(&names[0]),
+            },
             schema_version: "1.0.0".into(),
             frame_word: "ODEI".into(),
             trust_bare_frames: chance.percent(30),
@@ -46,6 +51,7 @@ pub(super) fn draw(chance: &mut Chance, long: bool) -> Workflow {
         recovery: recovery(chance, &names),
         routes,
         loops,
+        council,
         ..plain()
     }
 }
@@ -54,6 +60,25 @@ pub(super) fn draw(chance: &mut Chance, long: bool) -> Workflow {
 fn plain() -> Workflow {
     let text = "workflow = { name = \"drawn\", entry = \"planner\" }\n[agents.planner]\nrunner = \"scripted\"";
     stafette_core::workflow::file::parse(text).expect("it is a workflow")
+}
+
+/// Now and then some of them decide together.
+fn council(chance: &mut Chance, names: &[AgentName], long: bool) -> Option<CouncilRules> {
+    if long || !chance.percent(35) {
+        return None;
+    }
+    let members: Vec<AgentName> = names.iter().filter(|_| chance.percent(70)).cloned().collect();
+    let first = names[0].clone();
+    Some(CouncilRules {
+        members: if members.is_empty() { vec![first.clone()] } else { members },
+        mode: chance.one([Mode::InTurn, Mode::Parallel]),
+        quorum: chance.one(["4 of 5", "1 of 2", "1 of 1"]).parse().unwrap_or_default(),
+        blind_first_vote: chance.percent(30),
+        weights: BTreeMap::from([(first, chance.count(1, 3))]),
+        turns_per_agent: chance.count(1, 2),
+        exhausted: chance.one([Exhausted::Escalate, Exhausted::Escalate, Exhausted::HandOver]),
+        then: chance.percent(30).then(|| Party::from(&names[names.len() - 1])),
+    })
 }
 
 fn agent(chance: &mut Chance) -> Agent {

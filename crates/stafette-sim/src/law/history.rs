@@ -66,12 +66,22 @@ impl History {
 
     pub(super) fn hear(&mut self, before: Option<&Run>, recorded: &Recorded) -> Verdict {
         let event = &recorded.event;
-        let late = matches!(event, Event::LateResultKept(_));
+        // What comes after the end is evidence, a word for the next generation, or its beginning.
+        let late = matches!(
+            event,
+            Event::LateResultKept(_) | Event::NoteLeft(_) | Event::GenerationHandedOver(_)
+        );
         must(!self.over || late, "a finished run changes no more", || format!("{event:?}"))?;
         let first = recorded.seq == 1;
         must(first == matches!(event, Event::RunCreated(_)), "a run is created once", || {
             format!("{event:?}")
         })?;
+        // First of all, so that it is named also when the first result closed its handoff.
+        if let Event::TurnFinished(e) = event {
+            must(!self.finished.contains_key(&e.turn), "a turn has one result", || {
+                format!("{} has two", e.turn)
+            })?;
+        }
         if let Some(id) = event.handoff() {
             self.is_about_open(id, event)?;
         }
@@ -94,9 +104,6 @@ impl History {
             Event::PermitGiven(e) => self.is_out(e.turn)?,
             Event::LeaseRenewed(e) => self.is_out(e.turn)?,
             Event::TurnFinished(e) => {
-                must(!self.finished.contains_key(&e.turn), "a turn has one result", || {
-                    format!("{} has two", e.turn)
-                })?;
                 self.end(e.turn, e.result.usage)?;
                 self.finished.insert(e.turn, e.result.response.summary.clone());
                 let trusting = before.is_some_and(|run| run.workflow.workflow.trust_bare_frames);

@@ -37,10 +37,15 @@ impl Paths {
         let workflow = &run.workflow;
         let (from, to) = (&e.offer.from, &e.offer.to);
         let mut way = e.cause.and_then(|id| self.ways.get(&id)).cloned().unwrap_or_default();
-        if matches!(to, Party::Agent(_)) {
+        if e.offer.is_council_turn() {
+            self.ways.insert(e.id, way);
+            return is_heard_as_often_as_allowed(run, to);
+        }
+        let moves = matches!(to, Party::Agent(_) | Party::Council);
+        if moves {
             way.push(to.clone());
         }
-        if *from != Party::Human && matches!(to, Party::Agent(_)) {
+        if *from != Party::Human && moves {
             self.is_within_limits(workflow, e)?;
             self.goes_round_as_declared(workflow, &way)?;
             follows_a_route(workflow, e)?;
@@ -99,12 +104,25 @@ impl Paths {
     }
 }
 
+/// A council hears each member as often as its rules and a person allow, and only its members.
+fn is_heard_as_often_as_allowed(run: &Run, to: &Party) -> Verdict {
+    let council = run.council.as_deref();
+    let member = run.workflow.agent(to).map(|(name, _)| name);
+    let rules = run.workflow.council.as_ref();
+    let known = member.filter(|name| rules.is_some_and(|rules| rules.members.contains(name)));
+    let allowed = council.zip(known).is_some_and(|(council, name)| {
+        council.verdict.is_none() && council.turns_of(name) < council.limit
+    });
+    must(allowed, "a council hears its members within their turns", || format!("{to}: {council:?}"))
+}
+
 /// Work moves between agents by a route, by a need, or by a recovery.
 fn follows_a_route(workflow: &Workflow, e: &HandoffAdmitted) -> Verdict {
     let (from, to) = (&e.offer.from, &e.offer.to);
     let agent = workflow.agent(from).map(|(_, agent)| agent);
     let mut needs = agent.into_iter().flat_map(|agent| &agent.needs);
-    let declared = *from == Party::Orchestrator
+    let declared = matches!(from, Party::Orchestrator | Party::Council)
+        || *to == Party::Council
         || !e.offer.prior_attempts.is_empty()
         || needs.any(|need| workflow.provider(&need.source) == *to);
     let denied = workflow.deny.iter().any(|denied| denied.from == *from && denied.to == *to);

@@ -99,7 +99,7 @@ fn state_is_bounded(run: &Run, history: &History) -> Verdict {
     must(bounded, "the state is bounded", || {
         format!("{} handoffs, {open} of them open", run.handoffs.len())
     })?;
-    let parties = run.workflow.agents.len() + 2;
+    let parties = run.workflow.agents.len() + 3;
     must(run.last_use.len() <= parties * parties, "the state is bounded", || {
         format!("{} paths between {parties} parties", run.last_use.len())
     })?;
@@ -121,6 +121,7 @@ fn has_an_owner(run: &Run, handoff: &Handoff) -> Verdict {
     let owned = match to {
         Party::Human => asked,
         Party::Orchestrator => !asked,
+        Party::Council => !asked && run.workflow.council.is_some(),
         Party::Agent(_) => !asked && run.workflow.agent(to).is_some(),
     };
     must(owned, "every open handoff has an owner", || {

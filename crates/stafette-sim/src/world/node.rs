@@ -150,10 +150,11 @@ impl World {
             by: "the seed".to_owned(),
             origin: None,
             trace: None,
+            lineage: self.lineage(),
         }
     }
 
-    fn append(&mut self, step: &Step) -> Result<(), AppendError> {
+    pub(super) fn append(&mut self, step: &Step) -> Result<(), AppendError> {
         let appended =
             self.disk.append(self.now, &self.cast.faults, &mut self.chance, step.batch());
         if let Err(error) = &appended {

@@ -1,6 +1,7 @@
 //! People: they answer in time, late, never or with rubbish, and sometimes they meddle.
 
 use serde_json::json;
+use stafette_core::generation::ChangeCounts;
 use stafette_core::handoff::About;
 use stafette_core::{
     Fields, HandoffId, Input, Kind, Millis, Offer, Party, Question, Reason, State, Usd,
@@ -67,7 +68,7 @@ impl World {
     pub(super) fn plan_a_whim(&mut self) {
         let by = || "ada".to_owned();
         let after = self.chance.between(1000, 600_000);
-        let input = match self.chance.below(12) {
+        let input = match self.chance.below(14) {
             0..3 => {
                 if self.chance.percent(80) {
                     let later = after + self.chance.between(1000, 3_600_000);
@@ -85,6 +86,8 @@ impl World {
                 let offer = Offer::new(Party::Human, to, Kind::Transfer, reason);
                 Input::Propose { offer: Box::new(offer) }
             }
+            12 => Input::Note { text: "mind the gap".to_owned(), by: by() },
+            13 => Input::HandOver { changes: ChangeCounts::default() },
             10 => Input::Alert { code: "ODD".to_owned(), message: "it smells".to_owned() },
             _ => Input::Cancel { by: by(), why: String::new() },
         };

@@ -33,6 +33,8 @@ impl World {
                     About::Permission(..) => "question about a permission",
                     About::Budget => "budget stop",
                     About::Change(_) => "question about a change",
+                    About::Council(_) => "question about a council",
+                    About::CheckIn(_) => "question about a generation",
                 });
             }
         }

@@ -38,6 +38,8 @@ impl Story {
             budget: Budget::default(),
             by: "ada".into(),
             origin: None,
+            trace: None,
+            lineage: None,
         };
         let events = Run::begin(now, created);
         let events: Vec<_> = (1..)
@@ -76,6 +78,7 @@ impl Story {
             usage: Usage::default(),
             fingerprint: None,
             bare: false,
+            vote: None,
         };
         self.input(Input::Finish { turn, result: Box::new(result) })
     }

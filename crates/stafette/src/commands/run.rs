@@ -1,5 +1,7 @@
 //! `run` and `resume`: give the agents a request and follow it to its end.
 
+mod generations;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -51,7 +53,9 @@ async fn start(context: &Context, client: &Client, arguments: &cli::Run) -> Resu
         None => None,
     };
     let body = json!({
-        "request": arguments.request,
+        "context": context_file(arguments)?,
+        "continuous": continuous(arguments)?,
+        "request": arguments.request.as_deref().unwrap_or_default(),
         "inputs": pairs(&arguments.inputs)?,
         "budget": budget,
         "tokens": arguments.tokens,
@@ -66,7 +70,37 @@ async fn start(context: &Context, client: &Client, arguments: &cli::Run) -> Resu
         }
         return Ok(Exit::Ok);
     }
-    follow(context, client, &run, arguments.wait).await
+    match arguments.continuous {
+        true => generations::follow(context, client, run, arguments.wait).await,
+        false => follow(context, client, &run, arguments.wait).await,
+    }
+}
+
+/// What a context file says.
+fn context_file(arguments: &cli::Run) -> Result<Option<Value>, Failure> {
+    let Some(path) = &arguments.from_context else { return Ok(None) };
+    let unreadable = |error: &dyn std::error::Error| {
+        Failure::usage(format!("{} is not a context", path.display())).because(error).fix(
+            "give a file like data/state/orchestrator-context.json; `stafette schema context` \
+             describes it",
+        )
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(&error))?;
+    serde_json::from_str(&text).map(Some).map_err(|error| unreadable(&error))
+}
+
+/// How further generations follow, if they do.
+fn continuous(arguments: &cli::Run) -> Result<Option<Value>, Failure> {
+    if !arguments.continuous {
+        return Ok(None);
+    }
+    let money = |text: &String| Usd::parse(text).map_err(Failure::usage);
+    Ok(Some(json!({
+        "max_runs": arguments.max_runs,
+        "max_cost": arguments.max_cost.as_ref().map(money).transpose()?,
+        "check_in_every": arguments.check_in_every,
+        "pause": arguments.pause,
+    })))
 }
 
 pub(crate) async fn resume(context: &Context, arguments: cli::OneRun) -> Result<Exit, Failure> {
@@ -212,6 +246,19 @@ pub(crate) fn line(context: &Context, event: &Value) -> Option<String> {
             step("±", format!("{:>4} {word}: {reason}", text("/change")))
         }
         "change_settled" => step("±", format!("{:>4} {}", text("/change"), text("/status"))),
+        "council_opened" => step("◇", format!("the council meets: {}", short(text("/topic"), 80))),
+        "council_heard" => {
+            let signal = match text("/vote/signal") {
+                "" => "says nothing",
+                signal => signal,
+            };
+            let said = [text("/vote/reason"), text("/said")];
+            let said = said.into_iter().find(|said| !said.is_empty()).unwrap_or_default();
+            step("◇", format!("{}: {signal}  {}", text("/member"), short(said, 80)))
+        }
+        "council_concluded" => step("◆", text("/verdict/why").to_owned()),
+        "council_reopened" => step("◇", "the council speaks on".into()),
+        "note_left" => step("✎", short(text("/text"), 100)),
         "alert_raised" => {
             step(&output.paint(Tone::Bad, "!"), format!("{}: {}", text("/code"), text("/message")))
         }

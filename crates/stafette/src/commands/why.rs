@@ -86,6 +86,7 @@ fn way(context: &Context, explained: &Value) {
         detail("refused", refusal(leg));
         detail("asked", short(&text(leg, "/handoff/offer/question/details"), 100));
         detail("answer", short(&text(leg, "/handoff/state/closed/response/summary"), 100));
+        detail("dissent", dissent(leg));
         detail("rule", rules(leg));
         for said in changes(leg) {
             detail("change", said);
@@ -216,6 +217,22 @@ fn changes(leg: &Value) -> Vec<String> {
     told.iter().map(|(change, list)| plain(&format!("{change} {}", list.join(" → ")))).collect()
 }
 
+/// Who was not for what a council decided, and why.
+fn dissent(leg: &Value) -> String {
+    let events = leg["events"].as_array().into_iter().flatten();
+    let last = events.filter_map(|event| event.pointer("/verdict/dissent")?.as_array()).last();
+    let said: Vec<String> = last
+        .into_iter()
+        .flatten()
+        .map(|one| {
+            let text = |name: &str| one[name].as_str().unwrap_or_default();
+            format!("{} {} {}", text("member"), text("signal"), short(text("reason"), 60))
+        })
+        .map(|line| line.trim_end().to_owned())
+        .collect();
+    plain(&said.join("; "))
+}
+
 /// What was decided about it, in order.
 fn rules(leg: &Value) -> String {
     let events = leg["events"].as_array().into_iter().flatten();
@@ -227,6 +244,11 @@ fn rules(leg: &Value) -> String {
             "retry_scheduled" => Some(format!("attempt {}", event["attempt"])),
             "inputs_assessed" => Some(format!("missing {}", event["missing"])),
             "late_result_kept" => Some("a late result was kept".to_owned()),
+            "council_heard" => {
+                let signal = event.pointer("/vote/signal").and_then(Value::as_str);
+                Some(format!("{} {}", event["member"].as_str()?, signal.unwrap_or("says nothing")))
+            }
+            "council_concluded" => Some(event.pointer("/verdict/why")?.as_str()?.to_owned()),
             _ => None,
         })
         .collect();

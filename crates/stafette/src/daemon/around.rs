@@ -1,11 +1,11 @@
-//! What lives beside the runs: hooks that follow them, triggers and news.
+//! What lives beside the runs: hooks that follow them, generations, triggers and news.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use stafette_core::redact::Redactor;
-use stafette_engine::Engine;
+use stafette_engine::{Engine, Generations};
 use stafette_hooks::{Alarms, Follower, Notifier, ReadWorkflow, Triggers};
 use stafette_server::Edge;
 use stafette_stages::Stages;
@@ -23,7 +23,7 @@ pub(super) struct Around {
 }
 
 impl Around {
-    /// Begins to live. A run in the foreground has its hooks and its news, and keeps no times.
+    /// Begins to live. A run in the foreground has its hooks, generations and news, and keeps no times.
     pub(super) fn begin(
         engine: &Engine,
         edge: Edge,
@@ -37,6 +37,8 @@ impl Around {
         let mut tasks = JoinSet::new();
         let follower = Follower::new(engine.clone(), root.to_owned(), state.join("hooks.json"));
         tasks.spawn(follower.live(stopped.clone()));
+        let generations = Generations::new(engine.clone(), state.join("generations"));
+        tasks.spawn(generations.live(stopped.clone()));
         let memory = state.join("triggers.json");
         let triggers = Arc::new(Triggers::open(engine.clone(), read.clone(), memory));
         if !private {

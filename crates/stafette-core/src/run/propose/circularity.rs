@@ -35,7 +35,8 @@ pub(super) fn extend(run: &Run, proposal: &Proposal, by_person: bool) -> Result<
         .and_then(|id| run.handoff(id))
         .map(|handoff| handoff.trail.clone())
         .unwrap_or_default();
-    if !matches!(offer.to, Party::Agent(_)) {
+    // A council hears its members as often as its own rules allow.
+    if matches!(offer.to, Party::Human | Party::Orchestrator) || offer.is_council_turn() {
         return Ok(trail);
     }
     if offer.from == offer.to {

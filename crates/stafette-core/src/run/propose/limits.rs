@@ -9,10 +9,11 @@ use crate::{Fields, Offer, Party, Time};
 /// The most that a handoff may carry, in bytes.
 pub const MAX_PAYLOAD: usize = 1024 * 1024;
 
-/// Handoffs between agents count; questions to people, the orchestrator's rulings and a person's
-/// own requests do not.
+/// Handoffs between agents and to the council count; questions to people, the orchestrator's rulings,
+/// a person's own requests and the turns of a council's members do not.
 pub(super) fn counts(offer: &Offer) -> bool {
-    offer.from != Party::Human && matches!(offer.to, Party::Agent(_))
+    let moves = matches!(offer.to, Party::Agent(_) | Party::Council);
+    moves && offer.from != Party::Human && !offer.is_council_turn()
 }
 
 pub(super) fn item(offer: &Offer) -> &str {

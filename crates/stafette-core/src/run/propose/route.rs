@@ -14,10 +14,13 @@ pub(super) fn check(run: &Run, proposal: &Proposal) -> Result<(), Refusal> {
     match to {
         // Every agent may turn to a person, and to the arbiter.
         Party::Human | Party::Orchestrator => return Ok(()),
+        Party::Council if run.workflow.council.is_none() => {
+            return Err(Refusal::UnknownTarget { to: to.clone() });
+        }
         Party::Agent(_) if run.workflow.agent(to).is_none() => {
             return Err(Refusal::UnknownTarget { to: to.clone() });
         }
-        Party::Agent(_) => {}
+        Party::Agent(_) | Party::Council => {}
     }
     if *from == Party::Human || *from == Party::Orchestrator || proposal.declared {
         return Ok(());
@@ -25,6 +28,10 @@ pub(super) fn check(run: &Run, proposal: &Proposal) -> Result<(), Refusal> {
     if let Some(denied) = run.workflow.deny.iter().find(|d| d.from == *from && d.to == *to) {
         let why = denied.why.clone();
         return Err(Refusal::Denied { from: from.clone(), to: to.clone(), why });
+    }
+    if *to == Party::Council && run.workflow.route(from, to).is_none() {
+        // Everyone may put something before the council.
+        return Ok(());
     }
     let Some(route) = run.workflow.route(from, to) else {
         let possible = run.workflow.targets(from);

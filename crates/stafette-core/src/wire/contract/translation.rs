@@ -38,6 +38,7 @@ impl RequestReason {
             | Reason::Completion
             | Reason::Stage
             | Reason::Phase
+            | Reason::Council
             | Reason::Other(_) => RequestReason::ExpertiseMismatch,
         }
     }

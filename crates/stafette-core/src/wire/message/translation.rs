@@ -33,13 +33,14 @@ impl MessageType {
             (_, Reason::RereviewRequest) => MessageType::RereviewRequest,
             (Party::Orchestrator, _) | (_, Reason::Completion) => MessageType::Completion,
             (
-                Party::Agent(_),
+                Party::Agent(_) | Party::Council,
                 Reason::TaskHandoff
                 | Reason::MissingRequiredInput
                 | Reason::ExpertiseMismatch
                 | Reason::ResourceExhausted
                 | Reason::Stage
                 | Reason::Phase
+                | Reason::Council
                 | Reason::Other(_),
             ) => MessageType::TaskHandoff,
         }

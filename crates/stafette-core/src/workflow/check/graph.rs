@@ -18,9 +18,13 @@ pub(super) fn check(report: &mut Report<'_>) {
         return;
     }
     let graph = Graph::of(report.workflow);
-    let Some(entry) = graph.index(report.workflow.workflow.entry.as_str()) else {
-        return;
+    let workflow = report.workflow;
+    let first = match (&workflow.workflow.entry, &workflow.council) {
+        // Whoever speaks first has the work first.
+        (Party::Council, Some(council)) => council.members.first().map(|name| name.as_str()),
+        (entry, _) => Some(entry.as_str()),
     };
+    let Some(entry) = first.and_then(|name| graph.index(name)) else { return };
     reach(report, &graph, entry);
     ends(report, &graph, entry);
     cycles(report, &graph, entry);
@@ -119,6 +123,10 @@ fn reach(report: &mut Report<'_>, graph: &Graph<'_>, entry: usize) {
     queue.extend(workflow.recovery.rules.iter().filter_map(|rule| index(rule.target.as_ref()?)));
     let in_phases = workflow.phases.iter().flat_map(|step| &step.agents);
     queue.extend(in_phases.filter_map(|name| graph.index(name.as_str())));
+    if let Some(council) = &workflow.council {
+        queue.extend(council.members.iter().filter_map(|name| graph.index(name.as_str())));
+        queue.extend(council.then.as_ref().and_then(index));
+    }
     for route in &workflow.routes {
         if index(&route.from).is_none() {
             queue.extend(index(&route.to));

@@ -13,7 +13,7 @@ pub(super) fn check(report: &mut Report<'_>) {
         let at = format!("/deny/{index}");
         report.knows(deny.from.as_str(), &format!("{at}/from"));
         report.knows(deny.to.as_str(), &format!("{at}/to"));
-        if let Party::Human | Party::Orchestrator = deny.from {
+        if let Party::Human | Party::Orchestrator | Party::Council = deny.from {
             let message = format!("`{}` may hand to everyone", deny.from);
             report.add(Diagnostic::error("reserved", &format!("{at}/from"), message));
         }

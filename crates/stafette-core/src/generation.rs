@@ -1,0 +1,280 @@
+//! Generations: a team that hands over to its next self.
+//!
+//! A generation is a run. When it is over, a rule says what comes next ([`next`]); the one that
+//! follows is made of nothing but what the last one left ([`successor`]), under a name that follows
+//! from the last one's, so that making it twice makes it once.
+
+mod briefing;
+mod context;
+mod next;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use uuid::{Builder, Uuid};
+
+use crate::run::create::RunCreated;
+use crate::run::hand_over::GenerationHandedOver;
+use crate::wire::context::{CodeChange, TeamPhase};
+use crate::workflow::Budget;
+use crate::{Fields, Millis, Run, RunId, Time, Usd};
+
+pub use briefing::{BRIEFING, briefing, narrative};
+pub use context::{Imported, context, import};
+pub use next::{ChangeCounts, Next, next};
+
+/// The most of each kind that is remembered over generations.
+const KEPT: usize = 32;
+
+/// The longest note of a person, in characters.
+pub const NOTE: usize = 2000;
+
+/// How generations follow each other without a person.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Plan {
+    /// How many, the first one included.
+    pub max_runs: u32,
+    /// What they may cost together.
+    pub max_cost: Usd,
+    /// After how many a person is asked; 0 is never.
+    pub check_in_every: u32,
+    /// The wait before the next one.
+    pub pause: Millis,
+    /// What each may spend.
+    pub budget: Budget,
+    /// The number of the first one.
+    pub first: u32,
+    /// What had been spent before it.
+    pub spent: Usd,
+}
+
+/// Something that a person wants the team to know.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Note {
+    /// What.
+    pub text: String,
+    /// Who says it.
+    pub by: String,
+    /// Since when.
+    pub at: Time,
+}
+
+/// A generation that was before.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Past {
+    /// Which one.
+    pub number: u32,
+    /// Its run, when it was here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// What it was in.
+    pub phase: TeamPhase,
+    /// What it did.
+    pub summary: String,
+    /// What it cost.
+    pub cost: Usd,
+}
+
+/// What an agent did in earlier generations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Service {
+    /// Turns.
+    pub turns: u64,
+    /// What they cost.
+    pub cost: Usd,
+}
+
+/// Where a run stands among the generations of its team.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Lineage {
+    /// Which generation it is, from 1.
+    pub number: u32,
+    /// When the first one began.
+    pub since: Time,
+    /// The run before it, when it was here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<RunId>,
+    /// What the team is doing.
+    pub phase: TeamPhase,
+    /// How others follow by themselves, if they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Plan>,
+    /// Whether a person is asked before it begins.
+    #[serde(default)]
+    pub check_in: bool,
+    /// Those before it, the oldest first.
+    #[serde(default)]
+    pub past: Vec<Past>,
+    /// What those before it have cost.
+    #[serde(default)]
+    pub spent: Usd,
+    /// What each agent did in them.
+    #[serde(default)]
+    pub agents: BTreeMap<String, Service>,
+    /// What they have settled.
+    #[serde(default)]
+    pub decisions: Vec<String>,
+    /// What people want it to know.
+    #[serde(default)]
+    pub notes: Vec<Note>,
+    /// What was known from the start.
+    #[serde(default)]
+    pub given: Fields,
+    /// Changes that another orchestrator left.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<CodeChange>,
+    /// Fields of another orchestrator's own.
+    #[serde(default, skip_serializing_if = "Fields::is_empty")]
+    pub foreign: Fields,
+    /// What comes after it, once it is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handed_over: Option<Box<GenerationHandedOver>>,
+}
+
+impl Lineage {
+    /// The first generation of a team.
+    #[must_use]
+    pub fn first(since: Time, given: Fields) -> Self {
+        Lineage {
+            number: 1,
+            since,
+            previous: None,
+            phase: TeamPhase::Discussion,
+            plan: None,
+            check_in: false,
+            past: Vec::new(),
+            spent: Usd(0),
+            agents: BTreeMap::new(),
+            decisions: Vec::new(),
+            notes: Vec::new(),
+            given,
+            changes: Vec::new(),
+            foreign: Fields::new(),
+            handed_over: None,
+        }
+    }
+
+    /// Begins a series that goes on by itself.
+    #[must_use]
+    pub fn planned(mut self, plan: Plan) -> Self {
+        self.plan = Some(Plan { first: self.number, spent: self.spent, ..plan });
+        self
+    }
+
+    /// Adds a note; the oldest goes when there are too many.
+    pub(crate) fn note(&mut self, note: Note) {
+        self.notes.push(note);
+        trim(&mut self.notes);
+    }
+}
+
+fn trim<T>(items: &mut Vec<T>) {
+    let surplus = items.len().saturating_sub(KEPT);
+    items.drain(..surplus);
+}
+
+/// The name of the generation after `run`, which ended at `at`: a UUIDv7 of that moment whose chance
+/// is the last one's name.
+#[must_use]
+pub fn successor_id(run: RunId, at: Time) -> RunId {
+    let whole = Uuid::new_v5(&run.0, b"stafette:generation");
+    let mut chance = [0; 10];
+    // The ends of the hash: its middle says what kind of UUID it is.
+    chance[..6].copy_from_slice(&whole.as_bytes()[..6]);
+    chance[6..].copy_from_slice(&whole.as_bytes()[12..]);
+    let moment = u64::try_from(at.0).unwrap_or(0);
+    RunId(Builder::from_unix_timestamp_millis(moment, &chance).into_uuid())
+}
+
+/// What a run leaves to the generation after it.
+fn heir(run: &Run, lineage: &Lineage, over: &GenerationHandedOver) -> Lineage {
+    let mut heir = Lineage {
+        number: lineage.number.saturating_add(1),
+        previous: Some(run.id),
+        phase: over.phase,
+        check_in: over.next.as_ref().is_some_and(|next| next.check_in),
+        spent: Usd(lineage.spent.0.saturating_add(run.purse.spent.money.0)),
+        agents: services(run),
+        decisions: decisions(run),
+        handed_over: None,
+        ..lineage.clone()
+    };
+    heir.past.push(Past {
+        number: lineage.number,
+        run: Some(run.id),
+        phase: lineage.phase,
+        summary: over.summary.clone(),
+        cost: run.purse.spent.money,
+    });
+    trim(&mut heir.past);
+    heir
+}
+
+/// What each agent did, in this generation and those before.
+fn services(run: &Run) -> BTreeMap<String, Service> {
+    let mut agents = run.lineage.as_ref().map(|lineage| lineage.agents.clone()).unwrap_or_default();
+    for (name, account) in &run.purse.agents {
+        let service = agents.entry(name.clone()).or_default();
+        service.turns += u64::from(account.turns);
+        service.cost = Usd(service.cost.0.saturating_add(account.spent.money.0));
+    }
+    agents
+}
+
+/// What is settled, by this generation and those before.
+fn decisions(run: &Run) -> Vec<String> {
+    let earlier = run.lineage.iter().flat_map(|lineage| &lineage.decisions);
+    let now = run.council.iter().flat_map(|council| &council.decisions);
+    let mut all: Vec<String> = Vec::new();
+    for decision in earlier.chain(now) {
+        if !all.contains(decision) {
+            all.push(decision.clone());
+        }
+    }
+    trim(&mut all);
+    all
+}
+
+/// The generation that follows, if one does: all of it is in the one that is over.
+#[must_use]
+pub fn successor(run: &Run) -> Option<RunCreated> {
+    let lineage = run.lineage.as_deref()?;
+    let over = lineage.handed_over.as_deref()?;
+    let next = over.next.as_ref()?;
+    let plan = lineage.plan.as_ref()?;
+    let heir = heir(run, lineage, over);
+    let spent = heir.spent.0.saturating_sub(plan.spent.0);
+    let left = Usd(plan.max_cost.0.saturating_sub(spent));
+    let budget = Budget { money: plan.budget.money.min(left), ..plan.budget.clone() };
+    Some(RunCreated {
+        run: next.run,
+        workflow: run.workflow.clone(),
+        request: over.topic.clone().unwrap_or_else(|| run.request.clone()),
+        inputs: inputs(run, &heir, over),
+        budget,
+        by: format!("generation {}", lineage.number),
+        origin: None,
+        trace: run.trace,
+        lineage: Some(Box::new(heir)),
+    })
+}
+
+fn inputs(run: &Run, heir: &Lineage, over: &GenerationHandedOver) -> Fields {
+    let mut inputs = heir.given.clone();
+    let text = briefing(&context(run, &[], &ChangeCounts::default(), run.updated_at));
+    inputs.insert("briefing".into(), text.into());
+    let generation = json!({
+        "number": heir.number,
+        "phase": heir.phase,
+        "next_action": over.action,
+        "reason": over.reason,
+    });
+    inputs.insert("generation".into(), generation);
+    if !heir.notes.is_empty() {
+        let notes: Vec<&str> = heir.notes.iter().map(|note| note.text.as_str()).collect();
+        inputs.insert("human_notes".into(), json!(notes));
+    }
+    inputs
+}

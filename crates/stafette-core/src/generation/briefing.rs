@@ -1,0 +1,137 @@
+//! What the next generation, and a person, read first: short, with everything in it.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::run::council::Decision;
+use crate::run::vote::clip;
+use crate::wire::context::OrchestratorContext;
+use crate::{Run, Usd};
+
+/// The most bytes of a briefing.
+pub const BRIEFING: usize = 2048;
+
+/// How much is told of each thing, and of how many: less and less, until it fits.
+const MEASURES: [(usize, usize); 7] =
+    [(400, 12), (240, 10), (160, 8), (100, 6), (60, 4), (30, 3), (12, 1)];
+
+/// The briefing: every section, in at most [`BRIEFING`] bytes.
+#[must_use]
+pub fn briefing(context: &OrchestratorContext) -> String {
+    let mut last = String::new();
+    for (length, items) in MEASURES {
+        last = written(context, length, items);
+        if last.len() <= BRIEFING {
+            return last;
+        }
+    }
+    // Letters of many bytes: what is left over goes at the end.
+    let mut end = BRIEFING;
+    while !last.is_char_boundary(end) {
+        end -= 1;
+    }
+    last.truncate(end);
+    last
+}
+
+fn written(context: &OrchestratorContext, length: usize, items: usize) -> String {
+    let mut text = format!("BRIEFING FOR GENERATION {}\n", context.run_number.get());
+    let previous = context.history.last();
+    let before = previous.map_or("This is the first one", |past| past.summary.as_str());
+    section(&mut text, "PREVIOUS RUN", &clip(before, length));
+    section(&mut text, "CURRENT PHASE", &word(&context.current_phase));
+    let discussion = &context.discussion_summary;
+    section(&mut text, "DISCUSSION TOPIC", &clip(&discussion.topic, length));
+    // The newest decisions matter most.
+    let known = discussion.key_decisions.len();
+    let decided: Vec<String> = discussion
+        .key_decisions
+        .iter()
+        .enumerate()
+        .skip(known.saturating_sub(items))
+        .map(|(number, decision)| format!("{}. {}", number + 1, clip(decision, length / 2)))
+        .collect();
+    section(&mut text, "KEY DECISIONS", &or_none(decided));
+    let reached = if discussion.consensus_reached { "reached" } else { "not reached" };
+    let signals = discussion.consensus_signals.iter();
+    let signals = listed(
+        signals.map(|(name, signal)| format!("{}: {}", clip(name, 24), clip(signal, 12))),
+        items * 2,
+    );
+    section(&mut text, "CONSENSUS", &format!("{reached}\n{signals}"));
+    let action = &context.next_action;
+    let mut next = format!("{}\nReason: {}", word(&action.kind), clip(&action.reason, length));
+    if let Some(Some(target)) = &action.target_agent {
+        let _ = write!(next, "\nNext: {}", clip(target, 24));
+    }
+    section(&mut text, "NEXT ACTION", &next);
+    let agents = context.agent_states.iter().map(|(name, state)| {
+        format!(
+            "{}: {} turns, ${:.4}",
+            clip(name, 24),
+            state.times_processed.get(),
+            state.total_cost.get()
+        )
+    });
+    section(&mut text, "AGENT STATES", &listed(agents, items * 2));
+    if let Some(Some(notes)) = &context.human_notes {
+        section(&mut text, "NOTES FROM PEOPLE", &clip(notes, length));
+    }
+    let _ = write!(text, "\nTOTAL COST ${:.4}\n", context.total_cost.get());
+    text
+}
+
+fn section(text: &mut String, title: &str, body: &str) {
+    let _ = write!(text, "\n{title}\n{}\n", body.trim_end());
+}
+
+fn or_none(lines: Vec<String>) -> String {
+    if lines.is_empty() { "none yet".to_owned() } else { lines.join("\n") }
+}
+
+fn listed(lines: impl Iterator<Item = String>, items: usize) -> String {
+    let mut lines: Vec<String> = lines.map(|line| format!("- {line}")).collect();
+    let surplus = lines.len().saturating_sub(items);
+    if surplus > 0 {
+        lines.truncate(items);
+        lines.push(format!("- and {surplus} more"));
+    }
+    or_none(lines)
+}
+
+/// The word on the wire.
+fn word(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(word)) => word,
+        _ => String::new(),
+    }
+}
+
+/// What a generation did, in a few sentences.
+#[must_use]
+pub fn narrative(run: &Run) -> String {
+    let number = run.lineage.as_ref().map_or(1, |lineage| lineage.number);
+    let topic = run.council.as_ref().map_or(&run.request, |council| &council.topic);
+    let turns: u32 = run.purse.agents.values().map(|account| account.turns).sum();
+    let mut text = format!("Generation {number} took up “{}” in {turns} turns.", clip(topic, 120));
+    if let Some(verdict) = run.council.as_ref().and_then(|council| council.verdict.as_ref()) {
+        let ended = match verdict.decision {
+            Decision::Consensus => "It agreed",
+            Decision::Exhausted => "It did not agree",
+            Decision::Accepted => "A person accepted what it had",
+        };
+        let _ = write!(text, " {ended} ({} of {} for it).", verdict.agreed, verdict.total);
+        if let Some(decision) = verdict.key_decisions.last() {
+            let _ =
+                write!(text, " Its last decision: {}.", clip(decision, 160).trim_end_matches('.'));
+        }
+        let against = verdict.dissent.iter().find(|dissent| !dissent.reason.is_empty());
+        if let Some(dissent) = against {
+            let _ = write!(text, " {} objects: {}.", dissent.member, clip(&dissent.reason, 120));
+        }
+    }
+    let Usd(spent) = run.purse.spent.money;
+    let _ = write!(text, " It {} and cost ${:.4}.", run.status(), Usd(spent).dollars());
+    text
+}

@@ -1,0 +1,193 @@
+//! The picture of a team that survives it: `data/state/orchestrator-context.json`, both ways.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Number, json};
+
+use super::{
+    ChangeCounts, KEPT, Lineage, Note, Past, Service, decisions, heir, next, services, trim,
+};
+use crate::run::council::Decision;
+use crate::run::vote::clip;
+use crate::wire::context::{
+    AgentState, CodeChange, ContextVersion, DiscussionSummary, NextAction, OrchestratorContext,
+    PastRun,
+};
+use crate::wire::scalar::{Measure, Stamp};
+use crate::{Fields, Run, Time, Usd};
+
+/// Where a team stands, as a run and the changes of its generations tell it.
+#[must_use]
+pub fn context(
+    run: &Run,
+    changes: &[CodeChange],
+    counts: &ChangeCounts,
+    at: Time,
+) -> OrchestratorContext {
+    let plain;
+    let lineage = match &run.lineage {
+        Some(lineage) => &**lineage,
+        None => {
+            plain = Lineage::first(run.created_at, Fields::new());
+            &plain
+        }
+    };
+    // What has been handed over is the next one's.
+    let over = lineage.handed_over.as_deref();
+    let heir = over.map(|over| heir(run, lineage, over));
+    let shown = heir.as_ref().unwrap_or(lineage);
+    let spent = lineage.spent.0.saturating_add(run.purse.spent.money.0);
+    let ahead = next(run, counts);
+    let next_action = match over {
+        Some(over) => action(over.action, &over.reason, over.target_agent.clone()),
+        None => action(ahead.action, &ahead.reason, ahead.target),
+    };
+    let notes: Vec<&str> = lineage.notes.iter().map(|note| note.text.as_str()).collect();
+    let mut extra = lineage.foreign.clone();
+    extra.insert("run".into(), json!(run.id));
+    extra.insert("status".into(), run.status().word().into());
+    OrchestratorContext {
+        version: ContextVersion::V1,
+        run_number: u64::from(shown.number).into(),
+        started_at: lineage.since.into(),
+        last_updated: at.into(),
+        current_phase: shown.phase,
+        discussion_summary: discussion(run),
+        code_changes: lineage.changes.iter().chain(changes).cloned().collect(),
+        agent_states: agents(run, over.is_some()),
+        next_action,
+        history: shown.past.iter().map(past).collect(),
+        total_cost: dollars(Usd(spent)),
+        human_notes: (!notes.is_empty()).then(|| Some(notes.join("\n"))),
+        extra,
+    }
+}
+
+fn action(
+    kind: crate::wire::context::NextActionType,
+    reason: &str,
+    target: Option<String>,
+) -> NextAction {
+    let target_agent = target.map(Some);
+    NextAction { kind, reason: reason.to_owned(), target_agent, extra: Fields::new() }
+}
+
+fn discussion(run: &Run) -> DiscussionSummary {
+    let council = run.council.as_deref();
+    let members = run.workflow.council.iter().flat_map(|rules| &rules.members);
+    let mut signals: BTreeMap<String, String> =
+        members.map(|member| (member.to_string(), "building".to_owned())).collect();
+    for (member, signal) in council.map(|council| council.signals()).unwrap_or_default() {
+        signals.insert(member.to_string(), signal.as_str().to_owned());
+    }
+    let verdict = council.and_then(|council| council.verdict.as_ref());
+    let mut extra = Fields::new();
+    if let Some(verdict) = verdict.filter(|verdict| !verdict.dissent.is_empty()) {
+        extra.insert("dissent".into(), json!(verdict.dissent));
+    }
+    DiscussionSummary {
+        topic: council.map_or(&run.request, |council| &council.topic).clone(),
+        key_decisions: decisions(run),
+        consensus_reached: verdict.is_some_and(|v| v.decision == Decision::Consensus),
+        consensus_signals: signals,
+        extra,
+    }
+}
+
+fn agents(run: &Run, over: bool) -> BTreeMap<String, AgentState> {
+    let services = services(run);
+    let council = run.council.as_deref();
+    let state = |name: &str| {
+        let service = services.get(name).copied().unwrap_or_default();
+        let spoken =
+            council.and_then(|council| Some((council.positions.get(name)?.turns, council)));
+        let exhausted = spoken.is_some_and(|(turns, council)| turns >= council.limit);
+        AgentState {
+            times_processed: service.turns.into(),
+            total_cost: dollars(service.cost),
+            can_process: over || !exhausted,
+            extra: Fields::new(),
+        }
+    };
+    let known = run.workflow.agents.keys().map(|name| name.as_str());
+    let names = known.chain(services.keys().map(String::as_str));
+    names.map(|name| (name.to_owned(), state(name))).collect()
+}
+
+fn past(past: &Past) -> PastRun {
+    let mut extra = Fields::new();
+    if let Some(run) = past.run {
+        extra.insert("run".into(), json!(run));
+    }
+    PastRun {
+        run_number: u64::from(past.number).into(),
+        phase: past.phase,
+        summary: past.summary.clone(),
+        cost: dollars(past.cost),
+        extra,
+    }
+}
+
+fn dollars(money: Usd) -> Measure {
+    // Money is finite, so it has a number.
+    Measure(Number::from_f64(money.dollars()).unwrap_or_else(|| 0.into()))
+}
+
+/// What a context begins.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Imported {
+    /// What the team is to talk about.
+    pub request: String,
+    /// Where it stands.
+    pub lineage: Lineage,
+}
+
+/// Goes on from a context, whoever wrote it. What has no place here is kept, and shown again.
+#[must_use]
+pub fn import(context: &OrchestratorContext, now: Time) -> Imported {
+    let money = |measure: &Measure| Usd::from_dollars(measure.get()).unwrap_or_default();
+    let number = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+    let stamp = |stamp: &Stamp| stamp.time().unwrap_or(now);
+    let previous = |fields: &Fields| serde_json::from_value(fields.get("run")?.clone()).ok();
+    let mut past: Vec<Past> = context
+        .history
+        .iter()
+        .map(|past| Past {
+            number: number(past.run_number.get()),
+            run: previous(&past.extra),
+            phase: past.phase,
+            summary: clip(&past.summary, super::NOTE),
+            cost: money(&past.cost),
+        })
+        .collect();
+    trim(&mut past);
+    let agents = context.agent_states.iter().take(KEPT * 4).map(|(name, state)| {
+        let (turns, cost) = (state.times_processed.get(), money(&state.total_cost));
+        (name.clone(), Service { turns, cost })
+    });
+    let summary = &context.discussion_summary;
+    let mut decisions: Vec<String> =
+        summary.key_decisions.iter().map(|text| clip(text, super::NOTE)).collect();
+    trim(&mut decisions);
+    let mut foreign = context.extra.clone();
+    for ours in ["run", "status"] {
+        foreign.shift_remove(ours);
+    }
+    let notes = context.human_notes.clone().flatten().filter(|text| !text.trim().is_empty());
+    let mut lineage = Lineage {
+        number: number(context.run_number.get()).max(1),
+        previous: previous(&context.extra),
+        phase: context.current_phase,
+        past,
+        spent: money(&context.total_cost),
+        agents: agents.collect(),
+        decisions,
+        changes: context.code_changes.clone(),
+        foreign,
+        ..Lineage::first(stamp(&context.started_at), Fields::new())
+    };
+    if let Some(text) = notes {
+        lineage.note(Note { text: clip(&text, super::NOTE), by: "context".into(), at: now });
+    }
+    Imported { request: clip(&summary.topic, super::NOTE), lineage }
+}

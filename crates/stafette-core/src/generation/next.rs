@@ -1,0 +1,173 @@
+//! What comes after a generation: the first rule that fits.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Lineage;
+use crate::change::{Change, ChangeStatus, GateKind};
+use crate::handoff::State;
+use crate::run::council::Decision;
+use crate::wire::context::{NextActionType, TeamPhase};
+use crate::{Party, Run, Status};
+
+/// How the changes stand that a generation has made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ChangeCounts {
+    /// Ready to be applied.
+    pub ready: u32,
+    /// Waiting for a person's yes.
+    pub waiting: u32,
+    /// Taken out again, or never in.
+    pub failed: u32,
+    /// In the project.
+    pub applied: u32,
+    /// Of those, how many are to the team's own logic.
+    pub own: u32,
+}
+
+impl ChangeCounts {
+    /// Counts changes.
+    pub fn of<'c>(changes: impl IntoIterator<Item = &'c Change>) -> Self {
+        let mut counts = ChangeCounts::default();
+        for change in changes {
+            match change.status {
+                _ if change.waits_for_person() => counts.waiting += 1,
+                ChangeStatus::Pending | ChangeStatus::Approved => counts.ready += 1,
+                ChangeStatus::Failed => counts.failed += 1,
+                ChangeStatus::Applied | ChangeStatus::Validated => {
+                    counts.applied += 1;
+                    let own = change.gates.iter().any(|gate| gate.kind == GateKind::OwnLogic);
+                    counts.own += u32::from(own);
+                }
+                ChangeStatus::Refused | ChangeStatus::Undone => {}
+            }
+        }
+        counts
+    }
+}
+
+/// What comes next, and why.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Next {
+    /// What the team does then.
+    pub phase: TeamPhase,
+    /// How it goes on.
+    pub action: NextActionType,
+    /// Why, in a sentence.
+    pub reason: String,
+    /// Whose turn it would be.
+    pub target: Option<String>,
+    /// What about, when it is something new.
+    pub topic: Option<String>,
+    /// Whether there is nothing left to do.
+    pub done: bool,
+}
+
+impl Next {
+    fn new(phase: TeamPhase, action: NextActionType, reason: impl Into<String>) -> Self {
+        let (reason, target, topic) = (reason.into(), None, None);
+        Next { phase, action, reason, target, topic, done: false }
+    }
+}
+
+/// What comes next for a run as it stands, over or not.
+#[must_use]
+pub fn next(run: &Run, changes: &ChangeCounts) -> Next {
+    use NextActionType::{ApplyChanges, ContinueDiscussion, ManualReview, RestartWithNewCode};
+    let phase =
+        run.lineage.as_deref().map_or(TeamPhase::Discussion, |lineage: &Lineage| lineage.phase);
+    let status = run.status();
+    if !status.is_final() {
+        let question = run.open().find(|handoff| {
+            matches!(handoff.state, State::Asked { .. })
+                && handoff.offer.question.as_ref().is_some_and(|question| question.blocking)
+        });
+        let asked = question.and_then(|handoff| handoff.offer.question.as_ref());
+        if let (true, Some(question)) = (status.waiting_on().is_some(), asked) {
+            return Next::new(
+                phase,
+                ManualReview,
+                format!("A person is asked: {}", question.details),
+            );
+        }
+        let mut next = Next::new(phase, ContinueDiscussion, format!("The generation is {status}"));
+        let out = run.open().find(|handoff| handoff.state.turn().is_some());
+        next.target = out.map(|handoff| handoff.offer.to.to_string());
+        return next;
+    }
+    if status != Status::Succeeded {
+        let why = match &run.stage {
+            crate::run::Stage::Finished(ending) => ending.why.as_str(),
+            _ => "",
+        };
+        return Next::new(phase, ManualReview, format!("The generation {status}: {why}"));
+    }
+    let ChangeCounts { ready, waiting, failed, applied, own } = *changes;
+    if waiting > 0 {
+        let reason =
+            format!("{} a person's yes", count(waiting, "change waits for", "changes wait for"));
+        return Next::new(TeamPhase::CodeReview, ManualReview, reason);
+    }
+    if ready > 0 {
+        let reason = format!("{} ready", count(ready, "change is", "changes are"));
+        return Next::new(TeamPhase::ApplyChanges, ApplyChanges, reason);
+    }
+    if own > 0 {
+        let reason =
+            format!("{} the team's own logic", count(own, "change is to", "changes are to"));
+        return Next::new(TeamPhase::Testing, RestartWithNewCode, reason);
+    }
+    if failed > 0 {
+        let reason = format!("{} hold", count(failed, "change does not", "changes do not"));
+        return Next::new(TeamPhase::Discussion, ContinueDiscussion, reason);
+    }
+    let verdict = run.council.as_ref().and_then(|council| council.verdict.as_ref());
+    if let Some(verdict) = verdict.filter(|verdict| verdict.decision == Decision::Exhausted) {
+        let mut next = Next::new(TeamPhase::Discussion, ContinueDiscussion, sentence(&verdict.why));
+        next.target = verdict.dissent.first().map(|dissent| dissent.member.to_string());
+        return next;
+    }
+    let settled =
+        verdict.map_or_else(|| "The work is done".to_owned(), |verdict| sentence(&verdict.why));
+    if let Some(topic) = proposed(run) {
+        let mut next = Next::new(
+            TeamPhase::Discussion,
+            ContinueDiscussion,
+            format!("{settled}; the next topic is: {topic}"),
+        );
+        next.topic = Some(topic);
+        return next;
+    }
+    if applied > 0 && phase != TeamPhase::Testing {
+        let reason = format!("{} in the project", count(applied, "change is", "changes are"));
+        return Next::new(TeamPhase::Testing, ContinueDiscussion, reason);
+    }
+    let reason = format!("{settled}; nothing is left to do until a person names the next topic");
+    Next { done: true, ..Next::new(phase, ManualReview, reason) }
+}
+
+/// What the team itself wants to take up next: its council's word, or that of whoever answered last.
+fn proposed(run: &Run) -> Option<String> {
+    let verdict = run.council.as_ref().and_then(|council| council.verdict.as_ref());
+    let agreed = verdict.and_then(|verdict| verdict.next_topic.clone());
+    let closed = run.handoffs.values().filter_map(|handoff| match &handoff.state {
+        State::Closed(closing) if matches!(handoff.offer.to, Party::Agent(_)) => {
+            Some((closing.at, handoff.id, closing.response.outputs.get("next_topic")))
+        }
+        _ => None,
+    });
+    let last = closed.max_by_key(|(at, id, _)| (*at, *id)).and_then(|(_, _, topic)| topic);
+    let said = last.and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+    said.map(|text| crate::run::vote::clip(text, super::NOTE)).or(agreed)
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+fn count(n: u32, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}

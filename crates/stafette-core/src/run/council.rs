@@ -1,0 +1,355 @@
+//! A council: members speak on a topic, in turn or all at once, until enough of them agree.
+//!
+//! Work handed to `council` waits while each member gets a handoff of its own, so that whatever can
+//! become of a turn can become of theirs. What they say is heard when they have said it; whoever
+//! says nothing has spoken all the same.
+
+mod session;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::propose::{Proposal, propose};
+use super::vote::{Vote, clip};
+use super::{Draft, Run, Status, close, escalate, resume};
+use crate::handoff::{About, Way};
+use crate::workflow::council::{CouncilRules, Exhausted, Mode, Quorum};
+use crate::{
+    AgentName, Event, Fields, HandoffId, Kind, Offer, Outcome, Party, Question, Reason, Response,
+    TurnResult,
+};
+
+pub use session::{Council, Decision, Dissent, Position, Speech, Verdict};
+
+/// A council has met.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CouncilOpened {
+    /// The handoff that it decides on.
+    pub handoff: HandoffId,
+    /// What about.
+    pub topic: String,
+    /// Who has a voice, and how much it counts.
+    pub members: Vec<Seat>,
+    /// How they speak.
+    pub mode: Mode,
+    /// Whether everyone speaks once before anyone hears the others.
+    pub blind: bool,
+    /// How many have to agree.
+    pub quorum: Quorum,
+    /// How often each may speak.
+    pub turns: u32,
+}
+
+/// A member and its weight.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Seat {
+    /// Who.
+    pub member: AgentName,
+    /// How much its voice counts.
+    pub weight: u32,
+}
+
+/// A member has spoken, or let its turn pass.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CouncilHeard {
+    /// The handoff that the council decides on.
+    pub handoff: HandoffId,
+    /// The handoff in which it spoke, when it had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spoke_in: Option<HandoffId>,
+    /// Who.
+    pub member: AgentName,
+    /// Its own turn, from 1.
+    pub round: u32,
+    /// What it said.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub said: String,
+    /// Where it stands; nothing when it did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vote: Option<Vote>,
+}
+
+/// The council is over.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CouncilConcluded {
+    /// The handoff that it decided on.
+    pub handoff: HandoffId,
+    /// What came of it.
+    pub verdict: Verdict,
+}
+
+/// A person lets an exhausted council speak on.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CouncilReopened {
+    /// The handoff that it decides on.
+    pub handoff: HandoffId,
+    /// What the person said, for all to hear.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub advice: String,
+}
+
+/// Work for the council comes up: it meets, hears its next member, or has decided.
+pub(super) fn decide(draft: &mut Draft, id: HandoffId) {
+    let Some(rules) = draft.run.workflow.council.clone() else {
+        return close::answered(draft, id, Response::failed("The workflow has no council"));
+    };
+    if draft.run.in_council(id).is_none() {
+        open(draft, id, &rules);
+    }
+    let Some(council) = draft.run.in_council(id) else { return };
+    // Everyone who had a turn is through with it.
+    let silent: Vec<(HandoffId, AgentName)> =
+        council.sitting.iter().map(|(id, member)| (*id, member.clone())).collect();
+    for (spoke_in, member) in silent {
+        heard(draft, id, Some(spoke_in), member, String::new(), None);
+    }
+    let Some(council) = draft.run.in_council(id) else { return };
+    if let Some(verdict) = council.consensus(&rules) {
+        return conclude(draft, id, &rules, verdict);
+    }
+    let speakers = council.next(&rules);
+    if speakers.is_empty() {
+        return exhausted(draft, id, &rules);
+    }
+    let mut waits = Vec::new();
+    for member in speakers {
+        let Some(offer) = invitation(&draft.run, id, &rules, &member) else { continue };
+        let proposal = Proposal { declared: true, ..Proposal::within(offer, id) };
+        match propose(draft, proposal) {
+            Ok(child) => waits.push(child),
+            Err(_) => heard(draft, id, None, member, String::new(), None),
+        }
+    }
+    if !waits.is_empty() {
+        resume::block(draft, id, waits, Vec::new());
+    }
+}
+
+fn open(draft: &mut Draft, id: HandoffId, rules: &CouncilRules) {
+    let run = &draft.run;
+    let Some(handoff) = run.handoff(id) else { return };
+    let offer = &handoff.offer;
+    let topic = [&offer.summary, &offer.detail, &run.request];
+    let topic = topic.into_iter().find(|text| !text.is_empty()).cloned().unwrap_or_default();
+    let seat = |member: &AgentName| Seat { member: member.clone(), weight: rules.weight(member) };
+    let opened = CouncilOpened {
+        handoff: id,
+        topic: clip(&topic, 2000),
+        members: rules.members.iter().map(seat).collect(),
+        mode: rules.mode,
+        blind: rules.blind_first_vote,
+        quorum: rules.quorum,
+        turns: rules.turns_per_agent,
+    };
+    draft.record(Event::CouncilOpened(Box::new(opened)));
+}
+
+/// What a member is asked, and what it may know.
+fn invitation(run: &Run, id: HandoffId, rules: &CouncilRules, member: &AgentName) -> Option<Offer> {
+    let council = run.in_council(id)?;
+    let (round, blind) = (council.turns_of(member) + 1, !council.may_hear(rules));
+    let mut given = json!({
+        "topic": council.topic,
+        "members": rules.members,
+        "quorum": rules.quorum,
+        "your_turn": round,
+        "turns_per_agent": council.limit,
+        "key_decisions": council.decisions,
+    });
+    if blind {
+        given["blind"] = true.into();
+    } else {
+        given["signals"] = json!(council.signals());
+        given["discussion"] = json!(council.discussion);
+    }
+    let outputs = Fields::from_iter([("council".to_owned(), given)]);
+    let instructions = "Speak to the topic as a member of the council, then say where you stand: \
+        the signal agree, disagree, building (still working on it) or abstain, with your reason, \
+        the key decisions that you hold to be settled, and what should be taken up next, if \
+        anything."
+        .to_owned();
+    Some(Offer {
+        summary: council.topic.clone(),
+        instructions: Some(instructions),
+        outputs,
+        item: run.handoff(id)?.offer.item.clone(),
+        ..Offer::new(Party::Council, Party::from(member), Kind::Delegate, Reason::Council)
+    })
+}
+
+/// A turn is over: when it was a member's, it has been heard.
+pub(super) fn hear(draft: &mut Draft, id: HandoffId, result: &TurnResult) {
+    let Some(council) = draft.run.council.as_deref() else { return };
+    let Some(member) = council.sitting.get(&id).cloned() else { return };
+    let waits = |offer: &Offer| match &offer.question {
+        Some(question) => question.blocking,
+        None => offer.kind == Kind::Delegate,
+    };
+    let failed = matches!(result.response.outcome, Outcome::Failed | Outcome::Escalated);
+    // It goes on later, or somebody decides what becomes of its failure.
+    if failed || result.offers.iter().any(waits) {
+        return;
+    }
+    let said = clip(&result.response.summary, session::SPEECH);
+    let vote = result.vote.clone().map(Vote::bounded);
+    heard(draft, council.handoff, Some(id), member, said, vote);
+}
+
+fn heard(
+    draft: &mut Draft,
+    handoff: HandoffId,
+    spoke_in: Option<HandoffId>,
+    member: AgentName,
+    said: String,
+    vote: Option<Vote>,
+) {
+    let turns = draft.run.council.as_ref().map_or(0, |council| council.turns_of(&member));
+    let event = CouncilHeard { handoff, spoke_in, member, round: turns + 1, said, vote };
+    draft.record(Event::CouncilHeard(Box::new(event)));
+}
+
+/// Everyone has spoken as often as allowed.
+fn exhausted(draft: &mut Draft, id: HandoffId, rules: &CouncilRules) {
+    let Some(council) = draft.run.in_council(id) else { return };
+    let verdict = council.verdict(rules, Decision::Exhausted);
+    if rules.exhausted == Exhausted::HandOver {
+        return conclude(draft, id, rules, verdict);
+    }
+    let question = Question {
+        reason: "no_consensus".into(),
+        details: format!(
+            "The council does not agree: {}. Accept what it has, let it speak again, stop, or say \
+             what it should consider",
+            verdict.why
+        ),
+        options: ["accept", "again", "stop"].map(str::to_owned).to_vec(),
+        context: verdict.standing(),
+        blocking: true,
+        about: About::Council(id),
+        ..Question::default()
+    };
+    escalate::park(draft, id, question);
+}
+
+/// A person decided what becomes of an exhausted council.
+pub(super) fn answered(draft: &mut Draft, id: HandoffId, word: &str, text: &str) {
+    let Some(rules) = draft.run.workflow.council.clone() else { return };
+    let Some(council) = draft.run.in_council(id) else { return };
+    match word {
+        "accept" => {
+            let verdict = council.verdict(&rules, Decision::Accepted);
+            conclude(draft, id, &rules, verdict);
+        }
+        "stop" => close::end(draft, Status::Failed, "stopped by a person"),
+        _ => {
+            let advice = if word == "again" { String::new() } else { clip(text, session::SPEECH) };
+            let event = CouncilReopened { handoff: id, advice };
+            draft.record(Event::CouncilReopened(Box::new(event)));
+            resume::resume(draft, id, Fields::new());
+        }
+    }
+}
+
+fn conclude(draft: &mut Draft, id: HandoffId, rules: &CouncilRules, verdict: Verdict) {
+    let settled = verdict.decision != Decision::Exhausted;
+    let outcome = if settled { Outcome::Resolved } else { Outcome::Partial };
+    let outputs = Fields::from_iter([
+        ("consensus".to_owned(), Value::from(verdict.decision == Decision::Consensus)),
+        ("key_decisions".to_owned(), json!(verdict.key_decisions)),
+        ("signals".to_owned(), json!(verdict.signals)),
+        ("dissent".to_owned(), json!(verdict.dissent)),
+    ]);
+    let response = Response {
+        outputs: outputs.clone(),
+        summary: verdict.why.clone(),
+        ..Response::new(Party::Council, outcome)
+    };
+    let summary = verdict.why.clone();
+    draft.record(Event::CouncilConcluded(Box::new(CouncilConcluded { handoff: id, verdict })));
+    let Some(handoff) = draft.run.handoff(id) else { return };
+    // Whoever waits for the answer carries it out itself.
+    let Some(to) = rules.then.clone().filter(|_| settled && handoff.returns_to.is_none()) else {
+        return close::answered(draft, id, response);
+    };
+    let offer = Offer {
+        summary,
+        outputs,
+        item: handoff.offer.item.clone(),
+        ..Offer::new(Party::Council, to, Kind::Transfer, Reason::TaskHandoff)
+    };
+    let proposal = Proposal { cause: Some(id), declared: true, ..Proposal::of(offer) };
+    match propose(draft, proposal) {
+        Ok(next) => close::succeeded_by(draft, id, response, Way::Answered, vec![next]),
+        Err(refusal) => close::answered(
+            draft,
+            id,
+            Response { outcome: Outcome::Partial, failure: Some(refusal.to_string()), ..response },
+        ),
+    }
+}
+
+impl Run {
+    /// The council that decides on `id` at the moment.
+    #[must_use]
+    pub fn in_council(&self, id: HandoffId) -> Option<&Council> {
+        let council = self.council.as_deref()?;
+        (council.handoff == id && council.verdict.is_none()).then_some(council)
+    }
+}
+
+impl CouncilOpened {
+    pub(super) fn apply(&self, run: &mut Run) {
+        let before = run.council.take();
+        let decisions = before.map(|council| council.decisions).unwrap_or_default();
+        run.council = Some(Box::new(Council::new(self, decisions)));
+    }
+}
+
+impl CouncilHeard {
+    pub(super) fn apply(&self, run: &mut Run) {
+        if let Some(council) = &mut run.council {
+            council.hear(self);
+        }
+    }
+}
+
+impl CouncilConcluded {
+    pub(super) fn apply(&self, run: &mut Run) {
+        if let Some(council) = &mut run.council {
+            council.sitting.clear();
+            council.verdict = Some(self.verdict.clone());
+        }
+    }
+}
+
+impl CouncilReopened {
+    pub(super) fn apply(&self, run: &mut Run) {
+        let more = run.workflow.council.as_ref().map_or(0, |rules| rules.turns_per_agent);
+        if let Some(council) = &mut run.council {
+            council.limit = council.limit.saturating_add(more);
+            if !self.advice.is_empty() {
+                let (by, said) = (Party::Human, self.advice.clone());
+                council.discuss(Speech { by, round: 0, signal: None, said });
+            }
+        }
+    }
+}
+
+/// A member got a turn.
+pub(super) fn seated(run: &mut Run, id: HandoffId, offer: &Offer, cause: Option<HandoffId>) {
+    if !offer.is_council_turn() {
+        return;
+    }
+    // What came back before is in the discussion.
+    if let Some(waiting) = cause.and_then(|id| run.handoff_mut(id)) {
+        waiting.answers.clear();
+    }
+    let member = run.workflow.agent(&offer.to).map(|(name, _)| name.clone());
+    if let (Some(council), Some(member)) = (&mut run.council, member) {
+        council.sitting.insert(id, member);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,235 @@
+use serde_json::json;
+
+use crate::generation::{
+    BRIEFING, ChangeCounts, Lineage, Plan, briefing, context, import, successor,
+};
+use crate::run::create::RunCreated;
+use crate::run::hand_over::GenerationHandedOver;
+use crate::run::story::{RELAY, Story, costing, done, fields, h};
+use crate::wire::context::{NextActionType, OrchestratorContext, TeamPhase};
+use crate::{Fields, Input, Millis, Run, Status, Time, TurnResult, Usd};
+
+const SOLO: &str = r#"
+    workflow = { name = "solo", entry = "solo" }
+    agents = { solo.runner = "scripted" }
+    generations = { }
+"#;
+
+fn plan(max_runs: u32, max_cost: Usd, check_in_every: u32) -> Plan {
+    Plan {
+        max_runs,
+        max_cost,
+        check_in_every,
+        pause: Millis::seconds(2),
+        budget: crate::workflow::Budget::default(),
+        first: 1,
+        spent: Usd(0),
+    }
+}
+
+fn created(plan: Option<Plan>) -> RunCreated {
+    let workflow: crate::Workflow = toml::from_str(SOLO).expect("a workflow");
+    let first = Lineage::first(Time(0), Fields::new());
+    let lineage = plan.map_or(first.clone(), |plan| first.planned(plan));
+    RunCreated {
+        run: crate::RunId(uuid::Uuid::from_u128(1)),
+        budget: workflow.budget.clone(),
+        workflow: workflow.into(),
+        request: "Build a cache".into(),
+        inputs: Fields::new(),
+        by: "ada".into(),
+        origin: None,
+        trace: None,
+        lineage: Some(Box::new(lineage)),
+    }
+}
+
+fn begin(now: Time, created: RunCreated) -> Story {
+    Story::from_events(now, Run::begin(now, created))
+}
+
+/// The only agent does its work for ten cents, and says what should be next.
+fn work(story: &mut Story, next: Option<&str>) {
+    let mut result = TurnResult { usage: costing(0.1), ..done() };
+    if let Some(topic) = next {
+        result.response.outputs = fields(json!({ "next_topic": topic }));
+    }
+    story.ends(h(1), result);
+}
+
+fn hand_over(story: &mut Story, changes: ChangeCounts) -> GenerationHandedOver {
+    story.input(Input::HandOver { changes });
+    let lineage = story.run.lineage.as_ref().expect("a lineage");
+    *lineage.handed_over.clone().expect("handed over")
+}
+
+fn told(run: &Run) -> OrchestratorContext {
+    context(run, &[], &ChangeCounts::default(), run.updated_at)
+}
+
+#[test]
+fn s4_02_the_next_one_goes_on_with_what_the_last_one_left() {
+    let mut story = begin(Time(0), created(Some(plan(10, Usd(5_000_000), 0))));
+    story.input(Input::Note { text: "Keep it small".into(), by: "ada".into() });
+    work(&mut story, Some("Prune it"));
+    let over = hand_over(&mut story, ChangeCounts::default());
+    assert_eq!(over.why, "generation 2 of 10");
+    let log = story.log.len();
+    story.input(Input::HandOver { changes: ChangeCounts::default() });
+    assert_eq!(story.log.len(), log, "it is handed over once");
+    // Also a note that comes after the end is heard.
+    let ended = story.run.updated_at;
+    story.now = story.now + Millis::hours(1);
+    story.input(Input::Note { text: "And fast".into(), by: "ada".into() });
+    assert_eq!(story.run.updated_at, ended, "the end stays where it was");
+
+    let next = successor(&story.run).expect("the next one");
+    assert_eq!(next, successor(&story.run).expect("the same one"));
+    assert_eq!((next.request.as_str(), next.run), ("Prune it", over.next.expect("one").run));
+    assert_eq!(next.inputs["human_notes"], json!(["Keep it small", "And fast"]));
+    let text = next.inputs["briefing"].as_str().expect("text");
+    assert!(text.contains("BRIEFING FOR GENERATION 2") && text.contains("Keep it small"), "{text}");
+
+    let story = begin(story.now, next);
+    let context = told(&story.run);
+    assert_eq!((context.run_number.get(), context.history.len()), (2, 1));
+    assert_eq!(context.agent_states["solo"].times_processed.get(), 1);
+    assert!((context.total_cost.get() - 0.1).abs() < 1e-9);
+    assert_eq!(context.human_notes, Some(Some("Keep it small\nAnd fast".into())));
+}
+
+#[test]
+fn s4_04_generations_end_at_the_limit_the_ceiling_or_when_nothing_is_left() {
+    for (plan, next, why) in [
+        (plan(1, Usd(5_000_000), 0), Some("more"), "the limit of 1 generations is reached"),
+        (plan(9, Usd(100_000), 0), Some("more"), "the ceiling of $0.10 is reached: $0.10 spent"),
+        (plan(9, Usd(5_000_000), 0), None, "nothing is left to do"),
+    ] {
+        let mut story = begin(Time(0), created(Some(plan)));
+        work(&mut story, next);
+        let over = hand_over(&mut story, ChangeCounts::default());
+        assert_eq!((over.why.as_str(), over.next), (why, None));
+        assert_eq!(successor(&story.run), None);
+    }
+    let mut story = begin(Time(0), created(Some(plan(9, Usd(5_000_000), 0))));
+    story.input(Input::Cancel { by: "ada".into(), why: "enough".into() });
+    let over = hand_over(&mut story, ChangeCounts::default());
+    assert_eq!((over.action, over.next), (NextActionType::ManualReview, None));
+}
+
+#[test]
+fn s4_04_what_the_series_has_left_is_all_that_the_next_one_may_spend() {
+    let mut story = begin(Time(0), created(Some(plan(9, Usd(150_000), 0))));
+    work(&mut story, Some("more"));
+    hand_over(&mut story, ChangeCounts::default());
+    assert_eq!(successor(&story.run).expect("one more").budget.money, Usd(50_000));
+}
+
+#[test]
+fn s4_04_a_person_is_asked_to_check_in_before_the_next_one_begins() {
+    let mut story = begin(Time(0), created(Some(plan(9, Usd(5_000_000), 1))));
+    work(&mut story, Some("more"));
+    hand_over(&mut story, ChangeCounts::default());
+    let next = successor(&story.run).expect("one more");
+    for (answer, status) in [("go on", Status::Running), ("stop", Status::Cancelled)] {
+        let mut story = begin(story.now, next.clone());
+        assert_eq!(story.status(), Status::WaitingForHuman);
+        assert_eq!(story.question(h(2)).reason, "check_in");
+        assert_eq!(told(&story.run).next_action.kind, NextActionType::ManualReview);
+        story.person_says(h(2), answer);
+        assert_eq!(story.status(), status);
+    }
+    let mut story = begin(story.now, next);
+    story.person_says(h(2), "Only the tests");
+    assert_eq!(story.run.outbox().next().expect("a turn").inputs["check_in"], "Only the tests");
+    assert!(told(&story.run).human_notes.flatten().is_some_and(|n| n.contains("Only the tests")));
+}
+
+#[test]
+fn s4_03_the_changes_decide_what_comes_next() {
+    use NextActionType::{ApplyChanges, ContinueDiscussion, ManualReview, RestartWithNewCode};
+    let none = ChangeCounts::default();
+    for (changes, action, phase) in [
+        (ChangeCounts { waiting: 1, ready: 1, ..none }, ManualReview, TeamPhase::CodeReview),
+        (ChangeCounts { ready: 2, ..none }, ApplyChanges, TeamPhase::ApplyChanges),
+        (ChangeCounts { applied: 1, own: 1, ..none }, RestartWithNewCode, TeamPhase::Testing),
+        (ChangeCounts { failed: 1, ..none }, ContinueDiscussion, TeamPhase::Discussion),
+        (ChangeCounts { applied: 1, ..none }, ContinueDiscussion, TeamPhase::Testing),
+    ] {
+        let mut story = begin(Time(0), created(None));
+        work(&mut story, None);
+        let over = hand_over(&mut story, changes);
+        assert_eq!((over.action, over.phase), (action, phase), "{}", over.reason);
+        assert!(!over.reason.is_empty());
+    }
+}
+
+#[test]
+fn s4_01_a_context_of_another_orchestrator_is_gone_on_from_without_loss() {
+    let text = include_str!("../../../../../fixtures/wire/context.json");
+    let theirs: OrchestratorContext = serde_json::from_str(text).expect("a context");
+    let imported = import(&theirs, Time(5));
+    assert_eq!(imported.request, theirs.discussion_summary.topic);
+    let lineage = Some(Box::new(imported.lineage));
+    let story = begin(Time(5), RunCreated { request: imported.request, lineage, ..created(None) });
+    let ours = told(&story.run);
+    assert_eq!(ours.run_number.get(), theirs.run_number.get());
+    assert_eq!(ours.current_phase, theirs.current_phase);
+    assert_eq!(ours.code_changes, theirs.code_changes);
+    assert_eq!(ours.discussion_summary.topic, theirs.discussion_summary.topic);
+    assert_eq!(ours.discussion_summary.key_decisions, theirs.discussion_summary.key_decisions);
+    assert_eq!(ours.history.len(), theirs.history.len());
+    assert_eq!(ours.total_cost.get(), theirs.total_cost.get());
+    assert_eq!(ours.human_notes, theirs.human_notes);
+    assert_eq!(ours.started_at.time(), theirs.started_at.time());
+    for (name, state) in &theirs.agent_states {
+        assert_eq!(ours.agent_states[name].times_processed.get(), state.times_processed.get());
+    }
+}
+
+#[test]
+fn s4_05_a_briefing_has_every_section_and_never_more_than_two_kilobytes() {
+    let long = |n: usize| format!("{n} {}", "größer ".repeat(200));
+    let mut story = begin(Time(0), created(None));
+    for n in 0..20 {
+        story.input(Input::Note { text: long(n), by: "ada".into() });
+    }
+    let mut context = told(&story.run);
+    context.discussion_summary.topic = long(0);
+    context.discussion_summary.key_decisions = (0..40).map(long).collect();
+    context.next_action.reason = long(1);
+    for n in 0..60 {
+        let name = format!("member-{n}");
+        context.discussion_summary.consensus_signals.insert(name.clone(), "building".into());
+        let state = context.agent_states["solo"].clone();
+        context.agent_states.insert(name, state);
+    }
+    for context in [told(&story.run), context] {
+        let text = briefing(&context);
+        assert!(text.len() <= BRIEFING, "{} bytes", text.len());
+        for section in [
+            "BRIEFING FOR GENERATION 1",
+            "PREVIOUS RUN",
+            "CURRENT PHASE",
+            "DISCUSSION TOPIC",
+            "KEY DECISIONS",
+            "CONSENSUS",
+            "NEXT ACTION",
+            "Reason:",
+            "AGENT STATES",
+            "NOTES FROM PEOPLE",
+            "TOTAL COST $0.0000",
+        ] {
+            assert!(text.contains(section), "{section} in {text}");
+        }
+    }
+}
+
+#[test]
+fn s4_10_a_plain_run_takes_notes_too() {
+    let mut story = Story::new(RELAY);
+    story.input(Input::Note { text: " ".into(), by: "ada".into() });
+    assert_eq!(story.run.lineage, None);
+    story.input(Input::Note { text: "Mind the gap".into(), by: "ada".into() });
+    assert_eq!(story.run.lineage.as_ref().map(|lineage| lineage.notes.len()), Some(1));
+}

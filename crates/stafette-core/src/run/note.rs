@@ -1,0 +1,33 @@
+//! A person leaves a note: it reaches the next generation, also when this one is over.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Draft, Run};
+use crate::generation::{Lineage, NOTE, Note};
+use crate::{Event, Fields, Time};
+
+/// A person left a note.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct NoteLeft {
+    /// What it says.
+    pub text: String,
+    /// Who left it.
+    pub by: String,
+}
+
+pub(super) fn decide(draft: &mut Draft, text: &str, by: String) {
+    let text = super::vote::clip(text, NOTE);
+    if !text.is_empty() {
+        draft.record(Event::NoteLeft(NoteLeft { text, by }));
+    }
+}
+
+impl NoteLeft {
+    pub(super) fn apply(&self, run: &mut Run, at: Time) {
+        let since = run.created_at;
+        let note = Note { text: self.text.clone(), by: self.by.clone(), at };
+        let first = || Box::new(Lineage::first(since, Fields::new()));
+        run.lineage.get_or_insert_with(first).note(note);
+    }
+}

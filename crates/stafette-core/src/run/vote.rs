@@ -1,0 +1,158 @@
+//! What a member of a council thinks, as it says it: a word, or a word with reasons.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The longest reason that is kept, in characters.
+const REASON: usize = 1000;
+
+/// The longest decision that is kept, in characters.
+pub(crate) const DECISION: usize = 300;
+
+/// The most decisions of one voice.
+const DECISIONS: usize = 8;
+
+/// Where a member stands.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Stance {
+    /// Still working on it.
+    #[default]
+    Building,
+    /// For it.
+    Agree,
+    /// Against it.
+    Disagree,
+    /// Neither.
+    Abstain,
+}
+
+impl Stance {
+    /// All of them.
+    pub const ALL: [Stance; 4] =
+        [Stance::Building, Stance::Agree, Stance::Disagree, Stance::Abstain];
+
+    /// The word on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Stance::Building => "building",
+            Stance::Agree => "agree",
+            Stance::Disagree => "disagree",
+            Stance::Abstain => "abstain",
+        }
+    }
+}
+
+impl fmt::Display for Stance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// What a member of a council thinks.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Vote {
+    /// Where it stands.
+    pub signal: Stance,
+    /// Why.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// What it holds to be settled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub key_decisions: Vec<String>,
+    /// What the team should take up next, once this is settled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_topic: Option<String>,
+}
+
+impl Vote {
+    /// Reads `agree`, or an object with `signal` and perhaps `reason`, `key_decisions` and
+    /// `next_topic`.
+    ///
+    /// # Errors
+    /// What is wrong with it, with its path.
+    pub fn read(payload: &Value) -> Result<Vote, String> {
+        let named = |word: &str| Stance::ALL.into_iter().find(|stance| stance.as_str() == word);
+        let words = "building, agree, disagree or abstain";
+        match payload {
+            Value::String(word) => match named(word.trim()) {
+                Some(signal) => Ok(Vote { signal, ..Vote::default() }),
+                None => Err(format!("`{word}` is not one of {words}")),
+            },
+            Value::Object(fields) => {
+                let word = fields.get("signal").and_then(Value::as_str);
+                if word.and_then(named).is_none() {
+                    return Err(format!("/signal: expected one of {words}"));
+                }
+                let vote: Vote =
+                    serde_json::from_value(payload.clone()).map_err(|error| error.to_string())?;
+                Ok(vote.bounded())
+            }
+            _ => Err(format!("expected {words}, or an object with `signal`")),
+        }
+    }
+
+    /// The same, within what is kept.
+    #[must_use]
+    pub fn bounded(self) -> Vote {
+        let mut key_decisions = self.key_decisions;
+        key_decisions.retain(|decision| !decision.trim().is_empty());
+        key_decisions.truncate(DECISIONS);
+        let next_topic = self.next_topic.filter(|topic| !topic.trim().is_empty());
+        Vote {
+            signal: self.signal,
+            reason: clip(&self.reason, REASON),
+            key_decisions: key_decisions.iter().map(|text| clip(text, DECISION)).collect(),
+            next_topic: next_topic.map(|topic| clip(&topic, REASON)),
+        }
+    }
+}
+
+/// The beginning of a text, with a sign where something is left out.
+pub(crate) fn clip(text: &str, limit: usize) -> String {
+    let text = text.trim();
+    match text.char_indices().nth(limit) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(limit.saturating_sub(1)).chain(['…']).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn s4_03_a_signal_is_a_word_or_a_word_with_reasons() {
+        assert_eq!(Vote::read(&json!("agree")).map(|vote| vote.signal), Ok(Stance::Agree));
+        let vote = Vote::read(&json!({
+            "signal": "disagree",
+            "reason": "it loses data",
+            "key_decisions": ["one table", " "],
+            "next_topic": "",
+            "other": 1,
+        }));
+        let vote = vote.expect("a vote");
+        assert_eq!((vote.signal, vote.key_decisions.len()), (Stance::Disagree, 1));
+        assert_eq!(vote.next_topic, None);
+        for bad in [json!("yes"), json!({}), json!({"signal": 1}), json!(1), json!(null)] {
+            assert!(Vote::read(&bad).is_err(), "{bad}");
+        }
+        assert!(Vote::read(&json!({"signal": "agree", "reason": []})).is_err());
+    }
+
+    #[test]
+    fn what_is_said_at_length_is_kept_in_short() {
+        let long = Vote { reason: "ä".repeat(5000), ..Vote::default() }.bounded();
+        assert_eq!(long.reason.chars().count(), REASON);
+        assert!(long.reason.ends_with('…'));
+    }
+}

@@ -1,0 +1,165 @@
+//! `[council]`: who decides together, and when they have decided.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::{AgentName, Party};
+
+/// Who decides together, and when they have decided.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CouncilRules {
+    /// Who has a voice, in the order in which they speak.
+    pub members: Vec<AgentName>,
+    /// Whether they speak one after the other or all at once.
+    #[serde(default)]
+    pub mode: Mode,
+    /// How many of them have to agree, such as `4 of 5`; by weight.
+    #[serde(default)]
+    pub quorum: Quorum,
+    /// Whether everyone speaks once before anyone hears the others.
+    #[serde(default)]
+    pub blind_first_vote: bool,
+    /// How much a voice counts, where it is not 1.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub weights: BTreeMap<AgentName, u32>,
+    /// How often each of them may speak.
+    #[serde(default = "six")]
+    pub turns_per_agent: u32,
+    /// What happens when everyone has spoken so often and they do not agree.
+    #[serde(default)]
+    pub exhausted: Exhausted,
+    /// Who carries out what they agreed on; without one, their answer is the end of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub then: Option<Party>,
+}
+
+fn six() -> u32 {
+    6
+}
+
+impl CouncilRules {
+    /// How much a member's voice counts.
+    #[must_use]
+    pub fn weight(&self, member: &AgentName) -> u32 {
+        self.weights.get(member).copied().unwrap_or(1)
+    }
+
+    /// How much all voices count together.
+    #[must_use]
+    pub fn total(&self) -> u32 {
+        self.members.iter().fold(0, |sum, member| sum.saturating_add(self.weight(member)))
+    }
+
+    /// How much has to agree.
+    #[must_use]
+    pub fn needed(&self) -> u32 {
+        self.quorum.part(self.total())
+    }
+}
+
+/// Whether members speak one after the other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Each hears those before it.
+    #[default]
+    InTurn,
+    /// All at once, round by round.
+    Parallel,
+}
+
+/// What happens when everyone has spoken as often as allowed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Exhausted {
+    /// A person is asked.
+    #[default]
+    Escalate,
+    /// The next generation goes on.
+    HandOver,
+}
+
+/// The part that has to agree: `4 of 5`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String", extend("pattern" = "^[0-9]+ of [0-9]+$"))]
+pub struct Quorum {
+    votes: u32,
+    of: u32,
+}
+
+/// The text is not a quorum.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("`{text}` is not a quorum: write it as `4 of 5`, from 1 to all")]
+pub struct NotAQuorum {
+    /// What was given instead.
+    pub text: String,
+}
+
+impl Quorum {
+    /// How much of `total` that is, rounded up.
+    #[must_use]
+    pub fn part(self, total: u32) -> u32 {
+        let part = (u64::from(total) * u64::from(self.votes)).div_ceil(u64::from(self.of));
+        u32::try_from(part).unwrap_or(u32::MAX)
+    }
+}
+
+impl Default for Quorum {
+    fn default() -> Self {
+        Quorum { votes: 4, of: 5 }
+    }
+}
+
+impl FromStr for Quorum {
+    type Err = NotAQuorum;
+    fn from_str(text: &str) -> Result<Self, NotAQuorum> {
+        let parse = || {
+            let (votes, of) = text.split_once(" of ").or_else(|| text.split_once('/'))?;
+            let (votes, of) = (votes.trim().parse().ok()?, of.trim().parse().ok()?);
+            (votes > 0 && votes <= of).then_some(Quorum { votes, of })
+        };
+        parse().ok_or_else(|| NotAQuorum { text: text.to_owned() })
+    }
+}
+
+impl TryFrom<String> for Quorum {
+    type Error = NotAQuorum;
+    fn try_from(text: String) -> Result<Self, NotAQuorum> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for Quorum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.votes, self.of)
+    }
+}
+
+impl From<Quorum> for String {
+    fn from(quorum: Quorum) -> Self {
+        quorum.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s4_03_a_quorum_is_a_part_of_all_voices_rounded_up() {
+        let quorum = Quorum::default();
+        assert_eq!((quorum.to_string().as_str(), quorum.part(5)), ("4 of 5", 4));
+        assert_eq!((quorum.part(3), quorum.part(1), quorum.part(10)), (3, 1, 8));
+        assert_eq!("2/3".parse::<Quorum>().map(|quorum| quorum.part(3)), Ok(2));
+        for bad in ["", "4", "0 of 5", "6 of 5", "4 of 0", "most"] {
+            assert!(bad.parse::<Quorum>().is_err(), "{bad}");
+        }
+    }
+}

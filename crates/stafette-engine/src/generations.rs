@@ -1,0 +1,220 @@
+//! Generations: what is over hands over, the next one begins, and the picture of the team is kept.
+//!
+//! Everything follows from events: `run_finished` leads to `generation_handed_over`, and that to the
+//! next run, whose name is in it. Whatever is done twice after a crash is done once.
+
+mod follower;
+mod picture;
+
+use stafette_core::change::{Action, Change, ChangeStatus};
+use stafette_core::generation::{self, ChangeCounts, Imported, Lineage};
+use stafette_core::run::create::RunCreated;
+use stafette_core::wire::context::{
+    self as wire, ChangeAction, CodeChange, OrchestratorContext, PastRun,
+};
+use stafette_core::wire::scalar::Stamp;
+use stafette_core::{Fields, Input, Recorded, Run, RunId};
+use stafette_store::AppendError;
+use uuid::Uuid;
+
+use crate::{Driver, Engine, EngineError, clock};
+
+pub use follower::Generations;
+
+/// How often something is tried that another process may be doing too.
+const TRIES: usize = 8;
+
+/// What the next generation reads first.
+#[derive(Clone, PartialEq, Debug, serde::Serialize, schemars::JsonSchema)]
+pub struct Briefing {
+    /// The run that it is about.
+    pub run: RunId,
+    /// In at most 2 KB.
+    pub briefing: String,
+    /// The same run in a few sentences.
+    pub narrative: String,
+}
+
+/// A team, generation by generation.
+#[derive(Clone, PartialEq, Debug, serde::Serialize, schemars::JsonSchema)]
+pub struct Ancestry {
+    /// The run that it is about.
+    pub run: RunId,
+    /// Where it stands among the others.
+    pub lineage: Lineage,
+    /// Those before it, the oldest first.
+    pub history: Vec<PastRun>,
+}
+
+impl Engine {
+    /// Begins a run with all that is known of it but its name.
+    ///
+    /// # Errors
+    /// When the store does not take it.
+    pub async fn begin_new(&self, created: RunCreated) -> Result<RunId, EngineError> {
+        self.begin(RunCreated { run: RunId(Uuid::now_v7()), ..created }).await
+    }
+
+    /// The first generation of a team that begins now.
+    #[must_use]
+    pub fn first_generation(&self) -> Lineage {
+        Lineage::first(clock::now(), Fields::new())
+    }
+
+    /// What a context begins here. One of a run that still goes on begins nothing: it would do the
+    /// same work twice.
+    ///
+    /// # Errors
+    /// When its run goes on.
+    pub async fn import(&self, context: &OrchestratorContext) -> Result<Imported, EngineError> {
+        let imported = generation::import(context, clock::now());
+        if let Some(previous) = imported.lineage.previous
+            && self.store().unfinished().await?.contains(&previous)
+        {
+            return Err(EngineError::GoesOn { run: previous });
+        }
+        Ok(imported)
+    }
+
+    /// Leaves a note for the generation after `run`, or after the one that has followed it by now.
+    ///
+    /// # Errors
+    /// When there is no such run, or the store does not take it.
+    pub async fn note(&self, run: RunId, text: String, by: String) -> Result<RunId, EngineError> {
+        // No generation begins between finding the last one and telling it.
+        let _turn = self.once.wait().await;
+        let mut run = run;
+        while let Some(next) = self.followed_by(run).await? {
+            run = next;
+        }
+        let mut text = serde_json::Value::String(text);
+        self.settings().redactor.value(&mut text);
+        let text = text.as_str().unwrap_or_default().to_owned();
+        self.tell_also_late(run, Input::Note { text, by }).await?;
+        Ok(run)
+    }
+
+    /// The run that follows, when it has begun.
+    async fn followed_by(&self, run: RunId) -> Result<Option<RunId>, EngineError> {
+        let state = self.state(run).await?;
+        let over = state.lineage.as_ref().and_then(|lineage| lineage.handed_over.as_ref());
+        let Some(next) = over.and_then(|over| over.next.as_ref()) else { return Ok(None) };
+        Ok(self.store().run(next.run).await?.map(|row| row.run))
+    }
+
+    /// Gives an input to a run, also to one that is over.
+    async fn tell_also_late(&self, run: RunId, input: Input) -> Result<Vec<Recorded>, EngineError> {
+        for _ in 0..TRIES {
+            match self.send(run, input.clone()).await {
+                Err(EngineError::Over { .. }) => {}
+                other => return other,
+            }
+            let loaded = self.store().load(run).await?;
+            let loaded = loaded.ok_or_else(|| EngineError::NoRun { run: run.to_string() })?;
+            let driver = Driver::restore(&loaded)?;
+            if !driver.run().status().is_final() {
+                return Err(EngineError::Over { run });
+            }
+            let step = driver.decide(clock::now(), [input.clone()]);
+            if step.is_empty() {
+                return Ok(Vec::new());
+            }
+            match self.store().append(step.batch()).await {
+                Ok(position) => {
+                    self.bump(position);
+                    return Ok(step.events);
+                }
+                Err(AppendError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(EngineError::Stopping)
+    }
+
+    /// Where the team of a run stands.
+    ///
+    /// # Errors
+    /// When there is no such run.
+    pub async fn context(&self, run: RunId) -> Result<OrchestratorContext, EngineError> {
+        let state = self.state(run).await?;
+        let changes = self.changes_of(&state).await;
+        let code: Vec<CodeChange> = changes.iter().flat_map(code_changes).collect();
+        let counts = counts(&state, &changes);
+        Ok(generation::context(&state, &code, &counts, clock::now()))
+    }
+
+    /// What the next generation after a run reads first.
+    ///
+    /// # Errors
+    /// When there is no such run.
+    pub async fn briefing(&self, run: RunId) -> Result<Briefing, EngineError> {
+        let briefing = generation::briefing(&self.context(run).await?);
+        let narrative = generation::narrative(&*self.state(run).await?);
+        Ok(Briefing { run, briefing, narrative })
+    }
+
+    /// The generations of a run's team.
+    ///
+    /// # Errors
+    /// When there is no such run.
+    pub async fn generations(&self, run: RunId) -> Result<Ancestry, EngineError> {
+        let state = self.state(run).await?;
+        let first = || Box::new(Lineage::first(state.created_at, Fields::new()));
+        let lineage = *state.lineage.clone().unwrap_or_else(first);
+        Ok(Ancestry { run, lineage, history: self.context(run).await?.history })
+    }
+
+    /// The changes that a run and the generations before it have made.
+    async fn changes_of(&self, run: &Run) -> Vec<Change> {
+        let past = run.lineage.iter().flat_map(|lineage| &lineage.past).filter_map(|past| past.run);
+        let team: Vec<RunId> = past.chain([run.id]).collect();
+        let listed = self.changes(async |changes| changes.list()).await;
+        let mut changes = listed.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the changes of a generation cannot be read");
+            Vec::new()
+        });
+        changes.retain(|change| change.author.run.is_some_and(|run| team.contains(&run)));
+        changes
+    }
+}
+
+/// How the changes stand that matter to what comes next: its own, and what is still open.
+fn counts(run: &Run, changes: &[Change]) -> ChangeCounts {
+    let matters = |change: &&Change| {
+        let open = matches!(change.status, ChangeStatus::Pending | ChangeStatus::Approved);
+        open || change.author.run == Some(run.id)
+    };
+    ChangeCounts::of(changes.iter().filter(matters))
+}
+
+/// A change in the context's words, file by file.
+fn code_changes(change: &Change) -> Vec<CodeChange> {
+    let stamp = |at: &Option<String>| Some(at.clone().map(Stamp));
+    let status = match change.status {
+        ChangeStatus::Pending | ChangeStatus::Approved => wire::ChangeStatus::Pending,
+        ChangeStatus::Applied => wire::ChangeStatus::Applied,
+        ChangeStatus::Validated => wire::ChangeStatus::Validated,
+        ChangeStatus::Failed | ChangeStatus::Refused | ChangeStatus::Undone => {
+            wire::ChangeStatus::Failed
+        }
+    };
+    let one = |file: &str, action| CodeChange {
+        file: file.to_owned(),
+        action,
+        content: None,
+        applied_at: stamp(&change.applied_at),
+        validated_at: stamp(&change.validated_at),
+        status,
+        extra: Fields::from_iter([("change".to_owned(), change.id.to_string().into())]),
+    };
+    let edits = change.edits.iter().flat_map(|edit| {
+        let action = match edit.action {
+            Action::Create | Action::Rename => ChangeAction::Create,
+            Action::Modify => ChangeAction::Modify,
+            Action::Delete => ChangeAction::Delete,
+        };
+        let left = edit.from.as_ref().map(|from| one(from.as_str(), ChangeAction::Delete));
+        left.into_iter().chain([one(edit.file.as_str(), action)])
+    });
+    edits.collect()
+}

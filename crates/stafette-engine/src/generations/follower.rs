@@ -1,0 +1,221 @@
+//! Follows the feed: hands over what is over, begins what follows, writes the picture.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use stafette_core::generation::successor;
+use stafette_core::{Input, Run, RunId, Time};
+use stafette_store::Stored;
+use tokio::sync::watch;
+
+use super::{counts, picture};
+use crate::{Engine, EngineError, clock, crash};
+
+/// How long to wait before something that failed is tried again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How many runs are looked at to find the newest generation.
+const NEWEST: usize = 64;
+
+/// What has generations follow each other.
+#[derive(Debug)]
+pub struct Generations {
+    engine: Engine,
+    /// Where it is noted how far the feed was followed.
+    memory: PathBuf,
+    /// What follows whom, from when on, and where in the feed that was said.
+    due: BTreeMap<RunId, (Time, u64)>,
+    /// The newest generation: the picture is its.
+    newest: Option<RunId>,
+}
+
+impl Generations {
+    /// Follows `engine`; `memory` is where it notes how far it has come.
+    #[must_use]
+    pub fn new(engine: Engine, memory: PathBuf) -> Self {
+        Generations { engine, memory, due: BTreeMap::new(), newest: None }
+    }
+
+    /// Follows until `stop` is set or the engine is gone.
+    pub async fn live(mut self, mut stop: watch::Receiver<bool>) {
+        self.look_back().await;
+        let mut cursor = self.cursor().await;
+        let mut feed = self.engine.feed(cursor);
+        loop {
+            let due = self.due.values().map(|(at, _)| *at).min();
+            let pause = due.map_or(Duration::from_secs(3600), clock::until);
+            let page = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                () = tokio::time::sleep(pause), if due.is_some() => None,
+                page = feed.next() => Some(page),
+            };
+            let heard = match page {
+                None => self.begin_due().await,
+                Some(Ok(Some(page))) => self.hear(&page, &mut cursor).await,
+                Some(Ok(None)) => return,
+                Some(Err(error)) => Err(error.into()),
+            };
+            if let Err(error) = heard {
+                tracing::warn!(%error, "generations cannot follow; it is tried again");
+                if tokio::time::timeout(PAUSE, stop.wait_for(|stop| *stop)).await.is_ok() {
+                    return;
+                }
+                // From where everything was done: to do it again does no harm.
+                self.due.clear();
+                cursor = self.cursor().await;
+                feed = self.engine.feed(cursor);
+            }
+        }
+    }
+
+    /// The picture is of the newest generation, whatever was last written.
+    async fn look_back(&mut self) {
+        let runs = self.engine.runs(NEWEST).await.unwrap_or_default();
+        self.newest = runs.iter().find(|view| view.generation.is_some()).map(|view| view.run);
+        self.draw().await;
+    }
+
+    async fn hear(&mut self, page: &[Stored], cursor: &mut u64) -> Result<(), EngineError> {
+        let mut touched = false;
+        let mut acted = false;
+        for stored in page {
+            match stored.entry.name.as_str() {
+                "run_created" | "run_forked" => {
+                    let state = self.engine.state(stored.run).await?;
+                    if state.lineage.is_some() && self.newest.is_none_or(|run| run < stored.run) {
+                        self.newest = Some(stored.run);
+                    }
+                }
+                "run_finished" => acted |= self.hand_over(stored.run).await?,
+                "generation_handed_over" => {
+                    acted = true;
+                    let state = self.engine.state(stored.run).await?;
+                    if let Some((_, from)) = following(&state) {
+                        self.due.insert(stored.run, (from, stored.position));
+                    }
+                }
+                "note_left" if self.newest.is_none() => self.newest = Some(stored.run),
+                _ => {}
+            }
+            touched |= self.newest == Some(stored.run);
+            *cursor = stored.position;
+        }
+        if touched {
+            self.draw().await;
+        }
+        if acted {
+            self.keep(*cursor);
+        }
+        Ok(())
+    }
+
+    /// A run is over: what comes next is decided, once.
+    async fn hand_over(&self, run: RunId) -> Result<bool, EngineError> {
+        let state = self.engine.state(run).await?;
+        let Some(lineage) = &state.lineage else { return Ok(false) };
+        if lineage.handed_over.is_some() {
+            return Ok(true);
+        }
+        crash::point();
+        let changes = counts(&state, &self.engine.changes_of(&state).await);
+        self.engine.tell_also_late(run, Input::HandOver { changes }).await?;
+        crash::point();
+        Ok(true)
+    }
+
+    /// Begins those whose time has come.
+    async fn begin_due(&mut self) -> Result<(), EngineError> {
+        let now = clock::now();
+        let ripe: Vec<(RunId, u64)> = self
+            .due
+            .iter()
+            .filter(|(_, (at, _))| *at <= now)
+            .map(|(run, (_, position))| (*run, *position))
+            .collect();
+        let mut last = 0;
+        for (run, position) in ripe {
+            self.begin(run).await?;
+            self.due.remove(&run);
+            last = last.max(position);
+        }
+        self.keep(last);
+        Ok(())
+    }
+
+    async fn begin(&self, run: RunId) -> Result<(), EngineError> {
+        // Notes that come now are for the one that begins, or already too late for it.
+        let _turn = self.engine.once.wait().await;
+        let state = self.engine.state(run).await?;
+        let Some(created) = successor(&state) else { return Ok(()) };
+        if self.engine.store().run(created.run).await?.is_some() {
+            return Ok(());
+        }
+        crash::point();
+        match self.engine.begin_once(created).await {
+            Err(EngineError::Blocked { why }) => {
+                tracing::warn!(%run, why, "the generation after it does not begin");
+                Ok(())
+            }
+            Err(error) => Err(error),
+            Ok(_) => {
+                crash::point();
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes the picture of the newest generation.
+    async fn draw(&self) {
+        let Some(run) = self.newest else { return };
+        let drawn = async {
+            let state = self.engine.state(run).await?;
+            let context = self.engine.context(run).await?;
+            Ok::<_, EngineError>((state, context))
+        };
+        let (state, context) = match drawn.await {
+            Ok(drawn) => drawn,
+            Err(error) => return tracing::warn!(%run, %error, "no picture of the team"),
+        };
+        let rules = state.workflow.generations.clone();
+        let path = rules.unwrap_or_default().context;
+        let project = self.engine.settings().project.clone();
+        let text = serde_json::to_string_pretty(&context).expect("our own types are JSON") + "\n";
+        let written = tokio::task::spawn_blocking(move || picture::write(&project, &path, &text));
+        match written.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%run, %error, "the context file cannot be written"),
+            Err(error) => tracing::warn!(%run, %error, "the context file was not written"),
+        }
+    }
+
+    /// Where to begin: where everything is done.
+    async fn cursor(&self) -> u64 {
+        let noted = fs::read_to_string(&self.memory).ok();
+        let noted = noted.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        // A store that was exchanged begins anew.
+        match self.engine.store().head().await {
+            Ok(head) if noted > head => 0,
+            _ => noted,
+        }
+    }
+
+    /// Notes how far everything is done: to the first that is still due, or to `cursor`.
+    fn keep(&self, cursor: u64) {
+        let open = self.due.values().map(|(_, position)| position.saturating_sub(1)).min();
+        let done = open.map_or(cursor, |open| open.min(cursor));
+        if let Err(error) = picture::replace(&self.memory, &format!("{done}\n")) {
+            // It is only read further back next time.
+            tracing::warn!(%error, "how far generations were followed cannot be noted");
+        }
+    }
+}
+
+/// The run that follows, and from when on.
+fn following(run: &Run) -> Option<(RunId, Time)> {
+    let over = run.lineage.as_ref()?.handed_over.as_ref()?;
+    let next = over.next.as_ref()?;
+    Some((next.run, next.not_before))
+}

@@ -1,0 +1,187 @@
+//! Generations: notes for the next one, its briefing, its context; and the council of a run.
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::{get_with, post_with};
+use axum::Json;
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use stafette_core::generation::{Lineage, Plan};
+use stafette_core::run::council::Council;
+use stafette_core::wire::context::OrchestratorContext;
+use stafette_core::workflow::Budget;
+use stafette_core::{Fields, Millis, RunId, Usd, Workflow};
+use stafette_engine::{Ancestry, Briefing};
+
+use crate::openapi::named;
+use crate::request::{Body, Named};
+use crate::runs::{TheRun, find};
+use crate::visitor::Visitor;
+use crate::{Edge, Problem};
+
+pub(crate) fn routes() -> ApiRouter<Edge> {
+    let about = |id, summary| named("generations", id, summary);
+    ApiRouter::new()
+        .api_route(
+            "/v1/runs/{run}/notes",
+            post_with(note, about("leaveNote", "Leave a note for the next generation")),
+        )
+        .api_route(
+            "/v1/runs/{run}/briefing",
+            get_with(briefing, about("getBriefing", "What the next generation reads first")),
+        )
+        .api_route(
+            "/v1/runs/{run}/context",
+            get_with(context, about("getContext", "Where the team of a run stands")),
+        )
+        .api_route(
+            "/v1/runs/{run}/generations",
+            get_with(generations, about("getGenerations", "The generations of a run's team")),
+        )
+        .api_route(
+            "/v1/runs/{run}/council",
+            get_with(council, about("getCouncil", "The discussion and votes of a run's council")),
+        )
+}
+
+/// A note.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LeaveNote {
+    /// What the next generation should know.
+    #[schemars(length(min = 1))]
+    text: String,
+    /// Who says it, for the record.
+    #[serde(default)]
+    by: String,
+}
+
+/// A note that was left.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct NoteTaken {
+    /// The generation that hands it on: the last one there is.
+    run: RunId,
+}
+
+async fn note(
+    State(edge): State<Edge>,
+    visitor: Visitor,
+    Named(TheRun { run }): Named<TheRun>,
+    Body(LeaveNote { text, by }): Body<LeaveNote>,
+) -> Result<Json<NoteTaken>, Problem> {
+    if text.trim().is_empty() {
+        return Err(Problem::new(422, "empty_note", "The note is empty"));
+    }
+    let run = find(&edge, &run).await?;
+    let run = edge.engine.note(run, text, visitor.signed(by)).await?;
+    Ok(Json(NoteTaken { run }))
+}
+
+async fn briefing(
+    State(edge): State<Edge>,
+    Named(TheRun { run }): Named<TheRun>,
+) -> Result<Json<Briefing>, Problem> {
+    let run = find(&edge, &run).await?;
+    Ok(Json(edge.engine.briefing(run).await?))
+}
+
+async fn context(
+    State(edge): State<Edge>,
+    Named(TheRun { run }): Named<TheRun>,
+) -> Result<Json<OrchestratorContext>, Problem> {
+    let run = find(&edge, &run).await?;
+    Ok(Json(edge.engine.context(run).await?))
+}
+
+async fn generations(
+    State(edge): State<Edge>,
+    Named(TheRun { run }): Named<TheRun>,
+) -> Result<Json<Ancestry>, Problem> {
+    let run = find(&edge, &run).await?;
+    Ok(Json(edge.engine.generations(run).await?))
+}
+
+async fn council(
+    State(edge): State<Edge>,
+    Named(TheRun { run }): Named<TheRun>,
+) -> Result<Json<Council>, Problem> {
+    let run = find(&edge, &run).await?;
+    let state = edge.engine.state(run).await?;
+    let none = || Problem::new(404, "no_council", "No council has met in this run");
+    Ok(Json(*state.council.clone().ok_or_else(none)?))
+}
+
+/// Generations that follow each other by themselves. What is not said is the workflow's.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Continuous {
+    /// How many, the first one included.
+    #[schemars(range(min = 1))]
+    max_runs: Option<u32>,
+    /// What they may cost together.
+    max_cost: Option<Usd>,
+    /// After how many a person is asked; 0 is never.
+    check_in_every: Option<u32>,
+    /// The wait before the next one.
+    pause: Option<Millis>,
+}
+
+/// How a run begins among the generations of its team.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) request: String,
+    pub(crate) budget: Budget,
+    pub(crate) lineage: Option<Box<Lineage>>,
+}
+
+impl Begun {
+    /// A run that may go on from a context, and may have others follow.
+    pub(crate) async fn of(
+        edge: &Edge,
+        workflow: &Workflow,
+        (request, budget, inputs): (String, Budget, &Fields),
+        context: Option<Value>,
+        continuous: Option<Continuous>,
+    ) -> Result<Self, Problem> {
+        let imported = match context {
+            Some(context) => Some(edge.engine.import(&read(context)?).await?),
+            None => None,
+        };
+        let given = request.trim().is_empty().then_some(()).and(imported.as_ref());
+        let request = given.map_or(request, |imported| imported.request.clone());
+        if request.trim().is_empty() {
+            let problem = Problem::new(422, "empty_request", "The request is empty");
+            return Err(problem.because("say what the agents should do"));
+        }
+        if imported.is_none() && continuous.is_none() {
+            return Ok(Begun { request, budget, lineage: None });
+        }
+        let first = || edge.engine.first_generation();
+        let mut lineage = imported.map_or_else(first, |imported| imported.lineage);
+        lineage.given = inputs.clone();
+        let mut budget = budget;
+        if let Some(wanted) = continuous {
+            let rules = workflow.generations.clone().unwrap_or_default();
+            let plan = Plan {
+                max_runs: wanted.max_runs.unwrap_or(rules.max_runs).max(1),
+                max_cost: wanted.max_cost.unwrap_or(rules.max_cost),
+                check_in_every: wanted.check_in_every.unwrap_or(rules.check_in_every),
+                pause: wanted.pause.unwrap_or(rules.pause),
+                budget: budget.clone(),
+                first: lineage.number,
+                spent: lineage.spent,
+            };
+            budget.money = budget.money.min(plan.max_cost);
+            lineage = lineage.planned(plan);
+        }
+        Ok(Begun { request, budget, lineage: Some(Box::new(lineage)) })
+    }
+}
+
+fn read(context: Value) -> Result<OrchestratorContext, Problem> {
+    serde_json::from_value(context).map_err(|error| {
+        Problem::new(422, "not_a_context", "The context cannot be understood")
+            .because(error.to_string())
+    })
+}

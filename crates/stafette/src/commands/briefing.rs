@@ -1,0 +1,22 @@
+//! `briefing`: what the next generation reads first.
+
+use serde_json::Value;
+
+use super::{Context, daemon, run_path};
+use crate::cli;
+use crate::exit::{Exit, Failure};
+use crate::output::plain;
+
+pub(crate) async fn run(context: &Context, arguments: cli::OneRun) -> Result<Exit, Failure> {
+    let client = daemon(context).await?;
+    let told: Value = client.get(&run_path(arguments.run.as_deref(), "/briefing")).await?;
+    if context.output.json {
+        context.output.data(&told);
+        return Ok(Exit::Ok);
+    }
+    for line in told["briefing"].as_str().unwrap_or_default().lines() {
+        context.output.line(&plain(line));
+    }
+    context.output.say(&plain(told["narrative"].as_str().unwrap_or_default()));
+    Ok(Exit::Ok)
+}
