@@ -286,7 +286,7 @@ command = ["cat"]
            |
         12 | [paint]
            |  ^^^^^
-           = help: known here: workflow, agents, routes, deny, loops, phases, limits, retries, budget, sources, recovery, coordination, server, locks, changes, self, profiles, hooks, triggers, notify, alerts, telemetry, knowledge
+           = help: known here: workflow, agents, routes, deny, loops, phases, limits, retries, budget, sources, recovery, coordination, server, locks, changes, self, profiles, hooks, triggers, notify, alerts, telemetry, knowledge, council, generations
         "#);
     }
 
@@ -322,7 +322,7 @@ command = ["cat"]
           |         ^^^
         "#);
         insta::assert_snapshot!(with("[agents.human]\nrunner = \"exec\"\n"), @"
-        error[bad-value]: `human` cannot name an agent: use 1 to 64 letters, digits, `-`, `_` or `.`, and not the reserved words `human` and `orchestrator`
+        error[bad-value]: `human` cannot name an agent: use 1 to 64 letters, digits, `-`, `_` or `.`, and not the reserved words `human`, `orchestrator` and `council`
          --> stafette.toml:8:9
           |
         8 | [agents.human]
