@@ -54,7 +54,8 @@ pub(crate) async fn measure(folder: &Path, handoffs: u32) -> Result<Watching, Tr
     for watched in [&mut counted, &mut traced] {
         let to = |part: f64, whole: f64| part / whole.max(f64::MIN_POSITIVE);
         watched.ratio = to(watched.median_us, unwatched.median_us);
-        watched.added_us = (watched.processor_us - unwatched.processor_us).max(0.0);
+        // Less than nothing is noise, and is shown as such.
+        watched.added_us = watched.processor_us - unwatched.processor_us;
         watched.of_time = to(watched.added_us, unwatched.median_us);
         watched.of_work = to(watched.added_us, unwatched.processor_us);
     }
