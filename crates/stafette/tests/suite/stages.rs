@@ -386,7 +386,8 @@ fn s1_05_while_neo4j_is_away_people_are_told_and_afterwards_everything_is_there_
     let doctor = world.run(&["doctor"]).out;
     assert!(doctor.contains(code), "{doctor}");
     until("an alert in the run", || {
-        world.run(&["log", &before]).ok().out.contains(code).then_some(())
+        let events = world.run(&["log", &before, "--json"]).ok().out;
+        events.contains(code).then_some(())
     });
 
     // The daemon dies as well; what waits is in its file.
