@@ -220,7 +220,7 @@ fn changes(leg: &Value) -> Vec<String> {
 /// Who was not for what a council decided, and why.
 fn dissent(leg: &Value) -> String {
     let events = leg["events"].as_array().into_iter().flatten();
-    let last = events.filter_map(|event| event.pointer("/verdict/dissent")?.as_array()).last();
+    let last = events.filter_map(|event| event.pointer("/verdict/dissent")?.as_array()).next_back();
     let said: Vec<String> = last
         .into_iter()
         .flatten()
