@@ -6,10 +6,10 @@ use stafette_core::{Run, RunId};
 use stafette_store::Loaded;
 use uuid::Uuid;
 
-use crate::engine::{Engine, EngineError};
 use crate::task::First;
 use crate::warden::Beginning;
 use crate::{Driver, clock};
+use crate::{Engine, EngineError};
 
 impl Engine {
     /// Begins a run that goes its own way from event `seq` of another one, or from where that is

@@ -17,7 +17,7 @@ use stafette_core::{HandoffId, Input, Millis, Run, RunId, State, Time};
 pub use desk::{DeskError, LockDesk, restore as restore_locks};
 
 use crate::clock;
-use crate::engine::{Engine, EngineError};
+use crate::{Engine, EngineError};
 
 /// A deadlock is shown for so long.
 const SHOWN: Millis = Millis::hours(1);

@@ -13,7 +13,8 @@ use tokio::sync::Mutex;
 use uuid::{Builder, Uuid};
 
 use crate::clock;
-use crate::engine::{Engine, EngineError, parse};
+use crate::engine::parse;
+use crate::{Engine, EngineError};
 
 /// One key at a time: two requests with the same one would otherwise both find nothing.
 #[derive(Clone, Debug, Default)]

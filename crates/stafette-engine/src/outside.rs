@@ -14,8 +14,8 @@ use stafette_core::{
     TurnKey, TurnOrder, TurnResult, Usage,
 };
 
-use crate::engine::{Engine, EngineError};
 use crate::measure;
+use crate::{Engine, EngineError};
 
 /// Which turns somebody would take.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

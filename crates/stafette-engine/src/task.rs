@@ -7,8 +7,8 @@ use stafette_core::{Input, Recorded, Run};
 use stafette_store::{AppendError, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::EngineError;
 use crate::dispatch::{Sessions, name};
-use crate::engine::EngineError;
 use crate::gate::{self, Gate};
 use crate::house::House;
 use crate::{Driver, Step, changes, clock, crash};

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use stafette_core::run::create::RunCreated;
 use stafette_core::{Input, RunId, TurnOrder, Workflow};
 
-use crate::engine::{Engine, EngineError};
+use crate::{Engine, EngineError};
 
 /// What a warden thinks of something.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

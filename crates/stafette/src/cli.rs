@@ -1,15 +1,21 @@
 //! What can be typed.
 
+mod changes;
 mod cost;
 mod knowledge;
+mod locks;
+mod terminals;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-pub(crate) use knowledge::*;
 
+pub(crate) use changes::{Apply, Changes, ChangesCommand, Diff, Renew, Undo};
 pub(crate) use cost::{Cost, CostBy};
+pub(crate) use knowledge::*;
+pub(crate) use locks::{Lock, LockAction, LockCheck, LockHook, Unlock};
+pub(crate) use terminals::{Attach, Replay, Restart, Send};
 
 /// Agents pass work to each other, and to people, without losing it.
 ///
@@ -245,12 +251,6 @@ pub(crate) struct Note {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Renew {
-    /// The change with the new code, such as c3.
-    pub(crate) change: String,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct OneRun {
     /// The run: its id or some of its digits; the newest one otherwise.
     pub(crate) run: Option<String>,
@@ -296,66 +296,6 @@ pub(crate) struct Answer {
     /// The answer: an option, words, or KEY=VALUE for each input.
     #[arg(required = true, num_args = 1..)]
     pub(crate) answer: Vec<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Attach {
-    /// Whose terminal.
-    pub(crate) agent: String,
-    /// The run: its id or some of its digits; otherwise the newest one that has the terminal.
-    #[arg(long, value_name = "RUN")]
-    pub(crate) run: Option<String>,
-    /// Type into it too, and give it the size of this one.
-    #[arg(long, short)]
-    pub(crate) write: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Send {
-    /// Who gets it.
-    pub(crate) agent: String,
-    /// What is typed; `-` reads it from standard input.
-    pub(crate) text: String,
-    /// The run: its id or some of its digits; otherwise the newest one that has the terminal.
-    #[arg(long, value_name = "RUN")]
-    pub(crate) run: Option<String>,
-    /// Do not press Enter.
-    #[arg(long)]
-    pub(crate) no_submit: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Restart {
-    /// Whose program.
-    pub(crate) agent: String,
-    /// The run: its id or some of its digits; otherwise the newest one that has the terminal.
-    #[arg(long, value_name = "RUN")]
-    pub(crate) run: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Replay {
-    /// The run: its id, some of its digits, or `latest`.
-    pub(crate) run: String,
-    /// Whose terminal.
-    pub(crate) agent: String,
-    /// How many times as fast.
-    #[arg(long, default_value_t = 1.0, value_name = "NUMBER", value_parser = speed)]
-    pub(crate) speed: f64,
-    /// Only print the screen as it was so many milliseconds after the beginning.
-    #[arg(long, value_name = "MS", conflicts_with = "export")]
-    pub(crate) at: Option<u64>,
-    /// Only write it to a file as an asciicast (version 2); `-` is standard output.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) export: Option<PathBuf>,
-}
-
-fn speed(text: &str) -> Result<f64, String> {
-    let speed: f64 = text.parse().map_err(|_| "it is not a number".to_owned())?;
-    match (0.01..=1000.0).contains(&speed) {
-        true => Ok(speed),
-        false => Err("it goes from 0.01 to 1000".to_owned()),
-    }
 }
 
 #[derive(Debug, Args)]
@@ -407,142 +347,6 @@ pub(crate) struct Cancel {
     /// Why, for the record.
     #[arg(long, default_value = "")]
     pub(crate) why: String,
-}
-
-#[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub(crate) struct Lock {
-    #[command(subcommand)]
-    pub(crate) action: Option<LockAction>,
-    /// Files, folders, other names, or globs: `*` within a name, `**` over folders.
-    #[arg(required = true, num_args = 1.., value_name = "PATH")]
-    pub(crate) patterns: Vec<String>,
-    /// For how long; 30m unless the workflow says otherwise.
-    #[arg(long = "for", value_name = "TIME")]
-    pub(crate) lease: Option<String>,
-    /// How long to wait when somebody else has it; 0s does not wait.
-    #[arg(long, value_name = "TIME")]
-    pub(crate) wait: Option<String>,
-    /// Only to read: others may read too.
-    #[arg(long)]
-    pub(crate) shared: bool,
-    /// Take it from whoever has it.
-    #[arg(long, requires = "reason", conflicts_with = "wait")]
-    pub(crate) take_over: bool,
-    /// What for, for the others to see.
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) reason: Option<String>,
-    /// A command to run while it is held; it finds the fencing number in STAFETTE_FENCE.
-    #[arg(last = true, value_name = "CMD")]
-    pub(crate) command: Vec<String>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum LockAction {
-    /// Say whether files may be written; exit code 6 when somebody else has them.
-    Check(LockCheck),
-    /// Refuse commits of files that somebody else has locked.
-    #[command(subcommand)]
-    Hook(LockHook),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct LockCheck {
-    /// The files.
-    #[arg(required_unless_present = "staged", value_name = "PATH")]
-    pub(crate) paths: Vec<String>,
-    /// What is about to be committed.
-    #[arg(long, conflicts_with = "paths")]
-    pub(crate) staged: bool,
-    /// The fencing number of the lock that they are written with.
-    #[arg(long, env = "STAFETTE_FENCE", value_name = "NUMBER")]
-    pub(crate) fence: Option<u64>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
-pub(crate) enum LockHook {
-    /// Write git's pre-commit hook; one that is there stays in force.
-    Install,
-    /// Remove it again.
-    Uninstall,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Changes {
-    #[command(subcommand)]
-    pub(crate) command: Option<ChangesCommand>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum ChangesCommand {
-    /// Say yes to what a person has to: deletions, own logic, dependencies.
-    Approve {
-        /// The change, such as c3.
-        change: String,
-    },
-    /// Say no to a change.
-    Refuse {
-        /// The change, such as c3.
-        change: String,
-        /// Why.
-        why: Option<String>,
-    },
-    /// Propose the set of edits in a JSON document.
-    Propose {
-        /// The document; `-` is the standard input.
-        file: PathBuf,
-    },
-    /// Say something about a change; the agent that proposed it gets it back.
-    Comment {
-        /// The change, such as c3.
-        change: String,
-        /// What.
-        text: String,
-        /// About which file.
-        #[arg(long)]
-        file: Option<String>,
-        /// About which line of it as it would be.
-        #[arg(long, requires = "file")]
-        line: Option<u32>,
-    },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Diff {
-    /// The change, such as c3.
-    pub(crate) change: Option<String>,
-    /// Only how many lines of which files.
-    #[arg(long)]
-    pub(crate) stat: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Apply {
-    /// The change, such as c3.
-    #[arg(required_unless_present = "all")]
-    pub(crate) change: Option<String>,
-    /// All that wait for nobody; those that break the project are found and left out.
-    #[arg(long, conflicts_with = "change")]
-    pub(crate) all: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Undo {
-    /// The change, such as c3.
-    pub(crate) change: String,
-    /// Later changes on the same files, too.
-    #[arg(long)]
-    pub(crate) with_later: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Unlock {
-    /// What was locked, or the lock's name, such as l7.
-    #[arg(required_unless_present = "all", value_name = "PATH")]
-    pub(crate) names: Vec<String>,
-    /// All that is yours.
-    #[arg(long, conflicts_with = "names")]
-    pub(crate) all: bool,
 }
 
 #[derive(Debug, Args)]

@@ -10,8 +10,8 @@ use stafette_workspace::changes::Report;
 use stafette_workspace::{ChangeError, Changes};
 
 use super::{follow, home, mirror, take_in, told};
-use crate::engine::{Engine, EngineError};
 use crate::{Driver, clock, crash};
+use crate::{Engine, EngineError};
 
 /// How often a run that is over is tried again when somebody else has just written to it.
 const TRIES: usize = 8;

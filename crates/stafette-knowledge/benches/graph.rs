@@ -1,5 +1,5 @@
-//! How long the stages' questions take in a large graph: `cargo run -p stafette-knowledge --example
-//! graph [-- NODES LINKS [BOLT-URI]]`. Prints, and asserts nothing.
+//! How long the stages' questions take in a large graph, on SQLite and on a Neo4j that is started for
+//! it: `cargo bench -p stafette-knowledge [-- NODES LINKS]`. Prints, and asserts nothing.
 
 #![expect(clippy::print_stdout, reason = "it is a measurement, and this is its result")]
 
@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stafette_core::{Party, Priority, Time};
+use stafette_kit::neo4j::Neo4j;
 use stafette_knowledge::graph::{
     Batch, Decision, DecisionStatus, Entity, Goal, Graph, GraphError, InsightNode, Label, NodeKey,
     Provenance, Relation, Task, TaskStatus, Write,
@@ -152,16 +153,23 @@ async fn questions(graph: &dyn Graph, nodes: usize) {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut words = std::env::args().skip(1);
-    let mut number = |or: usize| words.next().map_or(Ok(or), |word| word.parse());
-    let (nodes, links) = (number(100_000)?.max(100), number(500_000)?);
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    // Without this the program is only tried out, as a test.
+    let measured = words.iter().any(|word| word == "--bench");
+    let mut numbers = words.iter().filter_map(|word| word.parse::<usize>().ok());
+    let nodes = numbers.next().unwrap_or(if measured { 100_000 } else { 500 }).max(100);
+    let links = numbers.next().unwrap_or(if measured { 500_000 } else { 1_000 });
     let folder = tempfile::tempdir()?;
     let base = Base::open(&folder.path().join("knowledge.db"))?;
     let mut graphs: Vec<(&str, Arc<dyn Graph>)> =
         vec![("SQLite", Arc::new(SqliteGraph::new(base)))];
-    if let Some(uri) = words.next() {
+    let server = match measured {
+        true => Some(Neo4j::start(&folder.path().join("neo4j"))?),
+        false => None,
+    };
+    if let Some(server) = &server {
         let (user, password) = ("neo4j".to_owned(), String::new());
-        let settings = Neo4jSettings { uri, user, password, database: None };
+        let settings = Neo4jSettings { uri: server.uri(), user, password, database: None };
         graphs.push(("Neo4j", Arc::new(Neo4jGraph::new(&settings)?)));
     }
     for (name, graph) in graphs {
