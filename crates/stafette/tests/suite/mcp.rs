@@ -40,7 +40,7 @@ pub(crate) const OUTSIDE: &str = r#"
 "#;
 
 /// Every tool there is.
-const TOOLS: [&str; 14] = [
+const TOOLS: [&str; 15] = [
     "accept",
     "assess",
     "briefing",
@@ -54,6 +54,7 @@ const TOOLS: [&str; 14] = [
     "start_run",
     "status",
     "unlock",
+    "vote",
     "wait",
 ];
 
