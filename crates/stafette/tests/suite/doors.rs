@@ -283,7 +283,7 @@ fn whatever_is_wrong_is_a_problem_with_a_code() {
         ("GET /nowhere", "", 404, "not_found"),
         ("DELETE /v1/runs", "", 405, "method"),
         ("POST /v1/runs", "{", 400, "bad_json"),
-        ("POST /v1/runs", "{}", 422, "bad_body"),
+        ("POST /v1/runs", "{}", 422, "empty_request"),
         ("POST /v1/runs", r#"["x"]"#, 422, "bad_body"),
         ("POST /v1/handoffs", "[]", 422, "bad_body"),
         ("POST /v1/runs", r#"{"request":" "}"#, 422, "empty_request"),

@@ -495,15 +495,19 @@ fn b_17_a_run_is_explained_and_told_on_one_page() {
 #[test]
 fn b_17_a_change_is_explained_back_to_the_request_and_is_in_the_report() {
     let world = World::workflow(
-        "[workflow]\nname = \"one\"\nentry = \"a\"\n[agents.a]\nrunner = \"exec\"\ncommand = [\"true\"]\n",
+        "[workflow]\nname = \"one\"\nentry = \"a\"\n[agents.a]\nrunner = \"scripted\"\nscript = \"a.toml\"\n",
     );
     world.write("words.txt", "old\n");
-    let view = world.run(&["run", "Find better words", "--json"]).ok().json();
-    let author = json!({ "run": view["run"], "agent": "a", "handoff": "h1" });
-    let edit = json!({ "file": "words.txt", "action": "modify", "content": "new <b>\n" });
-    let set = json!({ "changes": [edit], "author": author, "reason": "They were old" });
-    world.write("set.json", &set.to_string());
-    world.run(&["changes", "propose", "set.json"]).ok();
+    world.write(
+        "a.toml",
+        r#"
+[[turn]]
+steps = [{ emit = "CHANGE", payload = { reason = "They were old", changes = [
+  { file = "words.txt", action = "modify", content = "new <b>\n" } ] } }]
+"#,
+    );
+    world.run(&["trust", "--yes"]).ok();
+    world.run(&["run", "Find better words"]).ok();
     let why = world.run(&["why", "c1"]).ok().out;
     for wanted in
         ["● Find better words", "h1 human → a", "c1 by a in", "They were old", "words.txt"]
