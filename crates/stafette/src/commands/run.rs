@@ -231,8 +231,10 @@ pub(crate) fn line(context: &Context, event: &Value) -> Option<String> {
         "phase_begun" => step("▸", format!("{} phase", text("/phase"))),
         "phase_ended" => step("◂", format!("{}: {}", text("/decision"), text("/why"))),
         "handoff_resumed" => {
+            // An answer that was not one; a handoff that was refused is told by its own event.
             let said = text("/refusals/0/failure");
-            (!said.is_empty())
+            let told = event.pointer("/refusals/0/recommendations/0").is_some();
+            (!said.is_empty() && !told)
                 .then(|| step(&output.paint(Tone::Bad, "✗"), format!("given back: {said}")))
                 .flatten()
         }
