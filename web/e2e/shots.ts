@@ -2,7 +2,7 @@
 // `npm run shots -- inbox` makes those whose names have the word in them.
 
 import { join } from 'node:path'
-import { asks, learned, planned, stages } from './stages'
+import { asks, blocks, learned, planned, stages } from './planned'
 import { Project, type Sight, closeBrowser, folder, open, root, until } from './world'
 
 const WIDTHS = [1440, 1024, 360] as const
@@ -66,7 +66,7 @@ async function prepareReview(): Promise<string> {
 }
 
 /** The four stages: one run that was learned from, one that asks for time, one for a choice. */
-async function prepareKnown(): Promise<{ decided: string; open: string; thread: string }> {
+async function prepareKnown(): Promise<{ decided: string; open: string; thread: string; block: string }> {
   const first = await learned(known, 'Get paid sooner')
   await known.post('/v1/insights/estimate-code/accept')
   await planned(known, 'Invoice abroad')
@@ -74,7 +74,8 @@ async function prepareKnown(): Promise<{ decided: string; open: string; thread: 
   const question = await asks(known, third, 'decision_approval')
   const { nodes } = (await known.get('/v1/graph/nodes?label=Decision')) as { nodes: { id: string }[] }
   const { threads } = (await known.get('/v1/threads')) as { threads: { id: string; module: string }[] }
-  return { decided: nodes.find((node) => node.id.startsWith(first))!.id, open: `${third}.${question.id}`, thread: threads.find((one) => one.id.startsWith(first) && one.module === 'discuss')?.id ?? threads[0]!.id }
+  const block = (await blocks(known)).find((one) => one.state === 'proposed')!.id
+  return { block, decided: nodes.find((node) => node.id.startsWith(first))!.id, open: `${third}.${question.id}`, thread: threads.find((one) => one.id.startsWith(first) && one.module === 'discuss')?.id ?? threads[0]!.id }
 }
 
 try {
@@ -82,7 +83,7 @@ try {
   const [done, asks] = await prepareTeam()
   const [works, died] = await prepareRelay()
   const reviewed = await prepareReview()
-  const { decided, open: table, thread } = await prepareKnown()
+  const { decided, open: table, thread, block } = await prepareKnown()
   const node = (key: string): string => `/knowledge/graph/${encodeURIComponent(key)}`
   const views: [string, Project, string][] = [
     ['empty', empty, '/'],
@@ -117,6 +118,7 @@ try {
     ['know-graph', known, node(`decision:${decided}`)],
     ['know-goal', known, node('goal:craft')],
     ['know-week', known, '/knowledge/calendar'],
+    ['know-block', known, `/knowledge/calendar?spot=${encodeURIComponent(block)}`],
     ['know-table', known, `/knowledge/decisions/${table}`],
     ['know-decided', known, `/knowledge/decisions/${decided}`],
     ['know-principles', known, '/knowledge/constitution'],

@@ -17,6 +17,15 @@ export function titleOf(node: Node): string {
   return node.summary || `${node.from} → ${node.to}`
 }
 
+/** A title in two lines at most; what does not fit is cut. */
+export function wrapped(title: string, letters: number): string[] {
+  if (title.length <= letters) return [title]
+  const space = title.lastIndexOf(' ', letters)
+  const at = space > 0 ? space : letters
+  const rest = title.slice(at).trim()
+  return [title.slice(0, at), rest.length > letters ? `${rest.slice(0, letters - 1)}…` : rest]
+}
+
 /** How far it has come, in a word. */
 export function stateOf(node: Node): string {
   if ('option' in node) return node.status
@@ -83,7 +92,7 @@ export function drawn(picture: Picture, centre: string, room: { width: number; h
   const columns = ORDER.map((label) => picture.nodes.filter((node) => node.label === label)).filter((list) => list.length > 0)
   const near = new Set(picture.links.flatMap((link) => (link.from === centre ? [link.to] : link.to === centre ? [link.from] : [])))
   const weight = (node: Node): number => (keyOf(node) === centre ? 0 : near.has(keyOf(node)) ? 1 : 2)
-  const gap = 64
+  const gap = 32
   const most = Math.min(TALLEST, Math.max(1, ...columns.map((list) => list.length)))
   const width = Math.max(room.width, columns.length * (box.width + gap))
   const height = Math.max(room.height, most * (box.height + 14) + 40)

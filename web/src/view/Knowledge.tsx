@@ -1,7 +1,7 @@
 // What is known and planned. Its code is read when it is first looked at.
 
 import type { FunctionComponent, JSX } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { PARTS, type Part } from '../state/place'
 import { TITLES } from '../app/knowledge'
 import { go, place } from '../app/store'
@@ -23,10 +23,12 @@ export function Knowledge(): JSX.Element {
     })
   }, [])
   const { part } = place.value
+  const nav = useRef<HTMLElement>(null)
+  useEffect(() => nav.current?.querySelector('.is-here')?.scrollIntoView({ block: 'nearest', inline: 'center' }), [part])
   const Shown = parts?.[part]
   return (
     <main class="knowledge" id="main">
-      <nav class="knowledge-nav" aria-label="Knowledge">
+      <nav class="knowledge-nav" ref={nav} aria-label="Knowledge">
         {PARTS.map((name) => (
           <button type="button" key={name} class={`plain view${part === name ? ' is-here' : ''}`} aria-current={part === name ? 'page' : undefined} onClick={() => go({ part: name, about: null, spot: null, words: '' })}>
             {SHORT[name]}

@@ -129,6 +129,7 @@ function Decision({ id, open, phone }: { id: string; open: Choice | null; phone:
 }
 
 function Table({ ranked, open, chosen }: { ranked: Ranked; open: Choice | null; chosen: string | null }): JSX.Element {
+  const phone = usePhone()
   const plain = weighing(ranked)
   const [weights, setWeights] = useState<Weighing>(plain)
   const other = TERMS.some((term) => weights[term] !== plain[term])
@@ -169,7 +170,7 @@ function Table({ ranked, open, chosen }: { ranked: Ranked; open: Choice | null; 
                 </th>
               ))}
               <th scope="col">per unit</th>
-              {open && (
+              {open && !phone && (
                 <th scope="col">
                   <span class="heard">Choose</span>
                 </th>
@@ -185,13 +186,14 @@ function Table({ ranked, open, chosen }: { ranked: Ranked; open: Choice | null; 
                     <span class="figures quiet">{one.rank}.</span> <Said text={title} of="strong" /> <span class="mono quiet">{one.id}</span>
                     {one.id === first && <span class="best">best</span>}
                     {one.tied && <span class="quiet"> tied</span>}
-                    {one.id === chosen && <span class="quiet"> chosen</span>}
+                    {(chosen === one.id || chosen?.startsWith(`${one.id}:`)) && <span class="quiet"> chosen</span>}
                     {factor(one)}
+                    {phone && <span class="returns-yes">{choose(one.id, title)}</span>}
                   </th>
                   <td class="strong">{number(one.total)}</td>
                   {TERMS.map((term) => cell(one, term))}
                   <td>{one.ratio == null || other ? '–' : one.ratio.toFixed(2)}</td>
-                  {open && <td>{choose(one.id, title)}</td>}
+                  {open && !phone && <td>{choose(one.id, title)}</td>}
                 </tr>
               )
             })}
@@ -199,11 +201,12 @@ function Table({ ranked, open, chosen }: { ranked: Ranked; open: Choice | null; 
               <tr key={one.id}>
                 <th scope="row">
                   <Said text={titles.get(one.id) ?? one.id} /> <span class="mono quiet">{one.id}</span>
+                  {phone && <span class="returns-yes">{choose(one.id, titles.get(one.id) ?? one.id)}</span>}
                 </th>
                 <td colSpan={TERMS.length + 2} class="is-words quiet">
                   cannot be ranked: nobody knows {one.missing.join(', ')}
                 </td>
-                {open && <td>{choose(one.id, titles.get(one.id) ?? one.id)}</td>}
+                {open && !phone && <td>{choose(one.id, titles.get(one.id) ?? one.id)}</td>}
               </tr>
             ))}
           </tbody>

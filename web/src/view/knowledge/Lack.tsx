@@ -21,7 +21,7 @@ export function Lack({ problem }: { problem: Problem | null }): JSX.Element {
   )
 }
 
-/** A link to something that is known. */
+/** How much of something, as a bar. */
 export function Bar({ part, label }: { part: number; label: string }): JSX.Element {
   return (
     <span class="sure" role="img" aria-label={label} title={label}>

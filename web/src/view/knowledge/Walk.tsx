@@ -3,17 +3,17 @@
 import type { JSX } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { type Label, type Node, type Nodes, type Picture, aroundPath, nodesPath } from '../../api/knowledge'
-import { type Placed, ORDER, PLURAL, beside, drawn, keyOf, stateOf, titleOf, ways } from '../../state/walk'
+import { type Placed, ORDER, PLURAL, beside, drawn, keyOf, stateOf, titleOf, ways, wrapped } from '../../state/walk'
 import { moment } from '../../state/words'
 import { useAnswer, useKeys } from '../../app/knowledge'
 import { go, now, place, short } from '../../app/store'
 import { Empty, Said, usePhone, useSize } from '../parts'
 import { Lack } from './Lack'
 
-const BOX = { width: 168, height: 48 }
+const HEIGHT = 60
 
-/** How many letters fit into a box. */
-const LETTERS = 22
+/** The width of a letter, at most. */
+const LETTER = 6.9
 
 const visit = (key: string): void => go({ about: key, spot: null })
 
@@ -204,7 +204,11 @@ function Facts({ node }: { node: Node }): JSX.Element {
 function Drawn({ picture, centre }: { picture: Picture; centre: string }): JSX.Element {
   const [size, measure] = useSize()
   const svg = useRef<SVGSVGElement>(null)
-  const drawing = useMemo(() => drawn(picture, centre, size, BOX), [picture, centre, size])
+  // Handoffs are how it came about, not what it is about: the list beside has them.
+  const shown = useMemo(() => ({ ...picture, nodes: picture.nodes.filter((node) => node.label !== 'Handoff' || keyOf(node) === centre) }), [picture, centre])
+  const kinds = new Set(shown.nodes.map((node) => node.label)).size
+  const width = Math.min(196, Math.max(112, size.width / kinds - 36))
+  const drawing = useMemo(() => drawn(shown, centre, size, { width, height: HEIGHT }), [shown, centre, size, width])
   const focus = (key: string): void => svg.current?.querySelector<SVGGElement>(`[data-key="${CSS.escape(key)}"]`)?.focus()
   // Whoever walks by keys goes on from where they arrive.
   useEffect(() => {
@@ -230,12 +234,12 @@ function Drawn({ picture, centre }: { picture: Picture; centre: string }): JSX.E
           </text>
         ))}
         {drawing.links.map(({ from, to, link }) => (
-          <path key={`${link.from}${link.relation}${link.to}`} class={`walk-link${link.from === centre || link.to === centre ? ' is-near' : ''}`} d={curve(from, to)}>
+          <path key={`${link.from}${link.relation}${link.to}`} class={`walk-link${link.from === centre || link.to === centre ? ' is-near' : ''}`} d={curve(from, to, width / 2)}>
             <title>{`${titleOf(from.node)} ${link.relation.toLowerCase().replace('_', ' ')} ${titleOf(to.node)}`}</title>
           </path>
         ))}
         {drawing.spots.map((spot) => {
-          const title = titleOf(spot.node)
+          const lines = wrapped(titleOf(spot.node), Math.floor((width - 8) / LETTER))
           const here = spot.key === centre
           return (
             <g
@@ -243,19 +247,19 @@ function Drawn({ picture, centre }: { picture: Picture; centre: string }): JSX.E
               data-key={spot.key}
               class={`walk-node is-${spot.node.label.toLowerCase()}${here ? ' is-here' : ''}`}
               transform={`translate(${spot.x} ${spot.y})`}
-              tabIndex={0}
+              tabindex={0}
               role="button"
-              aria-label={`${spot.node.label}: ${title}, ${stateOf(spot.node)}`}
               aria-current={here ? 'true' : undefined}
               onClick={() => visit(spot.key)}
               onKeyDown={(event) => keys(event, spot)}
             >
-              <title>{title}</title>
-              <rect x={-BOX.width / 2} y={-BOX.height / 2} width={BOX.width} height={BOX.height} rx={3} />
-              <text class="walk-title" y={-6}>
-                {title.length > LETTERS ? `${title.slice(0, LETTERS - 1)}…` : title}
-              </text>
-              <text class="walk-word" y={12}>
+              <rect x={-width / 2} y={-HEIGHT / 2} width={width} height={HEIGHT} rx={3} />
+              {lines.map((line, index) => (
+                <text key={index} class="walk-title" y={lines.length === 1 ? -8 : index * 15 - 15}>
+                  {line}
+                </text>
+              ))}
+              <text class="walk-word" y={lines.length === 1 ? 10 : 17}>
                 {stateOf(spot.node)}
               </text>
             </g>
@@ -266,8 +270,7 @@ function Drawn({ picture, centre }: { picture: Picture; centre: string }): JSX.E
   )
 }
 
-function curve(from: Placed, to: Placed): string {
-  const half = BOX.width / 2
+function curve(from: Placed, to: Placed, half: number): string {
   if (from.column === to.column) {
     // Beside the column, so that no box is crossed.
     const side = from.x + half

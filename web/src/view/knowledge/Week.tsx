@@ -339,6 +339,10 @@ function Grid({ days, list, whole, draft, here, focus, keys, setDraft, put }: Gr
     if (box.current) box.current.scrollTop = Math.max(0, (first / 60) * HOUR - 8)
   }, [days[0]])
   const today = dayKey(now.value)
+  // All of them in one layer and in an order that never changes: what is moved to another day keeps the focus and the pointer.
+  const pieces = days
+    .flatMap((start, day) => onDay(list, start).map((spot) => ({ key: spot.continued ? `${spot.one.id} ${day}` : spot.one.id, day, spot })))
+    .sort((a, b) => (a.key < b.key ? -1 : 1))
   return (
     <div class="grid" ref={box} tabIndex={0} role="region" aria-label="The week by hours">
       <div class="grid-head">
@@ -361,19 +365,23 @@ function Grid({ days, list, whole, draft, here, focus, keys, setDraft, put }: Gr
           ))}
         </div>
         {days.map((day) => (
-          <div key={day} class={dayKey(day) === today ? 'grid-column is-today' : 'grid-column'} role="group" aria-label={dayName(day, 'long')}>
-            {onDay(list, day).map((spot) => (
-              <Stand key={spot.one.id} spot={spot} moving={draft?.id === spot.one.id} here={here?.id === spot.one.id} focus={focus} keys={keys} setDraft={setDraft} put={put} />
-            ))}
+          <div key={day} class="grid-column">
             {dayKey(day) === today && <span class="grid-now" style={{ top: `${((now.value - day) / 3_600_000) * HOUR}px` }} />}
           </div>
         ))}
+        <div class="grid-stands">
+          {pieces.map(({ key, day, spot }) => (
+            <Stand key={key} day={day} spot={spot} moving={draft?.id === spot.one.id} here={here?.id === spot.one.id} focus={focus} keys={keys} setDraft={setDraft} put={put} />
+          ))}
+        </div>
       </div>
     </div>
   )
 }
 
 interface Stands {
+  /** Which day of the week. */
+  day: number
   spot: Spot<Thing>
   moving: boolean
   here: boolean
@@ -383,14 +391,14 @@ interface Stands {
   put: (one: Thing) => void
 }
 
-function Stand({ spot, moving, here, focus, keys, setDraft, put }: Stands): JSX.Element {
+function Stand({ day, spot, moving, here, focus, keys, setDraft, put }: Stands): JSX.Element {
   const { one } = spot
   const pulled = useRef<{ x: number; y: number; width: number; from: Thing; to: Thing } | null>(null)
   const style = {
     top: `${(spot.from / 60) * HOUR}px`,
     height: `${Math.max(18, ((spot.to - spot.from) / 60) * HOUR - 1)}px`,
-    left: `${(spot.lane / spot.lanes) * 100}%`,
-    width: `${100 / spot.lanes}%`,
+    left: `calc(${((day + spot.lane / spot.lanes) / DAYS) * 100}% + 1px)`,
+    width: `calc(${100 / spot.lanes / DAYS}% - 3px)`,
   }
   const words = (
     <>
@@ -414,7 +422,7 @@ function Stand({ spot, moving, here, focus, keys, setDraft, put }: Stands): JSX.
     began.to = next
     setDraft(next)
   }
-  const let_go = (): void => {
+  const leave = (): void => {
     const began = pulled.current
     pulled.current = null
     if (began && began.to.start !== began.from.start) put(began.to)
@@ -433,13 +441,13 @@ function Stand({ spot, moving, here, focus, keys, setDraft, put }: Stands): JSX.
       onKeyDown={(event) => keys(event, one)}
       onPointerDown={(event) => {
         if (event.button !== 0) return
-        const column = event.currentTarget.parentElement
-        if (!column) return
+        const layer = event.currentTarget.parentElement
+        if (!layer) return
         event.currentTarget.setPointerCapture(event.pointerId)
-        pulled.current = { x: event.clientX, y: event.clientY, width: column.clientWidth || 1, from: one, to: one }
+        pulled.current = { x: event.clientX, y: event.clientY, width: layer.clientWidth / DAYS || 1, from: one, to: one }
       }}
       onPointerMove={pull}
-      onPointerUp={let_go}
+      onPointerUp={leave}
       onPointerCancel={() => {
         pulled.current = null
         setDraft(null)

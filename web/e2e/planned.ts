@@ -33,6 +33,7 @@ export async function answer(project: Project, question: Asked, text: string): P
 
 export interface Block {
   id: string
+  run: string
   title: string
   state: string
   start: number
@@ -50,7 +51,7 @@ export async function planned(project: Project, request: string): Promise<string
   const run = await project.start(request)
   await answer(project, await asks(project, run, 'decision_approval'), 'build')
   await asks(project, run, 'plan_approval')
-  await until('the blocks', async () => (await blocks(project)).length >= 6)
+  await until('the blocks', async () => (await blocks(project)).filter((one) => one.run === run).length === 6)
   return run
 }
 
