@@ -24,8 +24,8 @@ export function Knowledge(): JSX.Element {
   }, [])
   const { part } = place.value
   const nav = useRef<HTMLElement>(null)
-  useEffect(() => nav.current?.querySelector('.is-here')?.scrollIntoView({ block: 'nearest', inline: 'center' }), [part])
   const Shown = parts?.[part]
+  useEffect(() => nav.current?.querySelector('.is-here')?.scrollIntoView({ block: 'nearest', inline: 'center' }), [part])
   return (
     <main class="knowledge" id="main">
       <nav class="knowledge-nav" ref={nav} aria-label="Knowledge">

@@ -183,14 +183,14 @@ fn now() -> i64 {
 }
 
 /// A real calendar server, and a client of its own beside Stafette's.
-pub struct Office {
+pub(crate) struct Office {
     server: Radicale,
     calendar: CalDav,
     lines: String,
 }
 
 impl Office {
-    pub fn open(folder: &std::path::Path) -> Self {
+    pub(crate) fn open(folder: &std::path::Path) -> Self {
         let server = Radicale::start(folder).expect("Radicale starts");
         let settings = CalDavSettings {
             url: server.url(),
@@ -208,11 +208,11 @@ impl Office {
     }
 
     /// Where its one calendar is.
-    pub fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         format!("{}{USER}/work/", self.server.url())
     }
 
-    pub fn entries(&self) -> Vec<Entry> {
+    pub(crate) fn entries(&self) -> Vec<Entry> {
         wait(self.calendar.changes(&Seen::default())).expect("read").changed
     }
 }

@@ -142,7 +142,7 @@ function Table({ ranked, open, chosen }: { ranked: Ranked; open: Choice | null; 
     const at = place(id)
     if (!open || at < 0) return null
     return (
-      <button type="button" class="act is-yours" disabled={busy} aria-label={`Approve ${title}`} onClick={() => void respond(open.item, id)}>
+      <button type="button" class="act is-yours" disabled={busy} aria-label={`Approve ${at < 9 ? `${at + 1}` : ''}: ${title}`} onClick={() => void respond(open.item, id)}>
         Approve {at < 9 && <Key>{at + 1}</Key>}
       </button>
     )

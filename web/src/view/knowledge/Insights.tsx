@@ -188,7 +188,7 @@ function Parameters({ versions }: { versions: Version[] }): JSX.Element | null {
                 </td>
                 <td>
                   {one !== current && (
-                    <button type="button" class="small" onClick={() => void back(one.number)} aria-label={`Take up version ${one.number} again`}>
+                    <button type="button" class="small" onClick={() => void back(one.number)} aria-label={`Take up again: version ${one.number}`}>
                       Take up again
                     </button>
                   )}

@@ -13,7 +13,7 @@ import { Lack } from './Lack'
 const HEIGHT = 60
 
 /** The width of a letter, at most. */
-const LETTER = 6.9
+const LETTER = 7.3
 
 const visit = (key: string): void => go({ about: key, spot: null })
 

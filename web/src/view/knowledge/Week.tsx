@@ -402,8 +402,7 @@ function Stand({ day, spot, moving, here, focus, keys, setDraft, put }: Stands):
   }
   const words = (
     <>
-      <Said text={one.title} of="stand-title" />
-      <span class="figures stand-hours">{hours(one)}</span>
+      <Said text={one.title} of="stand-title" /> <span class="figures stand-hours">{hours(one)}</span>
     </>
   )
   if (!one.block) {
@@ -433,7 +432,7 @@ function Stand({ day, spot, moving, here, focus, keys, setDraft, put }: Stands):
       data-block={one.id}
       class={`plain stand is-${state}${moving ? ' is-moving' : ''}${here ? ' is-here' : ''}`}
       style={style}
-      aria-label={`${one.title}, ${dayName(one.start, 'long')}, ${hours(one)}, ${STATES[state][1]}${moving ? ', not moved yet' : ''}`}
+      aria-label={`${one.title} ${hours(one)}, ${dayName(one.start, 'long')}, ${STATES[state][1]}${moving ? ', not moved yet' : ''}`}
       aria-current={here ? 'true' : undefined}
       aria-keyshortcuts="ArrowUp ArrowDown ArrowLeft ArrowRight Enter Delete"
       onFocus={() => focus(one)}
@@ -464,8 +463,10 @@ function Stand({ day, spot, moving, here, focus, keys, setDraft, put }: Stands):
 /** On a phone: day by day, one below the other. */
 function Agenda({ days, list, whole, here, focus, panel }: { days: number[]; list: Thing[]; whole: Occurrence[]; here: Thing | null; focus: (one: Thing) => void; panel: JSX.Element | null }): JSX.Element {
   const busy = days.filter((day) => onDay(list, day).length > 0 || onDay(whole.map((event) => ({ ...event, id: event.uid })), day).length > 0)
+  const box = useRef<HTMLDivElement>(null)
+  useEffect(() => box.current?.querySelector('.is-here')?.scrollIntoView({ block: 'nearest' }), [])
   return (
-    <div class="agenda">
+    <div class="agenda" ref={box}>
       {busy.length === 0 && <p class="quiet">Nothing takes place in this week.</p>}
       {busy.map((day) => (
         <section key={day}>
