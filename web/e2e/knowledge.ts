@@ -70,15 +70,17 @@ test('s1_14 a decision is approved from its table; a block is moved by keys, ano
     assert.deepEqual([moved.start, moved.end], [before.start + 3_600_000, before.end + 3_600_000])
     await button(page, before.title).and(page.locator('.is-written')).waitFor()
 
-    // Another by hand: down by two hours into the evening.
+    // Another by hand: to the next day, two hours later.
     const other = await block(project, 'Write the template')
+    const later = other.start + 26 * 3_600_000
     const box = (await button(page, other.title).boundingBox())!
+    const day = (await page.locator('.grid-stands').boundingBox())!.width / 7
     await page.mouse.move(box.x + box.width / 2, box.y + 10)
     await page.mouse.down()
     await page.mouse.move(box.x + box.width / 2, box.y + 60, { steps: 4 })
-    await page.mouse.move(box.x + box.width / 2, box.y + 10 + 2 * 44, { steps: 4 })
+    await page.mouse.move(box.x + box.width / 2 + day, box.y + 10 + 2 * 44, { steps: 4 })
     await page.mouse.up()
-    await until('it is moved', async () => (await block(project, other.title)).start === other.start + 2 * 3_600_000)
+    await until('it is moved', async () => (await block(project, other.title)).start === later)
     assert.equal((await block(project, other.title)).state, 'proposed', 'moving is no yes')
     await page.getByRole('button', { name: /^Accept( Enter)?$/ }).click()
     await until('it is in the calendar', async () => (await block(project, other.title)).state === 'written')
@@ -94,12 +96,23 @@ test('s1_14 a decision is approved from its table; a block is moved by keys, ano
     await page.keyboard.press('x')
     await until('it is dropped', async () => (await block(project, third.title)).state === 'dropped')
 
+    // Seven days on is another week; the page turns with the block.
+    const far = await block(project, 'Send by mail')
+    await button(page, far.title).focus()
+    for (let day = 0; day < 7; day += 1) {
+      await page.keyboard.press('ArrowRight')
+      await page.locator('.stand.is-moving:focus').waitFor()
+    }
+    await page.keyboard.press('Enter')
+    await until('it is in the calendar', async () => (await block(project, far.title)).state === 'written')
+    assert.equal((await block(project, far.title)).start, far.start + 7 * 86_400_000)
+
     if (CALDAV) {
       const kept = await entries()
-      assert.equal(kept.length, 2)
+      assert.equal(kept.length, 3)
       const of = (title: string): string => kept.find((text) => text.includes(`SUMMARY:${title}`)) ?? ''
       assert.match(of(before.title), new RegExp(`DTSTART[^\\n]*${stamp(moved.start)}`))
-      assert.match(of(other.title), new RegExp(`DTSTART[^\\n]*${stamp(other.start + 2 * 3_600_000)}`))
+      assert.match(of(other.title), new RegExp(`DTSTART[^\\n]*${stamp(later)}`))
     }
     await page.getByRole('button', { name: 'Accept all that is left' }).click()
     await until('the run goes on to its end', async () => (await project.status(run)).status === 'succeeded')

@@ -4,49 +4,16 @@ import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { type Block, type Occurrence, type Week as View, accept, drop, move, weekPath } from '../../api/knowledge'
 import { type Plan, plans } from '../../state/returns'
-import { DAYS, type Spot, type Timed, addDays, dayKey, daysOf, inTheWay, monday, moved, onDay, steps } from '../../state/week'
-import { clock, moment } from '../../state/words'
+import { DAYS, addDays, dayKey, daysOf, inTheWay, monday, moved, onDay } from '../../state/week'
+import { moment } from '../../state/words'
 import { change, useAnswer, useKeys } from '../../app/knowledge'
 import { go, items, now, place, respond, say, short, world } from '../../app/store'
-import { Empty, Glyph, type GlyphName, Key, Said, usePhone } from '../parts'
+import { Empty, Glyph, Key, Said, usePhone } from '../parts'
+import { Grid } from './Grid'
 import { Lack } from './Lack'
+import { STATES, type Thing, dayName, hours, standing, things } from './things'
 
-/** The height of an hour. */
-const HOUR = 44
-
-/** What stands in the week: an event of the calendar, or a block that was proposed. */
-interface Thing extends Timed {
-  title: string
-  event: Occurrence | null
-  block: Block | null
-}
-
-const STATES: Record<Block['state'], [GlyphName, string]> = {
-  proposed: ['needs you', 'proposed'],
-  accepted: ['waiting', 'accepted, on its way into the calendar'],
-  written: ['done', 'in the calendar'],
-  moved: ['done', 'moved in the calendar'],
-  deleted: ['cancelled', 'deleted from the calendar'],
-  dropped: ['cancelled', 'dropped'],
-}
-
-/** Blocks that stand in the week; the others are over and done with. */
-const standing = (block: Block): boolean => block.state !== 'dropped' && block.state !== 'deleted'
-const movable = standing
-
-/** Everything of a week once: an event that a block became is the block. */
-function things(view: View): Thing[] {
-  const blocks = view.proposals.filter(standing)
-  const ours = new Set(blocks.map((block) => block.id))
-  const events = view.events.filter((event) => !event.all_day && !ours.has(event.uid))
-  return [
-    ...events.map((event) => ({ id: `${event.uid}@${event.start}`, title: event.title, start: event.start, end: event.end, event, block: null })),
-    ...blocks.map((block) => ({ id: block.id, title: block.title, start: block.start, end: block.end, event: null, block })),
-  ]
-}
-
-const hours = (one: Timed): string => `${clock(one.start).slice(0, 5)}–${clock(one.end).slice(0, 5)}`
-const dayName = (day: number, style: 'short' | 'long' = 'short'): string => new Date(day).toLocaleDateString('en', { weekday: style, day: 'numeric', month: 'short' })
+const find = (id: string): HTMLElement | null => document.querySelector(`[data-block="${CSS.escape(id)}"]`)
 
 export function Week(): JSX.Element {
   const phone = usePhone()
@@ -61,7 +28,9 @@ export function Week(): JSX.Element {
   const [busy, setBusy] = useState(false)
   const turn = (by: number): void => go({ about: dayKey(addDays(week, by * DAYS)), spot: null }, 'replace')
   const all = data ? things(data) : []
-  const shown = all.map((one) => (draft?.id === one.id ? { ...one, start: draft.start, end: draft.end } : one))
+  // What is on its way into another week is not known there yet.
+  const known = draft && !all.some((one) => one.id === draft.id) ? [...all, draft] : all
+  const shown = known.map((one) => (draft?.id === one.id ? { ...one, start: draft.start, end: draft.end } : one))
   const here = shown.find((one) => one.id === spot) ?? null
   const waiting = shown.filter((one) => one.block?.state === 'proposed')
 
@@ -98,10 +67,10 @@ export function Week(): JSX.Element {
     setBusy(false)
   }
   const shift = (one: Thing, byDays: number, minutes: number): void => {
-    if (!one.block || !movable(one.block)) return
+    if (!one.block || !standing(one.block)) return
     const next = moved(one, byDays, minutes)
-    if (next.start < week || next.end > end) say('Beyond this week: drop it, or turn the page first')
-    else setDraft(next)
+    setDraft(next)
+    if (next.start < week || next.start >= end) go({ about: dayKey(next.start), spot: one.id }, 'replace')
   }
   const keys = (event: KeyboardEvent, one: Thing): void => {
     const far = event.shiftKey ? 60 : 15
@@ -126,8 +95,16 @@ export function Week(): JSX.Element {
     const next = list[Math.min(list.length - 1, Math.max(0, list.findIndex((one) => one.id === spot) + by))]
     if (!next) return
     focus(next)
-    document.querySelector<HTMLElement>(`[data-block="${CSS.escape(next.id)}"]`)?.focus()
+    find(next.id)?.focus()
   }
+  // The week stays when what it was opened for is answered.
+  useEffect(() => {
+    if (!about) go({ about: dayKey(week) }, 'replace')
+  }, [])
+  // Another week is drawn anew: the block that is on its way keeps the focus.
+  useEffect(() => {
+    if (draft) find(draft.id)?.focus()
+  }, [week, data !== null])
   useKeys((key) => {
     if (key === 'j') return () => step(1)
     if (key === 'k') return () => step(-1)
@@ -316,147 +293,6 @@ function Panel({ one, block, draft, busy, yes, no, put, back, shift }: Panels): 
         </button>
       </p>
     </aside>
-  )
-}
-
-interface Grids {
-  days: number[]
-  list: Thing[]
-  whole: Occurrence[]
-  draft: Thing | null
-  here: Thing | null
-  focus: (one: Thing) => void
-  keys: (event: KeyboardEvent, one: Thing) => void
-  setDraft: (one: Thing | null) => void
-  put: (one: Thing) => void
-}
-
-function Grid({ days, list, whole, draft, here, focus, keys, setDraft, put }: Grids): JSX.Element {
-  const box = useRef<HTMLDivElement>(null)
-  const first = Math.min(8 * 60, ...days.flatMap((day) => onDay(list, day).map((spot) => spot.from)))
-  // Once: whoever scrolls stays where they are.
-  useEffect(() => {
-    if (box.current) box.current.scrollTop = Math.max(0, (first / 60) * HOUR - 8)
-  }, [days[0]])
-  const today = dayKey(now.value)
-  // All of them in one layer and in an order that never changes: what is moved to another day keeps the focus and the pointer.
-  const pieces = days
-    .flatMap((start, day) => onDay(list, start).map((spot) => ({ key: spot.continued ? `${spot.one.id} ${day}` : spot.one.id, day, spot })))
-    .sort((a, b) => (a.key < b.key ? -1 : 1))
-  return (
-    <div class="grid" ref={box} tabIndex={0} role="region" aria-label="The week by hours">
-      <div class="grid-head">
-        <span />
-        {days.map((day) => (
-          <div key={day} class={dayKey(day) === today ? 'grid-day is-today' : 'grid-day'}>
-            {dayName(day)}
-            {onDay(whole.map((event) => ({ ...event, id: event.uid })), day).map((spot) => (
-              <Said key={spot.one.id} text={spot.one.title} of="whole-day" />
-            ))}
-          </div>
-        ))}
-      </div>
-      <div class="grid-body" style={{ height: `${24 * HOUR}px` }}>
-        <div class="grid-hours" aria-hidden="true">
-          {Array.from({ length: 24 }, (_, hour) => (
-            <span key={hour} style={{ top: `${hour * HOUR}px` }}>
-              {String(hour).padStart(2, '0')}:00
-            </span>
-          ))}
-        </div>
-        {days.map((day) => (
-          <div key={day} class="grid-column">
-            {dayKey(day) === today && <span class="grid-now" style={{ top: `${((now.value - day) / 3_600_000) * HOUR}px` }} />}
-          </div>
-        ))}
-        <div class="grid-stands">
-          {pieces.map(({ key, day, spot }) => (
-            <Stand key={key} day={day} spot={spot} moving={draft?.id === spot.one.id} here={here?.id === spot.one.id} focus={focus} keys={keys} setDraft={setDraft} put={put} />
-          ))}
-        </div>
-      </div>
-    </div>
-  )
-}
-
-interface Stands {
-  /** Which day of the week. */
-  day: number
-  spot: Spot<Thing>
-  moving: boolean
-  here: boolean
-  focus: (one: Thing) => void
-  keys: (event: KeyboardEvent, one: Thing) => void
-  setDraft: (one: Thing | null) => void
-  put: (one: Thing) => void
-}
-
-function Stand({ day, spot, moving, here, focus, keys, setDraft, put }: Stands): JSX.Element {
-  const { one } = spot
-  const pulled = useRef<{ x: number; y: number; width: number; from: Thing; to: Thing } | null>(null)
-  const style = {
-    top: `${(spot.from / 60) * HOUR}px`,
-    height: `${Math.max(18, ((spot.to - spot.from) / 60) * HOUR - 1)}px`,
-    left: `calc(${((day + spot.lane / spot.lanes) / DAYS) * 100}% + 1px)`,
-    width: `calc(${100 / spot.lanes / DAYS}% - 3px)`,
-  }
-  const words = (
-    <>
-      <Said text={one.title} of="stand-title" /> <span class="figures stand-hours">{hours(one)}</span>
-    </>
-  )
-  if (!one.block) {
-    return (
-      <div class={`stand is-event${one.event?.busy === false ? ' is-free' : ''}`} style={style} title={`${one.title}, ${hours(one)}`}>
-        {words}
-      </div>
-    )
-  }
-  const { state } = one.block
-  const pull = (event: PointerEvent): void => {
-    const began = pulled.current
-    if (!began) return
-    const next = moved(began.from, Math.round((event.clientX - began.x) / began.width), steps(event.clientY - began.y, HOUR))
-    if (next.start === began.to.start) return
-    began.to = next
-    setDraft(next)
-  }
-  const leave = (): void => {
-    const began = pulled.current
-    pulled.current = null
-    if (began && began.to.start !== began.from.start) put(began.to)
-  }
-  return (
-    <button
-      type="button"
-      data-block={one.id}
-      class={`plain stand is-${state}${moving ? ' is-moving' : ''}${here ? ' is-here' : ''}`}
-      style={style}
-      aria-label={`${one.title} ${hours(one)}, ${dayName(one.start, 'long')}, ${STATES[state][1]}${moving ? ', not moved yet' : ''}`}
-      aria-current={here ? 'true' : undefined}
-      aria-keyshortcuts="ArrowUp ArrowDown ArrowLeft ArrowRight Enter Delete"
-      onFocus={() => focus(one)}
-      onClick={() => focus(one)}
-      onKeyDown={(event) => keys(event, one)}
-      onPointerDown={(event) => {
-        if (event.button !== 0) return
-        const layer = event.currentTarget.parentElement
-        if (!layer) return
-        event.currentTarget.setPointerCapture(event.pointerId)
-        pulled.current = { x: event.clientX, y: event.clientY, width: layer.clientWidth / DAYS || 1, from: one, to: one }
-      }}
-      onPointerMove={pull}
-      onPointerUp={leave}
-      onPointerCancel={() => {
-        pulled.current = null
-        setDraft(null)
-      }}
-    >
-      <span class="stand-word">
-        <Glyph name={STATES[state][0]} />
-      </span>
-      {words}
-    </button>
   )
 }
 
