@@ -2,6 +2,7 @@
 // `npm run shots -- inbox` makes those whose names have the word in them.
 
 import { join } from 'node:path'
+import { asks, blocks, learned, planned, stages } from './planned'
 import { Project, type Sight, closeBrowser, folder, open, root, until } from './world'
 
 const WIDTHS = [1440, 1024, 360] as const
@@ -15,6 +16,8 @@ const team = new Project(join(root, 'e2e/team'))
 const relay = new Project(join(root, 'e2e/relay'))
 const empty = new Project(join(root, 'e2e/team'))
 const review = new Project(join(root, 'e2e/review'))
+const known = new Project(stages())
+const blank = new Project(stages())
 
 /** Two runs of the team: one that is over, one that asks. */
 async function prepareTeam(): Promise<[string, string]> {
@@ -62,11 +65,26 @@ async function prepareReview(): Promise<string> {
   return short(run)
 }
 
+/** The four stages: one run that was learned from, one that asks for time, one for a choice. */
+async function prepareKnown(): Promise<{ decided: string; open: string; thread: string; block: string }> {
+  const first = await learned(known, 'Get paid sooner')
+  await known.post('/v1/insights/estimate-code/accept')
+  await planned(known, 'Invoice abroad')
+  const third = await known.start('Should we buy or build the invoicing for our customers in Switzerland, Norway and Iceland?')
+  const question = await asks(known, third, 'decision_approval')
+  const { nodes } = (await known.get('/v1/graph/nodes?label=Decision')) as { nodes: { id: string }[] }
+  const { threads } = (await known.get('/v1/threads')) as { threads: { id: string; module: string }[] }
+  const block = (await blocks(known)).find((one) => one.state === 'proposed')!.id
+  return { block, decided: nodes.find((node) => node.id.startsWith(first))!.id, open: `${third}.${question.id}`, thread: threads.find((one) => one.id.startsWith(first) && one.module === 'discuss')?.id ?? threads[0]!.id }
+}
+
 try {
-  for (const project of [team, relay, empty, review]) await project.up()
+  for (const project of [team, relay, empty, review, known, blank]) await project.up()
   const [done, asks] = await prepareTeam()
   const [works, died] = await prepareRelay()
   const reviewed = await prepareReview()
+  const { decided, open: table, thread, block } = await prepareKnown()
+  const node = (key: string): string => `/knowledge/graph/${encodeURIComponent(key)}`
   const views: [string, Project, string][] = [
     ['empty', empty, '/'],
     ['inbox', team, '/inbox'],
@@ -89,6 +107,22 @@ try {
     ['split', review, '/changes/c1?diff=split'],
     ['proposed', review, `/runs/${reviewed}?handoff=h3`],
     ['askschange', review, '/inbox'],
+    ['know-none', empty, '/knowledge'],
+    ['know-nothreads', blank, '/knowledge/threads'],
+    ['know-nodecision', blank, '/knowledge/decisions'],
+    ['know-noinsight', blank, '/knowledge/insights'],
+    ['know-threads', known, '/knowledge/threads'],
+    ['know-thread', known, `/knowledge/threads/${encodeURIComponent(thread)}`],
+    ['know-search', known, '/knowledge/threads?q=invoices'],
+    ['know-start', known, '/knowledge/graph'],
+    ['know-graph', known, node(`decision:${decided}`)],
+    ['know-goal', known, node('goal:craft')],
+    ['know-week', known, '/knowledge/calendar'],
+    ['know-block', known, `/knowledge/calendar?spot=${encodeURIComponent(block)}`],
+    ['know-table', known, `/knowledge/decisions/${table}`],
+    ['know-decided', known, `/knowledge/decisions/${decided}`],
+    ['know-principles', known, '/knowledge/constitution'],
+    ['know-insights', known, '/knowledge/insights/estimate-code'],
     ['terminal', relay, `/runs/${works}`],
     ['died', relay, `/runs/${died}/agents/runner`],
   ]
@@ -117,6 +151,6 @@ try {
   }
   console.log(`Pictures are in ${into}`)
 } finally {
-  for (const project of [team, relay, empty, review]) await project.down()
+  for (const project of [team, relay, empty, review, known, blank]) await project.down()
   await closeBrowser()
 }

@@ -1,7 +1,9 @@
 // What the palette offers: every place and every act, by name.
 
 import * as api from '../api/client'
+import { PARTS } from '../state/place'
 import { status } from '../state/run'
+import { TITLES } from './knowledge'
 import { allow, permission } from './notify'
 import { agent, at, attempt, cast, changes, entries, following, forkHere, forkable, go, goRun, isOver, items, overlay, run, runId, say, short } from './store'
 import { theme, toggleTheme } from './theme'
@@ -23,6 +25,7 @@ export function commands(): Command[] {
     { name: 'Numbers', kind: 'go', keys: 'c', run: () => go({ view: 'numbers', agent: null }) },
     { name: 'Events', kind: 'go', keys: 'e', run: () => go({ view: 'events', agent: null }) },
     { name: 'Changes', kind: 'go', keys: 'd', run: () => go({ view: 'changes', change: null, handoff: null }) },
+    ...PARTS.map((part) => ({ name: TITLES[part], kind: 'knowledge', run: () => go({ view: 'knowledge', part, about: null, spot: null, handoff: null }) })),
     { name: 'Start a run', kind: 'do', run: () => (overlay.value = 'start') },
   ]
   for (const item of items.value) list.push({ name: `Answer: ${item.title}`, kind: 'needs you', run: () => go({ view: 'inbox', question: item.id }) })

@@ -3,6 +3,7 @@
 import { actByKey, stepChange } from '../view/Changes'
 import { choose, pick } from '../view/Inbox'
 import { focusTerminal, toggleSeek } from '../view/Terminal'
+import { ownKeys } from './knowledge'
 import { agent, at, cast, following, go, items, notice, overlay, place, run, runId, short, stepTime } from './store'
 
 export const KEYS: [string, string][] = [
@@ -14,6 +15,7 @@ export const KEYS: [string, string][] = [
   ['Enter', 'into the terminal'],
   ['f', 'follow the baton'],
   ['t g c e d', 'terminals, graph, numbers, events, changes'],
+  ['w', 'what is known and planned; there ← → ↑ ↓ move a block, Enter accepts it'],
   ['y x p u', 'approve, refuse, apply or undo the change'],
   ['m s', 'comment on the change; side by side'],
   ['↑ ↓', 'from line to line of a diff'],
@@ -70,6 +72,8 @@ function action(key: string): (() => void) | null {
   const inbox = place.value.view === 'inbox'
   const changes = place.value.view === 'changes'
   const here = { run: short(runId.value ?? '') }
+  const own = place.value.view === 'knowledge' ? ownKeys.current?.(key) : null
+  if (own) return own
   if (/^[1-9]$/.test(key)) return inbox ? () => void pick(Number(key) - 1) : null
   switch (key) {
     case 'i':
@@ -96,6 +100,8 @@ function action(key: string): (() => void) | null {
       return () => go({ view: 'events', ...here })
     case 'd':
       return () => go({ view: 'changes', change: null, handoff: null })
+    case 'w':
+      return () => go({ view: 'knowledge', about: null, spot: null, handoff: null })
     case 'y':
       return changes ? () => actByKey('approve') : null
     case 'x':

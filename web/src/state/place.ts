@@ -3,7 +3,12 @@
 export type View = 'terminal' | 'track' | 'graph' | 'numbers' | 'events' | 'agents'
 
 /** Views of the whole project, whichever run is looked at. */
-export type Wide = 'inbox' | 'changes'
+export type Wide = 'inbox' | 'changes' | 'knowledge'
+
+/** What is known and planned has several parts. */
+export type Part = 'decisions' | 'calendar' | 'threads' | 'graph' | 'constitution' | 'insights'
+
+export const PARTS: readonly Part[] = ['decisions', 'calendar', 'threads', 'graph', 'constitution', 'insights']
 
 export type Place = {
   /** The run, by its id or some of its digits; nothing means the newest. */
@@ -20,9 +25,17 @@ export type Place = {
   change: string | null
   /** Whether its diffs are side by side. */
   split: boolean
+  /** Which part of what is known. */
+  part: Part
+  /** What of it: a thread, a node, a day, a decision, an insight. */
+  about: string | null
+  /** What of that: a message, a block of time. */
+  spot: string | null
+  /** The words that are looked for. */
+  words: string
 }
 
-export const HOME: Place = { run: null, view: 'terminal', agent: null, handoff: null, at: null, question: null, change: null, split: false }
+export const HOME: Place = { run: null, view: 'terminal', agent: null, handoff: null, at: null, question: null, change: null, split: false, part: 'decisions', about: null, spot: null, words: '' }
 
 const VIEWS: readonly string[] = ['track', 'graph', 'numbers', 'events']
 
@@ -37,6 +50,10 @@ export function parse(path: string, search: string): Place {
     split: query.get('diff') === 'split',
   }
   if (parts[0] === 'changes') return { ...place, view: 'changes', change: parts[1] ?? null, run: query.get('run') }
+  if (parts[0] === 'knowledge') {
+    const part = PARTS.find((one) => one === parts[1]) ?? HOME.part
+    return { ...place, view: 'knowledge', part, about: parts[2] ?? null, spot: query.get('spot'), words: query.get('q') ?? '', run: query.get('run') }
+  }
   if (parts[0] === 'inbox') return { ...place, view: 'inbox', question: parts[1] ?? null, run: query.get('run') }
   if (parts[0] !== 'runs' || !parts[1]) return place
   place.run = parts[1]
@@ -58,6 +75,12 @@ export function href(place: Place): string {
     path = place.change ? `/changes/${encodeURIComponent(place.change)}` : '/changes'
     if (place.run) query.set('run', place.run)
     if (place.split) query.set('diff', 'split')
+  } else if (place.view === 'knowledge') {
+    path = `/knowledge/${place.part}`
+    if (place.about) path += `/${encodeURIComponent(place.about)}`
+    if (place.run) query.set('run', place.run)
+    if (place.spot) query.set('spot', place.spot)
+    if (place.words) query.set('q', place.words)
   } else if (place.run) {
     path = `/runs/${encodeURIComponent(place.run)}`
     if (place.view !== 'terminal') path += `/${place.view}`

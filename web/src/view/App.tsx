@@ -10,6 +10,7 @@ import { Events } from './Events'
 import { Graph } from './Graph'
 import { Header, Past } from './Header'
 import { Inbox } from './Inbox'
+import { Knowledge } from './Knowledge'
 import { Legs } from './Legs'
 import { Numbers } from './Numbers'
 import { Overlays } from './Overlays'
@@ -42,6 +43,8 @@ function Desk(): JSX.Element {
           <Waiting />
         ) : view === 'changes' ? (
           <Changes />
+        ) : view === 'knowledge' ? (
+          <Knowledge />
         ) : view === 'inbox' ? (
           <div class="below">
             <Inbox />
@@ -178,7 +181,7 @@ function Phone(): JSX.Element {
   }, [plain, count > 0])
   const here = { run: short(runId.value ?? '') || null, agent: null, handoff: null }
   const tab = (name: Tab, title: string): JSX.Element => (
-    <button type="button" class={`plain${now === name ? ' is-here' : ''}`} aria-current={now === name ? 'page' : undefined} onClick={() => go({ ...here, view: name, question: null, change: null })}>
+    <button type="button" class={`plain${now === name ? ' is-here' : ''}`} aria-current={now === name ? 'page' : undefined} onClick={() => go({ ...here, view: name, question: null, change: null, about: null, spot: null })}>
       {title}
       {name === 'inbox' && count > 0 && <span class="count figures">{count}</span>}
       {name === 'changes' && sets > 0 && <span class="count figures">{sets}</span>}
@@ -186,7 +189,7 @@ function Phone(): JSX.Element {
   )
   return (
     <div class="phone">
-      {now !== 'inbox' && now !== 'changes' && <Header />}
+      {now !== 'inbox' && now !== 'changes' && now !== 'knowledge' && <Header />}
       <Past />
       {!ready.value ? (
         <Waiting />
@@ -194,6 +197,8 @@ function Phone(): JSX.Element {
         <Inbox />
       ) : now === 'changes' ? (
         <Changes />
+      ) : now === 'knowledge' ? (
+        <Knowledge />
       ) : (
         <main class="content" id="main">
           {now === 'terminal' && run.value && (
@@ -213,6 +218,7 @@ function Phone(): JSX.Element {
         {tab('changes', 'Changes')}
         {tab('agents', 'Agents')}
         {tab('numbers', 'Numbers')}
+        {tab('knowledge', 'Known')}
       </nav>
     </div>
   )

@@ -64,7 +64,7 @@ export function Graph(): JSX.Element {
               key={node.name}
               class={`node is-${group.replace(' ', '-')}${baton.value === node.name && group === 'working' ? ' has-baton' : ''}`}
               transform={`translate(${x} ${y})`}
-              tabIndex={0}
+              tabindex={0}
               role="button"
               onClick={open}
               onKeyDown={(event) => event.key === 'Enter' && open()}

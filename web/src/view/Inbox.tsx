@@ -128,6 +128,13 @@ function Row({ item, open }: { item: Item; open: boolean }): JSX.Element {
               </button>
             </p>
           )}
+          {(question.reason === 'decision_approval' || question.reason === 'plan_approval') && (
+            <p class="question-look">
+              <button type="button" class="small" onClick={() => go({ view: 'knowledge', handoff: null, spot: null, ...(question.reason === 'plan_approval' ? { part: 'calendar', about: null } : { part: 'decisions', about: `${item.run}.${item.handoff}` }) })}>
+                {question.reason === 'plan_approval' ? 'Look at the week' : 'Look at the table'}
+              </button>
+            </p>
+          )}
           {question.options.length > 0 && (
             <div class="options" role="group" aria-label="Answers">
               {question.options.map((option, index) => (

@@ -24,6 +24,11 @@ export function Rail(): JSX.Element {
         {sets > 0 && <span class="count figures">{sets}</span>}
         <Key>d</Key>
       </button>
+      <button type="button" class={`plain rail-inbox rail-changes${place.value.view === 'knowledge' ? ' is-here' : ''}`} aria-current={place.value.view === 'knowledge' ? 'page' : undefined} onClick={() => go({ view: 'knowledge', about: null, spot: null, handoff: null })}>
+        <Glyph name="knowledge" />
+        <span>Knowledge</span>
+        <Key>w</Key>
+      </button>
       <Agents />
       <Runs />
     </nav>

@@ -165,7 +165,7 @@ function LegBar({ bar, x, width, y, height, chosen }: { bar: Bar; x: number; wid
       class={name}
       data-leg={bar.leg}
       data-label={`${bar.label} · ${span(bar.to - bar.from)}`}
-      tabIndex={bar.kind === 'work' || yours ? 0 : undefined}
+      tabindex={bar.kind === 'work' || yours ? 0 : undefined}
       role={bar.kind === 'work' || yours ? 'button' : undefined}
       aria-label={bar.kind === 'work' || yours ? `${text}, ${bar.label}` : undefined}
       onKeyDown={(event) => {

@@ -10,7 +10,7 @@ export function Said({ text, of }: { text: string; of?: string | undefined }): J
   return <bdi class={of ?? ''}>{clean(text)}</bdi>
 }
 
-export type GlyphName = Group | 'failed' | 'crashed' | 'paused' | 'refused' | 'succeeded' | 'cancelled' | 'person' | 'alert' | 'changes'
+export type GlyphName = Group | 'failed' | 'crashed' | 'paused' | 'refused' | 'succeeded' | 'cancelled' | 'person' | 'alert' | 'changes' | 'knowledge'
 
 const PATHS: Record<GlyphName, JSX.Element> = {
   'needs you': <path d="M7 .8 13.2 7 7 13.2.8 7Z M6.3 3.6v4h1.4v-4Z M6.3 8.7v1.5h1.4V8.7Z" fill="currentColor" fill-rule="evenodd" />,
@@ -26,6 +26,7 @@ const PATHS: Record<GlyphName, JSX.Element> = {
   cancelled: <path d="M2.5 7h9" stroke="currentColor" stroke-width="1.8" />,
   crashed: <path d="M8.6.8 3 8h3.2L5 13.2 11 6H7.6Z" fill="currentColor" />,
   changes: <path d="M7 1.5v6M4 4.500h6M4 11.500h6" fill="none" stroke="currentColor" stroke-width="1.4" />,
+  knowledge: <path d="M4 4.500 7 9.500 10.500 3M4 4.500 10.500 3M2.500 4.500a1.500 1.500 0 1 0 3 0 1.500 1.500 0 1 0-3 0M5.500 10.500a1.500 1.500 0 1 0 3 0 1.500 1.500 0 1 0-3 0M9 3a1.500 1.500 0 1 0 3 0 1.500 1.500 0 1 0-3 0" fill="none" stroke="currentColor" stroke-width="1.2" />,
   person: <path d="M7 1.2a2.7 2.7 0 1 1 0 5.4 2.7 2.7 0 0 1 0-5.4ZM2 12.8c.3-3.2 2.3-5 5-5s4.7 1.8 5 5Z" fill="currentColor" />,
 }
 

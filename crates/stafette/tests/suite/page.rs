@@ -7,8 +7,10 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use stafette_kit::radicale::{PASSWORD, USER};
 use stafette_kit::tools;
 
+use crate::stages::Office;
 use crate::world::{copy, program, repository};
 
 /// How long the flows may take in all.
@@ -52,6 +54,11 @@ impl Bench {
 
     /// Runs a program of the packages to its end; what it said.
     fn run(&self, words: &[&str], patience: Duration) -> String {
+        self.run_with(words, &[], patience)
+    }
+
+    /// The same with more in the environment.
+    fn run_with(&self, words: &[&str], env: &[(&str, &str)], patience: Duration) -> String {
         let chromium = tools::debian("chromium", "chromium");
         let chromium = chromium.unwrap_or_else(|error| panic!("{error}"));
         let said = self.folder.path().join("said.txt");
@@ -67,6 +74,7 @@ impl Bench {
             .env("NO_COLOR", "1")
             .env("STAFETTE", program())
             .env("STAFETTE_CHROMIUM", chromium)
+            .envs(env.iter().copied())
             .stdin(Stdio::null())
             .stdout(out)
             .stderr(errors)
@@ -104,9 +112,27 @@ fn the_page_fits_its_types_and_they_are_those_of_the_api() {
 
 #[test]
 fn b_13_the_page_does_what_people_need_in_a_real_browser() {
-    let said = Bench::new().run(&["tsx", "--test", "e2e/flows.ts"], FLOWS);
+    measured(&Bench::new().run(&["tsx", "--test", "e2e/flows.ts"], FLOWS));
+}
+
+#[test]
+fn s1_14_what_is_decided_and_accepted_on_the_page_is_in_a_real_calendar() {
+    let bench = Bench::new();
+    let office = Office::open(&bench.folder.path().join("radicale"));
+    let address = office.address();
+    let env = [("STAFETTE_TEST_CALDAV", &*address), ("CAL_USER", USER), ("CAL_PASSWORD", PASSWORD)];
+    measured(&bench.run_with(&["tsx", "--test", "e2e/knowledge.ts"], &env, FLOWS));
+    // Another program than the page's own sees the same.
+    let entries = office.entries();
+    assert_eq!(entries.len(), 5, "{entries:?}");
+    let text: String = entries.into_iter().map(|entry| entry.text).collect();
+    assert!(text.contains("SUMMARY:Read the old invoices"), "{text}");
+    assert!(!text.contains("SUMMARY:Number them"), "what was dropped: {text}");
+}
+
+/// Nothing was left out; what was measured is shown to whoever asks for the output.
+fn measured(said: &str) {
     assert!(said.contains("# skipped 0"), "{said}");
-    // What was measured is shown to whoever asks for the output.
     for line in said.lines().filter(|line| line.contains("long tasks") || line.contains("axe:")) {
         eprintln!("{line}");
     }

@@ -183,14 +183,14 @@ fn now() -> i64 {
 }
 
 /// A real calendar server, and a client of its own beside Stafette's.
-struct Office {
-    _server: Radicale,
+pub(crate) struct Office {
+    server: Radicale,
     calendar: CalDav,
     lines: String,
 }
 
 impl Office {
-    fn open(folder: &std::path::Path) -> Self {
+    pub(crate) fn open(folder: &std::path::Path) -> Self {
         let server = Radicale::start(folder).expect("Radicale starts");
         let settings = CalDavSettings {
             url: server.url(),
@@ -204,10 +204,15 @@ impl Office {
             "url = \"{}\"\nuser_env = \"CAL_USER\"\npassword_env = \"CAL_PASSWORD\"\nlook = \"1s\"\n",
             server.url()
         );
-        Office { _server: server, calendar, lines }
+        Office { server, calendar, lines }
     }
 
-    fn entries(&self) -> Vec<Entry> {
+    /// Where its one calendar is.
+    pub(crate) fn address(&self) -> String {
+        format!("{}{USER}/work/", self.server.url())
+    }
+
+    pub(crate) fn entries(&self) -> Vec<Entry> {
         wait(self.calendar.changes(&Seen::default())).expect("read").changed
     }
 }
