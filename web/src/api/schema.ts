@@ -158,6 +158,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/cost": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Add up what was spent, by run, agent or day */
+        get: operations["getCost"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/runs/{run}/fork": {
         parameters: {
             query?: never;
@@ -169,6 +186,91 @@ export interface paths {
         put?: never;
         /** Go another way from a moment of a run's past */
         post: operations["forkRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run}/notes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Leave a note for the next generation */
+        post: operations["leaveNote"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run}/briefing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the next generation reads first */
+        get: operations["getBriefing"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run}/context": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Where the team of a run stands */
+        get: operations["getContext"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run}/generations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The generations of a run's team */
+        get: operations["getGenerations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run}/council": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The discussion and votes of a run's council */
+        get: operations["getCouncil"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -438,6 +540,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/changes/{change}/why": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Why a change is there, back to the request */
+        get: operations["whyChange"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/changes/{change}/approve": {
         parameters: {
             query?: never;
@@ -466,23 +585,6 @@ export interface paths {
         put?: never;
         /** Say no to a change */
         post: operations["refuseChange"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/changes/{change}/why": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** How a change came about */
-        get: operations["whyChange"];
-        put?: never;
-        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -534,6 +636,23 @@ export interface paths {
         put?: never;
         /** Say something about a change */
         post: operations["commentChange"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/changes/{change}/renew": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Give the team's own program the code of a change, and restart it or bring it back */
+        post: operations["renewProgram"];
         delete?: never;
         options?: never;
         head?: never;
@@ -932,6 +1051,432 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/knowledge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How graph and calendar are doing */
+        get: operations["knowledgeHealth"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/threads": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List threads, the newest first */
+        get: operations["listThreads"];
+        put?: never;
+        /** Say something in a thread or a new one */
+        post: operations["sayInThread"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/threads/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Find messages that have these words */
+        get: operations["searchThreads"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/threads/{thread}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A thread and its messages */
+        get: operations["readThread"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/goals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Goals and what serves them */
+        get: operations["listGoals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/graph": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How much the graph holds */
+        get: operations["graphSize"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/graph/nodes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Nodes of one kind, by their ids */
+        get: operations["listNodes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/graph/nodes/{node}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One node, with who made it */
+        get: operations["getNode"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/graph/nodes/{node}/around": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What is within a few links of a node */
+        get: operations["walkGraph"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/decisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Decisions that nobody has taken up */
+        get: operations["pendingDecisions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/decisions/rank": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** What options return, and how sure that is */
+        post: operations["rankOptions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/decisions/{decision}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A decision with its ranking and its tasks */
+        get: operations["getDecision"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/decisions/{decision}/outcome": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say what came of a decision, in money */
+        post: operations["tellOutcome"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tasks/{task}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say how far a task has come */
+        post: operations["reportTask"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/constitution": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Principles, and a run's answers */
+        get: operations["getConstitution"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/calendar": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Events and proposed blocks of a time */
+        get: operations["readCalendar"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/calendar/blocks/{block}/accept": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say yes to a proposed block */
+        post: operations["acceptBlock"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/calendar/blocks/{block}/drop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say no to a proposed block */
+        post: operations["dropBlock"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/calendar/blocks/{block}/move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Move a block to another time */
+        post: operations["moveBlock"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/insights": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What was learned, the surest first */
+        get: operations["listInsights"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/insights/reflect": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Look for patterns in all that happened */
+        post: operations["reflect"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/insights/{insight}/evidence": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What an insight was learned from */
+        get: operations["insightEvidence"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/insights/{insight}/accept": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Have an insight count from now on */
+        post: operations["acceptInsight"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/parameters": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the stages reckon with, by version */
+        get: operations["listParameters"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/parameters/rollback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Take up an earlier version again */
+        post: operations["rollBack"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/workflow": {
         parameters: {
             query?: never;
@@ -1147,6 +1692,11 @@ export interface components {
             waiting_on?: string | null;
             /** @description Why it ended, when it has. */
             why?: string | null;
+            /**
+             * Format: uint32
+             * @description Which generation of its team it is, when it is one.
+             */
+            generation?: number | null;
             /** @description Who is at work. */
             working: string[];
             /**
@@ -1162,6 +1712,8 @@ export interface components {
             tally: components["schemas"]["Tally"];
             /** @description Money and tokens. */
             purse: components["schemas"]["Purse"];
+            /** @description How it gets on in its phases, when its workflow has some. */
+            phases?: components["schemas"]["PhasesView"] | null;
         };
         /** @description Counts over the whole run. */
         Tally: {
@@ -1229,10 +1781,22 @@ export interface components {
             spent: components["schemas"]["Usage"];
             /** @description What is set aside for turns that are out. */
             reserved: components["schemas"]["Usage"];
+            /**
+             * Format: uint32
+             * @description Handoffs that agents have begun to work on.
+             * @default 0
+             */
+            handoffs: number;
             /** @description What each agent has spent. */
             agents: {
                 [key: string]: components["schemas"]["Account"];
             };
+            /** @description What was spent on each day, in UTC. */
+            days?: {
+                [key: string]: components["schemas"]["Day"];
+            };
+            /** @description What stood in the way last. */
+            reached?: components["schemas"]["BudgetReached"] | null;
         };
         /** @description What a run may spend. Finite by default. */
         Budget: {
@@ -1247,6 +1811,12 @@ export interface components {
              * @default 2000000
              */
             tokens: number;
+            /**
+             * Format: uint32
+             * @description In handoffs that an agent begins to work on.
+             * @default 1000
+             */
+            handoffs: number;
             /**
              * @description In time, waits for people included.
              * @default 2592000000
@@ -1280,8 +1850,146 @@ export interface components {
             turns: number;
             /** @description What they used together. */
             spent: components["schemas"]["Usage"];
-            /** @description The most that one used: the best guess at the next one. */
+            /** @description The most that one used. */
             most: components["schemas"]["Usage"];
+            /**
+             * @description What the next one is expected to use: follows a rise at once and a fall by and by.
+             * @default {
+             *       "tokens": 0,
+             *       "money": 0
+             *     }
+             */
+            next: components["schemas"]["Usage"];
+            /**
+             * @description What is set aside for its turns that are out.
+             * @default {
+             *       "tokens": 0,
+             *       "money": 0
+             *     }
+             */
+            reserved: components["schemas"]["Usage"];
+            /**
+             * Format: uint32
+             * @description Handoffs that it has begun to work on.
+             * @default 0
+             */
+            handoffs: number;
+            /**
+             * @description How long its turns took together.
+             * @default 0
+             */
+            time: components["schemas"]["Millis"];
+            /**
+             * Format: uint32
+             * @description How often it was allowed as much again.
+             * @default 0
+             */
+            raised: number;
+        };
+        /** @description What was spent on one day. */
+        Day: {
+            /**
+             * Format: uint32
+             * @description Turns that ended.
+             */
+            turns: number;
+            /** @description What they used together. */
+            spent: components["schemas"]["Usage"];
+        };
+        /** @description The run would spend more than it may. */
+        BudgetReached: {
+            /** @description Which part: `money`, `tokens`, `handoffs` or `time`. */
+            part: string;
+            /** @description Whose budget, when it is an agent's own. */
+            agent?: string | null;
+            /** @description In a sentence. */
+            why: string;
+        };
+        /** @description How a run got on in its phases. */
+        PhasesView: {
+            /** @description The task, by the name that requests and answers carry. */
+            task_id: string;
+            /** @description Which one it is in. */
+            now?: ("research" | "write" | "validate" | "parallel") | null;
+            /** @description Those that were entered, in order. */
+            phases: components["schemas"]["PhaseLine"][];
+            /** @description What summaries saved, all phases together. */
+            saving: components["schemas"]["Saving"];
+        };
+        /** @description One phase. */
+        PhaseLine: {
+            /**
+             * Format: uint
+             * @description Its place among the phases of the workflow.
+             */
+            place: number;
+            /** @description Which phase. */
+            phase: "research" | "write" | "validate" | "parallel";
+            /**
+             * Format: uint32
+             * @description How often it was entered.
+             */
+            rounds: number;
+            /** @description How it ended the last time; nothing while it goes on. */
+            decision?: ("PROCEED" | "STOP" | "CLARIFY") | null;
+            /** @description Why. */
+            why?: string;
+            /** @description What it took, all rounds together. */
+            tokens: components["schemas"]["Tokens"];
+            /** @description What was handed on instead of everything. */
+            saving: components["schemas"]["Saving"];
+            /** @description What it usually takes, in tokens. */
+            typical?: components["schemas"]["Typical"] | null;
+        };
+        /** @description What a phase took, in tokens. */
+        Tokens: {
+            /**
+             * Format: uint64
+             * @description What its agents were given, as counted.
+             */
+            request: number;
+            /**
+             * Format: uint64
+             * @description What they answered, as counted.
+             */
+            response: number;
+            /**
+             * Format: uint64
+             * @description What they say that they used.
+             */
+            reported: number;
+        };
+        /** @description What a summary saves the next phase from reading. */
+        Saving: {
+            /**
+             * Format: uint64
+             * @description What there was to hand on: what its agents say that they used, or at least all that they
+             *     answered.
+             */
+            raw: number;
+            /**
+             * Format: uint64
+             * @description What was handed on.
+             */
+            handed_on: number;
+        };
+        /** @description What a phase usually takes, in tokens. */
+        Typical: {
+            /** @description What it is given: from, to. */
+            input: [
+                number,
+                number
+            ];
+            /** @description What it answers: from, to. */
+            output: [
+                number,
+                number
+            ];
+            /**
+             * Format: uint64
+             * @description Both, about.
+             */
+            total: number;
         };
         /** @description Something went wrong: what, why, and under which stable code. */
         Problem: {
@@ -1306,7 +2014,10 @@ export interface components {
         };
         /** @description A run to be begun. */
         Start: {
-            /** @description What the agents should do. */
+            /**
+             * @description What the agents should do; may be left out when a context says it.
+             * @default
+             */
             request: string;
             /**
              * @description What is known from the start.
@@ -1331,6 +2042,38 @@ export interface components {
              * @default
              */
             by: string;
+            /**
+             * @description Where a team stands that goes on, as `data/state/orchestrator-context.json` has it.
+             * @default null
+             */
+            context: unknown;
+            /** @description Has further generations follow by themselves. */
+            continuous?: components["schemas"]["Continuous"] | null;
+        };
+        /** @description Generations that follow each other by themselves. What is not said is the workflow's. */
+        Continuous: {
+            /**
+             * Format: uint32
+             * @description How many, the first one included.
+             * @default null
+             */
+            max_runs: number | null;
+            /**
+             * @description What they may cost together.
+             * @default null
+             */
+            max_cost: components["schemas"]["Usd"] | null;
+            /**
+             * Format: uint32
+             * @description After how many a person is asked; 0 is never.
+             * @default null
+             */
+            check_in_every: number | null;
+            /**
+             * @description The wait before the next one.
+             * @default null
+             */
+            pause: components["schemas"]["Millis"] | null;
         };
         /** @description A run that has begun. */
         Started: {
@@ -1358,6 +2101,11 @@ export interface components {
             waiting_on?: string | null;
             /** @description Why it ended, when it has. */
             why?: string | null;
+            /**
+             * Format: uint32
+             * @description Which generation of its team it is, when it is one.
+             */
+            generation?: number | null;
             /** @description Who is at work. */
             working: string[];
             /**
@@ -1373,6 +2121,8 @@ export interface components {
             tally: components["schemas"]["Tally"];
             /** @description Money and tokens. */
             purse: components["schemas"]["Purse"];
+            /** @description How it gets on in its phases, when its workflow has some. */
+            phases?: components["schemas"]["PhasesView"] | null;
             /** @description Why it cannot go on at the moment, when it cannot. */
             trouble?: string | null;
         };
@@ -1474,6 +2224,8 @@ export interface components {
             question?: components["schemas"]["Question"] | null;
             /** @description What only the dialect knows. */
             foreign?: components["schemas"]["Foreign"] | null;
+            /** @description What speaks against it, found by whoever looked at it on its way in: it is refused for that. */
+            objections?: string[];
         };
         /**
          * @description Whoever can give or take work. Any name parses; whether the workflow knows it is a rule's
@@ -1484,9 +2236,9 @@ export interface components {
         Kind: "transfer" | "delegate";
         /**
          * @description Why work is handed over. The first five are the contract's, the next six the messages', the
-         *     last two the frames' and the phases'.
+         *     last three the frames', the phases' and the council's.
          */
-        Reason: "missing_required_input" | "validation_failure" | "expertise_mismatch" | "resource_exhausted" | "requires_human_decision" | "task_handoff" | "review_request" | "fix_request" | "rereview_request" | "completion" | "escalation" | "stage" | "phase" | string;
+        Reason: "missing_required_input" | "validation_failure" | "expertise_mismatch" | "resource_exhausted" | "requires_human_decision" | "task_handoff" | "review_request" | "fix_request" | "rereview_request" | "completion" | "escalation" | "stage" | "phase" | "council" | string;
         /** @description How urgent it is. */
         Priority: "low" | "medium" | "high" | "critical";
         /** @description An input that the giver lacks. */
@@ -1572,6 +2324,10 @@ export interface components {
             ];
         } | "budget" | {
             change: components["schemas"]["ChangeId"];
+        } | {
+            council: components["schemas"]["HandoffId"];
+        } | {
+            check_in: components["schemas"]["HandoffId"];
         };
         /** @description What a turn ended with. */
         TurnResult: {
@@ -1592,6 +2348,8 @@ export interface components {
             usage: components["schemas"]["Usage"];
             /** @description What the work looks like now: a round of a loop that leaves it as it was changed nothing. */
             fingerprint?: string | null;
+            /** @description Where a member of a council stands. */
+            vote?: components["schemas"]["Vote"] | null;
             /**
              * @description What would move work was read off plain output, which anyone can imitate.
              * @default false
@@ -1660,6 +2418,22 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        /** @description What a member of a council thinks. */
+        Vote: {
+            /**
+             * @description Where it stands.
+             * @default building
+             */
+            signal: components["schemas"]["Stance"];
+            /** @description Why. */
+            reason?: string;
+            /** @description What it holds to be settled. */
+            key_decisions?: string[];
+            /** @description What the team should take up next, once this is settled. */
+            next_topic?: string | null;
+        };
+        /** @description Where a member stands. */
+        Stance: "building" | "agree" | "disagree" | "abstain";
         /**
          * @description Names one piece of work for ever: the idempotency key that agents are given.
          *
@@ -1765,6 +2539,15 @@ export interface components {
             to: components["schemas"]["Party"];
             /** @description What is missing. */
             missing: string[];
+        } | {
+            /** @constant */
+            rule: "objected";
+            /** @description Who gives. */
+            from: components["schemas"]["Party"];
+            /** @description Who takes. */
+            to: components["schemas"]["Party"];
+            /** @description What. */
+            objections: string[];
         };
         /** @description A handoff with all that has become of it. */
         Handoff: {
@@ -1941,6 +2724,8 @@ export interface components {
              *     }
              */
             usage: components["schemas"]["Usage"];
+            /** @description Where it stands, as a member of a council. */
+            vote?: components["schemas"]["Vote"] | null;
         };
         /**
          * @description How far a request has come: who had it, and how often round which declared loops. Bounded by the
@@ -2013,6 +2798,52 @@ export interface components {
              */
             tokens: number;
         };
+        /** @description How to add up. */
+        Sorting: {
+            /**
+             * @description By what; by run when nothing is said.
+             * @default run
+             */
+            by: components["schemas"]["By"];
+        };
+        /** @description What costs are added up by. */
+        By: "run" | "agent" | "day";
+        /** @description What was spent. */
+        Cost: {
+            /** @description What it is added up by. */
+            by: components["schemas"]["By"];
+            /** @description One line each. */
+            lines: components["schemas"]["CostLine"][];
+            /** @description All of it. */
+            total: components["schemas"]["CostLine"];
+        };
+        /** @description What one of them spent. */
+        CostLine: {
+            /** @description The run, the agent or the day; empty for all. */
+            of: string;
+            /** @description What the run was asked for. */
+            request?: string;
+            /**
+             * Format: uint64
+             * @description Turns that ended.
+             */
+            turns: number;
+            /**
+             * Format: uint64
+             * @description Tokens read and written.
+             * @default 0
+             */
+            tokens: number;
+            /**
+             * @description Money spent.
+             * @default 0
+             */
+            money: components["schemas"]["Usd"];
+            /** @description What is set aside for turns that are out. */
+            reserved: components["schemas"]["Usage"];
+            /** @description How long agents worked; a day does not know. */
+            worked: components["schemas"]["Millis"];
+        };
         /** @description From which moment; from now when nothing is said. */
         Fork: {
             /**
@@ -2038,6 +2869,421 @@ export interface components {
             run: components["schemas"]["RunId"];
             /** @description The one that it comes from. */
             from: components["schemas"]["RunId"];
+        };
+        /** @description A note. */
+        LeaveNote: {
+            /** @description What the next generation should know. */
+            text: string;
+            /**
+             * @description Who says it, for the record.
+             * @default
+             */
+            by: string;
+        };
+        /** @description A note that was left. */
+        NoteTaken: {
+            /** @description The generation that hands it on: the last one there is. */
+            run: components["schemas"]["RunId"];
+        };
+        /** @description What the next generation reads first. */
+        Briefing: {
+            /** @description The run that it is about. */
+            run: components["schemas"]["RunId"];
+            /** @description In at most 2 KB. */
+            briefing: string;
+            /** @description The same run in a few sentences. */
+            narrative: string;
+        };
+        /** @description Where a team stands, for the orchestrator that comes next. */
+        OrchestratorContext: {
+            /** @description The version of the file. */
+            version: "v1.0";
+            /** @description Counts the orchestrators. */
+            runNumber: number;
+            /**
+             * Format: date-time
+             * @description When the first of them started.
+             */
+            startedAt: string;
+            /**
+             * Format: date-time
+             * @description When the file was written.
+             */
+            lastUpdated: string;
+            /** @description What the team is doing. */
+            currentPhase: "discussion" | "code_review" | "apply_changes" | "testing";
+            /** @description What it has talked about. */
+            discussionSummary: components["schemas"]["DiscussionSummary"];
+            /** @description What it wants to change. */
+            codeChanges: components["schemas"]["CodeChange"][];
+            /** @description How each member stands, by name. */
+            agentStates: {
+                [key: string]: components["schemas"]["AgentState"];
+            };
+            /** @description What comes next. */
+            nextAction: components["schemas"]["NextAction"];
+            /** @description What came before. */
+            history: components["schemas"]["PastRun"][];
+            /** @description What all of it has cost, in dollars. */
+            totalCost: number;
+            /** @description What people want the team to know. */
+            humanNotes?: string | null;
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description What a team has talked about. */
+        DiscussionSummary: {
+            /** @description What about. */
+            topic: string;
+            /** @description What it has settled. */
+            keyDecisions: string[];
+            /** @description Whether enough of them agree. */
+            consensusReached: boolean;
+            /** @description The last signal of each member, by name. */
+            consensusSignals: {
+                [key: string]: string;
+            };
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description A change to one file. */
+        CodeChange: {
+            /** @description Which file. */
+            file: string;
+            /** @description What becomes of it. */
+            action: "create" | "modify" | "delete";
+            /** @description What it then holds; a deletion has none. */
+            content?: string | null;
+            /**
+             * Format: date-time
+             * @description When it was put in place.
+             */
+            appliedAt?: string | null;
+            /**
+             * Format: date-time
+             * @description When it was found to hold.
+             */
+            validatedAt?: string | null;
+            /** @description How far it is. */
+            status: "pending" | "applied" | "validated" | "failed";
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description How a member of the team stands. */
+        AgentState: {
+            /** @description How many turns it has had. */
+            timesProcessed: number;
+            /** @description What they have cost, in dollars. */
+            totalCost: number;
+            /** @description Whether it may have another. */
+            canProcess: boolean;
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description What comes next. */
+        NextAction: {
+            /** @description What to do. */
+            type: "continue_discussion" | "apply_changes" | "restart_with_new_code" | "manual_review";
+            /** @description Why. */
+            reason: string;
+            /** @description Whose turn it is. */
+            targetAgent?: string | null;
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description An orchestrator that was before. */
+        PastRun: {
+            /** @description Which one. */
+            runNumber: number;
+            /** @description What it ended in. */
+            phase: "discussion" | "code_review" | "apply_changes" | "testing";
+            /** @description What it did. */
+            summary: string;
+            /** @description What it cost, in dollars. */
+            cost: number;
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description A team, generation by generation. */
+        Ancestry: {
+            /** @description The run that it is about. */
+            run: components["schemas"]["RunId"];
+            /** @description Where it stands among the others. */
+            lineage: components["schemas"]["Lineage"];
+            /** @description Those before it, the oldest first. */
+            history: components["schemas"]["PastRun"][];
+        };
+        /** @description Where a run stands among the generations of its team. */
+        Lineage: {
+            /**
+             * Format: uint32
+             * @description Which generation it is, from 1.
+             */
+            number: number;
+            /** @description When the first one began. */
+            since: components["schemas"]["Time"];
+            /** @description The run before it, when it was here. */
+            previous?: components["schemas"]["RunId"] | null;
+            /** @description What the team is doing. */
+            phase: "discussion" | "code_review" | "apply_changes" | "testing";
+            /** @description How others follow by themselves, if they do. */
+            plan?: components["schemas"]["Plan"] | null;
+            /**
+             * @description Whether a person is asked before it begins.
+             * @default false
+             */
+            check_in: boolean;
+            /**
+             * @description Those before it, the oldest first.
+             * @default []
+             */
+            past: components["schemas"]["Past"][];
+            /**
+             * @description What those before it have cost.
+             * @default 0
+             */
+            spent: components["schemas"]["Usd"];
+            /**
+             * @description What each agent did in them.
+             * @default {}
+             */
+            agents: {
+                [key: string]: components["schemas"]["Service"];
+            };
+            /**
+             * @description What they have settled.
+             * @default []
+             */
+            decisions: string[];
+            /**
+             * @description What people want it to know.
+             * @default []
+             */
+            notes: components["schemas"]["Note"][];
+            /**
+             * @description What was known from the start.
+             * @default {}
+             */
+            given: {
+                [key: string]: unknown;
+            };
+            /** @description Changes that another orchestrator left. */
+            changes?: components["schemas"]["CodeChange"][];
+            /** @description Fields of another orchestrator's own. */
+            foreign?: {
+                [key: string]: unknown;
+            };
+            /** @description What comes after it, once it is over. */
+            handed_over?: components["schemas"]["GenerationHandedOver"] | null;
+        };
+        /** @description How generations follow each other without a person. */
+        Plan: {
+            /**
+             * Format: uint32
+             * @description How many, the first one included.
+             */
+            max_runs: number;
+            /** @description What they may cost together. */
+            max_cost: components["schemas"]["Usd"];
+            /**
+             * Format: uint32
+             * @description After how many a person is asked; 0 is never.
+             */
+            check_in_every: number;
+            /** @description The wait before the next one. */
+            pause: components["schemas"]["Millis"];
+            /** @description What each may spend. */
+            budget: components["schemas"]["Budget"];
+            /**
+             * Format: uint32
+             * @description The number of the first one.
+             */
+            first: number;
+            /** @description What had been spent before it. */
+            spent: components["schemas"]["Usd"];
+        };
+        /** @description A generation that was before. */
+        Past: {
+            /**
+             * Format: uint32
+             * @description Which one.
+             */
+            number: number;
+            /** @description Its run, when it was here. */
+            run?: components["schemas"]["RunId"] | null;
+            /** @description What it was in. */
+            phase: "discussion" | "code_review" | "apply_changes" | "testing";
+            /** @description What it did. */
+            summary: string;
+            /** @description What it cost. */
+            cost: components["schemas"]["Usd"];
+        };
+        /** @description What an agent did in earlier generations. */
+        Service: {
+            /**
+             * Format: uint64
+             * @description Turns.
+             */
+            turns: number;
+            /** @description What they cost. */
+            cost: components["schemas"]["Usd"];
+        };
+        /** @description Something that a person wants the team to know. */
+        Note: {
+            /** @description What. */
+            text: string;
+            /** @description Who says it. */
+            by: string;
+            /** @description Since when. */
+            at: components["schemas"]["Time"];
+        };
+        /** @description A generation has handed over. */
+        GenerationHandedOver: {
+            /**
+             * Format: uint32
+             * @description Which one, from 1.
+             */
+            number: number;
+            /** @description What the team does next. */
+            phase: "discussion" | "code_review" | "apply_changes" | "testing";
+            /** @description How it goes on. */
+            action: "continue_discussion" | "apply_changes" | "restart_with_new_code" | "manual_review";
+            /** @description Why that. */
+            reason: string;
+            /** @description Whose turn it is. */
+            target_agent?: string | null;
+            /** @description What about, when it is something new. */
+            topic?: string | null;
+            /** @description What the generation did. */
+            summary: string;
+            /** @description What it cost. */
+            cost: components["schemas"]["Usd"];
+            /** @description What all have cost so far. */
+            total_cost: components["schemas"]["Usd"];
+            /** @description The one that follows by itself, if one does. */
+            next?: components["schemas"]["NextGeneration"] | null;
+            /** @description Why one follows, or none. */
+            why: string;
+        };
+        /** @description The generation that follows by itself. */
+        NextGeneration: {
+            /** @description Its run. */
+            run: components["schemas"]["RunId"];
+            /** @description Not before then. */
+            not_before: components["schemas"]["Time"];
+            /** @description Whether a person is asked first. */
+            check_in: boolean;
+        };
+        /** @description A council, while it speaks and after. */
+        Council: {
+            /** @description The handoff that it decides on. */
+            handoff: components["schemas"]["HandoffId"];
+            /** @description What about. */
+            topic: string;
+            /**
+             * @description Who has the word, by the handoff that they have it in.
+             * @default {}
+             */
+            sitting: {
+                [key: string]: components["schemas"]["AgentName"];
+            };
+            /**
+             * Format: uint32
+             * @description How often each may speak.
+             */
+            limit: number;
+            /**
+             * @description Where each member stands.
+             * @default {}
+             */
+            positions: {
+                [key: string]: components["schemas"]["Position"];
+            };
+            /**
+             * @description What was said last.
+             * @default []
+             */
+            discussion: components["schemas"]["Speech"][];
+            /**
+             * @description What is held to be settled.
+             * @default []
+             */
+            decisions: string[];
+            /** @description What should be taken up next. */
+            next_topic?: string | null;
+            /** @description What came of it, when it is over. */
+            verdict?: components["schemas"]["Verdict"] | null;
+        };
+        /** @description An agent of a workflow. */
+        AgentName: string;
+        /** @description Where a member stands. */
+        Position: {
+            /**
+             * Format: uint32
+             * @description How often it has spoken.
+             */
+            turns: number;
+            /** @description Its last signal; nothing before it has given one. */
+            signal?: components["schemas"]["Stance"] | null;
+            /** @description Why. */
+            reason?: string;
+        };
+        /** @description Something that was said. */
+        Speech: {
+            /** @description By whom. */
+            by: components["schemas"]["Party"];
+            /**
+             * Format: uint32
+             * @description In which of its turns.
+             */
+            round: number;
+            /** @description Its signal. */
+            signal?: components["schemas"]["Stance"] | null;
+            /** @description What. */
+            said: string;
+        };
+        /** @description What came of a council. */
+        Verdict: {
+            /** @description How it ended. */
+            decision: components["schemas"]["Decision"];
+            /** @description In a sentence. */
+            why: string;
+            /**
+             * Format: uint32
+             * @description The weight of those who agree.
+             */
+            agreed: number;
+            /**
+             * Format: uint32
+             * @description The weight that was needed.
+             */
+            needed: number;
+            /**
+             * Format: uint32
+             * @description The weight of all.
+             */
+            total: number;
+            /** @description The last signal of each who gave one. */
+            signals: {
+                [key: string]: components["schemas"]["Stance"];
+            };
+            /** @description Who is not for it, and why. */
+            dissent?: components["schemas"]["Dissent"][];
+            /** @description What is settled. */
+            key_decisions?: string[];
+            /** @description What should be taken up next. */
+            next_topic?: string | null;
+        };
+        /** @description How a council ended. */
+        Decision: "consensus" | "exhausted" | "accepted";
+        /** @description Somebody who is not for it. */
+        Dissent: {
+            /** @description Who. */
+            member: components["schemas"]["AgentName"];
+            /** @description Where it stands; nothing when it never said. */
+            signal?: components["schemas"]["Stance"] | null;
+            /** @description Why. */
+            reason?: string;
         };
         /** @description What a document does not say itself. */
         Besides: {
@@ -2123,8 +3369,6 @@ export interface components {
              */
             within: number | null;
         };
-        /** @description An agent of a workflow. */
-        AgentName: string;
         /** @description Work for an agent. The same key is the same work: doing it twice must be harmless. */
         TurnOrder: {
             /** @description The idempotency key. */
@@ -2712,6 +3956,15 @@ export interface components {
             /** @description Whether the file ends without the end of this line. */
             unended: boolean;
         };
+        /** @description Why a change is there, and what became of it. */
+        WhyChange: {
+            /** @description The change. */
+            change: components["schemas"]["Change"];
+            /** @description The way of the work to where it was proposed, when that was in a run that is still known. */
+            way?: components["schemas"]["Explanation"] | null;
+            /** @description What the run recorded of it, event by event. */
+            events: unknown[];
+        };
         /** @description A person's yes. */
         Yes: {
             /**
@@ -2767,6 +4020,19 @@ export interface components {
              */
             line: number | null;
         };
+        /** @description What became of a renewal. */
+        Renewal: {
+            /** @description The change that brought the new code. */
+            change: components["schemas"]["ChangeId"];
+            /** @description How far it got; all but `done` means that the old program is back. */
+            stage: components["schemas"]["Stage"];
+            /** @description Why not further. */
+            why?: string;
+            /** @description The end of what was printed. */
+            output?: string;
+        };
+        /** @description How far a renewal got. */
+        Stage: "apply" | "build" | "prove" | "replace" | "done";
         /** @description All locks of the project. */
         LockList: {
             /**
@@ -3073,7 +4339,7 @@ export interface components {
             seq: number;
             /** @description When it became true. */
             at: string;
-        } & (components["schemas"]["RunCreated"] | components["schemas"]["RunForked"] | components["schemas"]["RunAdopted"] | components["schemas"]["RunPaused"] | components["schemas"]["RunUnpaused"] | components["schemas"]["RunFinished"] | components["schemas"]["HandoffAdmitted"] | components["schemas"]["HandoffRefused"] | components["schemas"]["HandoffBlocked"] | components["schemas"]["HandoffResumed"] | components["schemas"]["HandoffClosed"] | components["schemas"]["InputsAssessed"] | components["schemas"]["TurnOrdered"] | components["schemas"]["ReceiptGiven"] | components["schemas"]["TurnTaken"] | components["schemas"]["SessionChanged"] | components["schemas"]["PermitGiven"] | components["schemas"]["TurnTold"] | components["schemas"]["LeaseRenewed"] | components["schemas"]["TurnFinished"] | components["schemas"]["TurnFailed"] | components["schemas"]["RetryScheduled"] | components["schemas"]["HandoffParked"] | components["schemas"]["LateResultKept"] | components["schemas"]["RecoveryChosen"] | components["schemas"]["QuestionAnswered"] | components["schemas"]["BudgetReached"] | components["schemas"]["BudgetRaised"] | components["schemas"]["ChangeProposed"] | components["schemas"]["ChangeCommented"] | components["schemas"]["ChangeReturned"] | components["schemas"]["ChangeOrdered"] | components["schemas"]["ChangeSettled"] | components["schemas"]["AlertRaised"]);
+        } & (components["schemas"]["RunCreated"] | components["schemas"]["RunForked"] | components["schemas"]["RunAdopted"] | components["schemas"]["RunPaused"] | components["schemas"]["RunUnpaused"] | components["schemas"]["RunFinished"] | components["schemas"]["HandoffAdmitted"] | components["schemas"]["HandoffRefused"] | components["schemas"]["PhaseBegun"] | components["schemas"]["PhaseEnded"] | components["schemas"]["HandoffBlocked"] | components["schemas"]["HandoffResumed"] | components["schemas"]["HandoffClosed"] | components["schemas"]["InputsAssessed"] | components["schemas"]["TurnOrdered"] | components["schemas"]["ReceiptGiven"] | components["schemas"]["TurnTaken"] | components["schemas"]["SessionChanged"] | components["schemas"]["PermitGiven"] | components["schemas"]["TurnTold"] | components["schemas"]["LeaseRenewed"] | components["schemas"]["TurnMeasured"] | components["schemas"]["TurnFinished"] | components["schemas"]["TurnFailed"] | components["schemas"]["RetryScheduled"] | components["schemas"]["HandoffParked"] | components["schemas"]["LateResultKept"] | components["schemas"]["RecoveryChosen"] | components["schemas"]["QuestionAnswered"] | components["schemas"]["QuestionPostponed"] | components["schemas"]["BudgetReached"] | components["schemas"]["BudgetRaised"] | components["schemas"]["ChangeProposed"] | components["schemas"]["ChangeCommented"] | components["schemas"]["ChangeReturned"] | components["schemas"]["ChangeOrdered"] | components["schemas"]["ChangeSettled"] | components["schemas"]["AlertRaised"] | components["schemas"]["CouncilOpened"] | components["schemas"]["CouncilHeard"] | components["schemas"]["CouncilConcluded"] | components["schemas"]["CouncilReopened"] | components["schemas"]["NoteLeft"] | components["schemas"]["GenerationHandedOver"]);
         /** @description Everything that `stafette.toml` says. */
         Workflow: {
             /** @description The workflow itself. */
@@ -3097,6 +4363,8 @@ export interface components {
              * @default []
              */
             loops: components["schemas"]["Loop"][];
+            /** @description The phases of every run, in their order; without any, the work goes where routes lead. */
+            phases?: components["schemas"]["PhaseStep"][];
             /**
              * @description Counts and clocks.
              * @default {
@@ -3128,6 +4396,7 @@ export interface components {
              * @default {
              *       "money": 5,
              *       "tokens": 2000000,
+             *       "handoffs": 1000,
              *       "time": 2592000000
              *     }
              */
@@ -3163,6 +4432,8 @@ export interface components {
             locks: components["schemas"]["LockRules"];
             /** @description How changes get into the project. */
             changes?: components["schemas"]["ChangeRules"];
+            /** @description The team's own program, when it may change that. */
+            self?: components["schemas"]["Own"] | null;
             /**
              * @description The texts of the profiles that are files, by name: put in when the workflow is read, so that
              *     what was trusted is what runs.
@@ -3180,13 +4451,19 @@ export interface components {
             alerts?: components["schemas"]["AlertRules"];
             /** @description Where traces go. */
             telemetry?: components["schemas"]["Telemetry"];
+            /** @description What is known and planned; without this, nothing is. */
+            knowledge?: components["schemas"]["Knowledge"] | null;
+            /** @description Who decides together; without this there is no council. */
+            council?: components["schemas"]["CouncilRules"] | null;
+            /** @description How the team hands over to its next self; without this a run stands for itself. */
+            generations?: components["schemas"]["GenerationRules"] | null;
         };
         /** @description The workflow itself. */
         Header: {
             /** @description Its name. */
             name: string;
-            /** @description Who gets the user's request. */
-            entry: components["schemas"]["AgentName"];
+            /** @description Who gets the user's request: an agent, or the council. */
+            entry: components["schemas"]["Party"];
             /**
              * @description The version of the handoff schema that it speaks.
              * @default 1.0.0
@@ -3276,6 +4553,8 @@ export interface components {
              *     }
              */
             estimate: components["schemas"]["Usage"];
+            /** @description What it may spend in a run. */
+            budget?: components["schemas"]["AgentBudget"];
             /**
              * @description Whether it is given Stafette's tools by the Model Context Protocol, where its profile or its
              *     runner says how.
@@ -3307,6 +4586,23 @@ export interface components {
              * @default
              */
             description: string;
+        };
+        /** @description What one agent may spend of a run's budget; what is not said is not limited further. */
+        AgentBudget: {
+            /** @description In money. */
+            money?: components["schemas"]["Usd"] | null;
+            /**
+             * Format: uint64
+             * @description In tokens.
+             */
+            tokens?: number | null;
+            /**
+             * Format: uint32
+             * @description In handoffs that it begins to work on.
+             */
+            handoffs?: number | null;
+            /** @description In time at work. */
+            time?: components["schemas"]["Millis"] | null;
         };
         /** @description An allowed path. */
         Route: {
@@ -3351,6 +4647,36 @@ export interface components {
              * @default 3
              */
             max_rounds: number;
+        };
+        /** @description One phase of every run. */
+        PhaseStep: {
+            /** @description Which: `research`, `write`, `validate` or `parallel`. */
+            phase: "research" | "write" | "validate" | "parallel";
+            /** @description Who works on it: one agent, or several at once for `parallel`. */
+            agents: components["schemas"]["AgentName"][];
+            /** @description What to do; `{request}` stands for the user's request. The request itself when it is empty. */
+            instructions?: string;
+            /** @description What must hold, besides what the run is given. */
+            constraints?: string[];
+            /**
+             * @description Which phase each agent of `parallel` works in, and so in which shape it answers.
+             * @default validate
+             */
+            part: "research" | "write" | "validate" | "parallel";
+            /**
+             * @description How many agents of `parallel` have to come to a good end: `all`, `any`, `majority` or, say,
+             *     `2 of 3`.
+             * @default all
+             */
+            rule: string;
+            /** @description An earlier phase that has another go when this one does not pass. */
+            back_to?: ("research" | "write" | "validate" | "parallel") | null;
+            /**
+             * Format: uint32
+             * @description How often this phase may be entered.
+             * @default 3
+             */
+            rounds: number;
         };
         /** @description Counts and clocks. The defaults are the handoff contract's. */
         Limits: {
@@ -3473,6 +4799,12 @@ export interface components {
              * @default .claude
              */
             folder: string;
+            /**
+             * Format: uint
+             * @description How many files `completed` and `rejected` hold each, at most; the oldest go.
+             * @default 1000
+             */
+            keep: number;
         };
         /** @description A door on TCP. Without an address there is none until somebody opens the page. */
         Server: {
@@ -3531,6 +4863,32 @@ export interface components {
             own?: components["schemas"]["Pattern"][];
             /** @description What no change may touch. */
             protected?: components["schemas"]["Pattern"][];
+        };
+        /** @description The team's own program: how it is built, tried and started. */
+        Own: {
+            /** @description The command that builds it, such as `["cargo", "build", "--release"]`. */
+            build: string[];
+            /**
+             * @description How long that may take.
+             * @default 600000
+             */
+            build_timeout: components["schemas"]["Millis"];
+            /** @description The file that comes of it, in the project. */
+            program: string;
+            /** @description The command by which a new one proves that it can read what the old one has left. */
+            prove: string[];
+            /**
+             * @description How long that may take.
+             * @default 60000
+             */
+            prove_timeout: components["schemas"]["Millis"];
+            /** @description The command that runs it for as long as the daemon lives; without one nothing is started. */
+            start?: string[];
+            /**
+             * @description How long a new one has to stay up before it counts as started.
+             * @default 2000
+             */
+            settle: components["schemas"]["Millis"];
         };
         /**
          * @description A command that gets JSON on standard input when something happens. It ends with 0 to go on and
@@ -3719,6 +5077,326 @@ export interface components {
         };
         /** @description How a receiver is spoken to, in OpenTelemetry's words. */
         Protocol: "http/protobuf" | "http/json" | "grpc";
+        /** @description What is known and planned, and where it is kept. */
+        Knowledge: {
+            /**
+             * @description Where the graph is kept.
+             * @default sqlite
+             */
+            graph: components["schemas"]["GraphHome"];
+            /** @description The server, for `graph = "neo4j"`. */
+            neo4j?: components["schemas"]["Neo4j"] | null;
+            /**
+             * @description The document with the principles that every recommendation has to answer, relative to this
+             *     file.
+             */
+            constitution?: string | null;
+            /** @description The file with the goals, relative to this one. */
+            goals?: string | null;
+            /** @description The agent who looks for patterns beside the others from the beginning of each run. */
+            beside?: components["schemas"]["AgentName"] | null;
+            /** @description Where events are kept. */
+            calendar?: components["schemas"]["CalendarHome"] | null;
+            /**
+             * @description When work can be done, and when people can be asked.
+             * @default {
+             *       "timezone": "UTC",
+             *       "hours": [
+             *         "09:00-12:00",
+             *         "13:00-17:00"
+             *       ],
+             *       "days": [
+             *         "monday",
+             *         "tuesday",
+             *         "wednesday",
+             *         "thursday",
+             *         "friday"
+             *       ],
+             *       "buffer": 600000,
+             *       "shortest": 1800000,
+             *       "longest": 10800000,
+             *       "step": 900000
+             *     }
+             */
+            week: components["schemas"]["Week"];
+            /**
+             * @description What happens to questions while nobody can answer.
+             * @default {
+             *       "when_away": "ignore"
+             *     }
+             */
+            people: components["schemas"]["People"];
+            /**
+             * @description What each part of a return counts, before anything is learned.
+             * @default {
+             *       "benefit": 1,
+             *       "goals": 1,
+             *       "cost": 1,
+             *       "hours": 1,
+             *       "risk": 1,
+             *       "hour_price": 50,
+             *       "goal_price": 500
+             *     }
+             */
+            roi: components["schemas"]["Roi"];
+            /**
+             * @description From when on a pattern is told.
+             * @default {
+             *       "samples": 5,
+             *       "share_samples": 8,
+             *       "outlier_samples": 10,
+             *       "runs": 500
+             *     }
+             */
+            mind: components["schemas"]["Mind"];
+        };
+        /** @description Where the graph is kept. */
+        GraphHome: "sqlite" | "neo4j";
+        /** @description A Neo4j server. */
+        Neo4j: {
+            /** @description Where it is, such as `bolt://127.0.0.1:7687`. */
+            uri: string;
+            /** @description The environment variable with the user's name; `neo4j` without one. */
+            user_env?: string | null;
+            /** @description The environment variable with the password. */
+            password_env?: string | null;
+            /** @description The database; the server's own choice otherwise. */
+            database?: string | null;
+        };
+        /** @description Where events are kept: a folder of iCalendar files, or a CalDAV server. */
+        CalendarHome: {
+            /** @description The folder, relative to this file. */
+            folder?: string | null;
+            /** @description The address of a CalDAV server or of a calendar on it. */
+            url?: string | null;
+            /** @description The calendar's name, where the server has several. */
+            name?: string | null;
+            /** @description The environment variable with the user's name. */
+            user_env?: string | null;
+            /** @description The environment variable with the password. */
+            password_env?: string | null;
+            /**
+             * @description How often to look whether somebody moved or deleted something.
+             * @default 60000
+             */
+            look: components["schemas"]["Millis"];
+            /**
+             * @description How far ahead room is looked for.
+             * @default 1209600000
+             */
+            ahead: components["schemas"]["Millis"];
+        };
+        /** @description When work can be done. */
+        Week: {
+            /**
+             * @description Where the clock hangs, such as `Europe/Vienna`.
+             * @default UTC
+             */
+            timezone: string;
+            /**
+             * @description The hours of a day of work, such as `09:00-12:00`, in order.
+             * @default [
+             *       "09:00-12:00",
+             *       "13:00-17:00"
+             *     ]
+             */
+            hours: string[];
+            /**
+             * @description The days of work.
+             * @default [
+             *       "monday",
+             *       "tuesday",
+             *       "wednesday",
+             *       "thursday",
+             *       "friday"
+             *     ]
+             */
+            days: components["schemas"]["Day2"][];
+            /**
+             * @description What stays free before and after everything else.
+             * @default 600000
+             */
+            buffer: components["schemas"]["Millis"];
+            /**
+             * @description The shortest block that is worth beginning.
+             * @default 1800000
+             */
+            shortest: components["schemas"]["Millis"];
+            /**
+             * @description The longest block; longer tasks get several.
+             * @default 10800000
+             */
+            longest: components["schemas"]["Millis"];
+            /**
+             * @description Blocks begin at multiples of this within an hour.
+             * @default 900000
+             */
+            step: components["schemas"]["Millis"];
+        };
+        /**
+         * @description A day of the week.
+         * @enum {string}
+         */
+        Day2: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
+        /** @description What happens to questions while nobody can answer. */
+        People: {
+            /**
+             * @description What becomes of a question whose time runs out while nobody can answer it.
+             * @default ignore
+             */
+            when_away: components["schemas"]["WhenAway"];
+            /** @description When nobody is asked, such as `22:00-07:00`, in the zone of the week. */
+            quiet?: string | null;
+        };
+        /** @description What becomes of a question while nobody can answer it. */
+        WhenAway: "ignore" | "move" | "default";
+        /** @description What each part of a return counts. */
+        Roi: {
+            /**
+             * Format: double
+             * @description Of what it brings.
+             * @default 1
+             */
+            benefit: number;
+            /**
+             * Format: double
+             * @description Of the goals that it serves.
+             * @default 1
+             */
+            goals: number;
+            /**
+             * Format: double
+             * @description Of the money that it costs.
+             * @default 1
+             */
+            cost: number;
+            /**
+             * Format: double
+             * @description Of the hours that it takes.
+             * @default 1
+             */
+            hours: number;
+            /**
+             * Format: double
+             * @description Of what can be lost.
+             * @default 1
+             */
+            risk: number;
+            /**
+             * Format: double
+             * @description What an hour of work is worth.
+             * @default 50
+             */
+            hour_price: number;
+            /**
+             * Format: double
+             * @description What it is worth to serve a goal fully.
+             * @default 500
+             */
+            goal_price: number;
+        };
+        /** @description From when on a pattern is told. */
+        Mind: {
+            /**
+             * Format: uint
+             * @description The fewest samples for times, estimates, returns and slips.
+             * @default 5
+             */
+            samples: number;
+            /**
+             * Format: uint
+             * @description The fewest samples for shares: failures, escalations, loops.
+             * @default 8
+             */
+            share_samples: number;
+            /**
+             * Format: uint
+             * @description The fewest samples for outliers.
+             * @default 10
+             */
+            outlier_samples: number;
+            /**
+             * Format: uint
+             * @description How many of the newest runs are looked through.
+             * @default 500
+             */
+            runs: number;
+        };
+        /** @description Who decides together, and when they have decided. */
+        CouncilRules: {
+            /** @description Who has a voice, in the order in which they speak. */
+            members: components["schemas"]["AgentName"][];
+            /**
+             * @description Whether they speak one after the other or all at once.
+             * @default in_turn
+             */
+            mode: components["schemas"]["Mode2"];
+            /**
+             * @description How many of them have to agree, such as `4 of 5`; by weight.
+             * @default 4 of 5
+             */
+            quorum: components["schemas"]["Quorum"];
+            /**
+             * @description Whether everyone speaks once before anyone hears the others.
+             * @default false
+             */
+            blind_first_vote: boolean;
+            /** @description How much a voice counts, where it is not 1. */
+            weights?: {
+                [key: string]: number;
+            };
+            /**
+             * Format: uint32
+             * @description How often each of them may speak.
+             * @default 6
+             */
+            turns_per_agent: number;
+            /**
+             * @description What happens when everyone has spoken so often and they do not agree.
+             * @default escalate
+             */
+            exhausted: components["schemas"]["Exhausted"];
+            /** @description Who carries out what they agreed on; without one, their answer is the end of it. */
+            then?: components["schemas"]["Party"] | null;
+        };
+        /** @description Whether members speak one after the other. */
+        Mode2: "in_turn" | "parallel";
+        /** @description The part that has to agree: `4 of 5`. */
+        Quorum: string;
+        /** @description What happens when everyone has spoken as often as allowed. */
+        Exhausted: "escalate" | "hand_over";
+        /** @description How the team hands over to its next self. */
+        GenerationRules: {
+            /**
+             * @description Where the picture of the team is kept, relative to the project.
+             * @default data/state/orchestrator-context.json
+             */
+            context: string;
+            /**
+             * @description The wait before the next generation.
+             * @default 2000
+             */
+            pause: components["schemas"]["Millis"];
+            /**
+             * Format: uint32
+             * @description How many generations may follow each other without a person.
+             * @default 10
+             */
+            max_runs: number;
+            /**
+             * @description What they may cost together.
+             * @default 5
+             */
+            max_cost: components["schemas"]["Usd"];
+            /**
+             * Format: uint32
+             * @description After how many generations a person is asked whether it should go on; 0 is never.
+             * @default 0
+             */
+            check_in_every: number;
+        };
+        /** @description A span in its trace, as one side tells it to the other: the `traceparent` of W3C Trace Context. */
+        Traceparent: string;
         /** @description The run was created. Carries its workflow, so that replaying needs no file. */
         RunCreated: {
             /** @description Its name. */
@@ -3740,6 +5418,10 @@ export interface components {
             by: string;
             /** @description What the one who asked knows it by, when it came by a protocol with names of its own. */
             origin?: components["schemas"]["Foreign"] | null;
+            /** @description What the one who asked did it in, in a trace of theirs. */
+            trace?: components["schemas"]["Traceparent"] | null;
+            /** @description What earlier generations have left, when it follows some. */
+            lineage?: components["schemas"]["Lineage"] | null;
         };
         /** @description The run began as another one was. */
         RunForked: {
@@ -3804,6 +5486,100 @@ export interface components {
             trail: components["schemas"]["Trail"];
             /** @description Where it starts. */
             state: components["schemas"]["State"];
+        };
+        /** @description A phase began: these handoffs are its parts. */
+        PhaseBegun: {
+            /** @description The task, by the name that requests and answers carry. */
+            task_id: string;
+            /**
+             * Format: uint
+             * @description Its place among the phases of the workflow, from 0.
+             */
+            place: number;
+            /** @description Which phase. */
+            phase: "research" | "write" | "validate" | "parallel";
+            /**
+             * Format: uint32
+             * @description How often it has been entered, this time included.
+             */
+            round: number;
+            /** @description Its parts. */
+            parts: components["schemas"]["HandoffId"][];
+            /** @description What the run was given, for the contexts of all phases. */
+            given?: {
+                [key: string]: unknown;
+            };
+        };
+        /** @description One agent's part in a phase. */
+        Part: {
+            /** @description Its handoff. */
+            handoff: components["schemas"]["HandoffId"];
+            /** @description Who works on it. */
+            agent: components["schemas"]["Party"];
+            /** @description The name that its request carries. */
+            task_id: string;
+            /** @description What it took so far. */
+            tokens: components["schemas"]["Tokens"];
+            /** @description What was counted of its last answer. */
+            measured?: components["schemas"]["Measured"] | null;
+            /** @description What it brought, once it is over. */
+            brought?: components["schemas"]["Brought"] | null;
+        };
+        /** @description What was counted of an answer; nothing where it was too long to be counted. */
+        Measured: {
+            /**
+             * Format: uint64
+             * @description The request that it answers.
+             */
+            request?: number | null;
+            /**
+             * Format: uint64
+             * @description All of it.
+             */
+            response?: number | null;
+            /**
+             * Format: uint64
+             * @description Its summary.
+             */
+            summary?: number | null;
+        };
+        /** @description What a part brought. */
+        Brought: {
+            /** @description Whether it came to a good end. */
+            passed: boolean;
+            /** @description What its agent recommends, if it said so. */
+            decision?: ("PROCEED" | "STOP" | "CLARIFY") | null;
+            /** @description What the next phase needs to know of it. */
+            summary: string;
+            /** @description What is wrong, if something is. */
+            problem?: string | null;
+        };
+        /** @description A phase is over. */
+        PhaseEnded: {
+            /**
+             * Format: uint
+             * @description Its place among the phases of the workflow, from 0.
+             */
+            place: number;
+            /** @description Which phase. */
+            phase: "research" | "write" | "validate" | "parallel";
+            /**
+             * Format: uint32
+             * @description How often it has been entered, this time included.
+             */
+            round: number;
+            /** @description PROCEED when it passed, STOP when it did not. */
+            decision: "PROCEED" | "STOP" | "CLARIFY";
+            /** @description Why, in a sentence. */
+            why: string;
+            /** @description What its parts brought. */
+            parts: components["schemas"]["Part"][];
+            /** @description By which rule they count together. */
+            rule: string;
+            /** @description What the next phase is told. */
+            summary: string;
+            /** @description What all of it took. */
+            tokens: components["schemas"]["Tokens"];
         };
         /** @description A handoff waits for others. */
         HandoffBlocked: {
@@ -3922,6 +5698,13 @@ export interface components {
             /** @description What it says it is doing. */
             note?: string | null;
         };
+        /** @description The tokens of a turn's answer were counted. */
+        TurnMeasured: {
+            /** @description Which turn. */
+            turn: components["schemas"]["TurnKey"];
+            /** @description What was counted. */
+            measured: components["schemas"]["Measured"];
+        };
         /** @description A turn ended with a result. */
         TurnFinished: {
             /** @description Which turn. */
@@ -4016,17 +5799,21 @@ export interface components {
              */
             by: string;
         };
-        /** @description The run would spend more than it may. */
-        BudgetReached: {
-            /** @description Which part: `money`, `tokens` or `time`. */
-            part: string;
-            /** @description In a sentence. */
+        /** @description A question has more time to be answered. */
+        QuestionPostponed: {
+            /** @description Which question. */
+            handoff: components["schemas"]["HandoffId"];
+            /** @description Until when it can be answered now. */
+            until: components["schemas"]["Time"];
+            /** @description Why. */
             why: string;
         };
         /** @description The run may spend more. */
         BudgetRaised: {
             /** @description What it may spend now. */
             limit: components["schemas"]["Budget"];
+            /** @description Which agent may spend as much again as it might before. */
+            agent?: string | null;
         };
         /** @description A file of a set, with what it was and what it becomes. */
         FileNote: {
@@ -4116,6 +5903,75 @@ export interface components {
             code: string;
             /** @description In a sentence. */
             message: string;
+        };
+        /** @description A member and its weight. */
+        Seat: {
+            /** @description Who. */
+            member: components["schemas"]["AgentName"];
+            /**
+             * Format: uint32
+             * @description How much its voice counts.
+             */
+            weight: number;
+        };
+        /** @description A council has met. */
+        CouncilOpened: {
+            /** @description The handoff that it decides on. */
+            handoff: components["schemas"]["HandoffId"];
+            /** @description What about. */
+            topic: string;
+            /** @description Who has a voice, and how much it counts. */
+            members: components["schemas"]["Seat"][];
+            /** @description How they speak. */
+            mode: components["schemas"]["Mode2"];
+            /** @description Whether everyone speaks once before anyone hears the others. */
+            blind: boolean;
+            /** @description How many have to agree. */
+            quorum: components["schemas"]["Quorum"];
+            /**
+             * Format: uint32
+             * @description How often each may speak.
+             */
+            turns: number;
+        };
+        /** @description A member has spoken, or let its turn pass. */
+        CouncilHeard: {
+            /** @description The handoff that the council decides on. */
+            handoff: components["schemas"]["HandoffId"];
+            /** @description The handoff in which it spoke, when it had one. */
+            spoke_in?: components["schemas"]["HandoffId"] | null;
+            /** @description Who. */
+            member: components["schemas"]["AgentName"];
+            /**
+             * Format: uint32
+             * @description Its own turn, from 1.
+             */
+            round: number;
+            /** @description What it said. */
+            said?: string;
+            /** @description Where it stands; nothing when it did not say. */
+            vote?: components["schemas"]["Vote"] | null;
+        };
+        /** @description The council is over. */
+        CouncilConcluded: {
+            /** @description The handoff that it decided on. */
+            handoff: components["schemas"]["HandoffId"];
+            /** @description What came of it. */
+            verdict: components["schemas"]["Verdict"];
+        };
+        /** @description A person lets an exhausted council speak on. */
+        CouncilReopened: {
+            /** @description The handoff that it decides on. */
+            handoff: components["schemas"]["HandoffId"];
+            /** @description What the person said, for all to hear. */
+            advice?: string;
+        };
+        /** @description A person left a note. */
+        NoteLeft: {
+            /** @description What it says. */
+            text: string;
+            /** @description Who left it. */
+            by: string;
         };
         /** @description A trigger as people see it. */
         TriggerView: {
@@ -4256,6 +6112,1036 @@ export interface components {
             /** @description The words around; what was looked for stands in brackets. */
             text: string;
         };
+        /** @description How what is known is doing. */
+        HealthView: {
+            /** @description Where the graph is kept. */
+            graph: components["schemas"]["GraphHome"];
+            /** @description Its address, when it is a server. */
+            server?: string | null;
+            /** @description How the graph is doing; `code` is `MCP_CONNECTION_FAILED` while it is away. */
+            condition: components["schemas"]["Condition2"];
+            /** @description Where events are kept, if anywhere. */
+            calendar?: string | null;
+            /** @description Why the calendar cannot be used at the moment. */
+            calendar_trouble?: string | null;
+            /**
+             * Format: uint64
+             * @description Up to which event of all runs everything is written down.
+             */
+            position: number;
+            /** @description Batches that the graph refused when their turn came, with the reason. */
+            set_aside: components["schemas"]["SetAside"][];
+        };
+        /** @description How the graph is doing. */
+        Condition2: {
+            /** @description `MCP_CONNECTION_FAILED` while it is away. */
+            code?: string | null;
+            /** @description What was heard last while it is away. */
+            why?: string | null;
+            /**
+             * Format: uint64
+             * @description How many batches wait.
+             */
+            waiting: number;
+            /**
+             * Format: uint64
+             * @description How many batches were refused when their turn came; they are kept with the reason.
+             */
+            set_aside: number;
+        };
+        /** @description A batch that was refused when its turn came. */
+        SetAside: {
+            /** @description The batch. */
+            batch: components["schemas"]["Batch"];
+            /** @description Why it was refused. */
+            why: string;
+        };
+        /** @description What is written together. */
+        Batch: {
+            /** @description Names it for ever: sent again, it does nothing. */
+            key: string;
+            /** @description Where all of it comes from. */
+            provenance: components["schemas"]["Provenance"];
+            /** @description In this order. */
+            writes: components["schemas"]["Write"][];
+        };
+        /** @description Where something comes from. */
+        Provenance: {
+            /** @description Who wrote it. */
+            by: components["schemas"]["Party"];
+            /** @description When. */
+            at: components["schemas"]["Time"];
+            /** @description In which run. */
+            run?: components["schemas"]["RunId"] | null;
+            /** @description For which handoff of it. */
+            handoff?: components["schemas"]["HandoffId"] | null;
+        };
+        /** @description One thing to be written. */
+        Write: {
+            put: components["schemas"]["Entity"];
+        } | {
+            link: {
+                /** @description From where. */
+                from: components["schemas"]["NodeKey"];
+                /** @description How. */
+                relation: components["schemas"]["Relation"];
+                /** @description To where. */
+                to: components["schemas"]["NodeKey"];
+            };
+        };
+        /** @description What a node says. */
+        Entity: components["schemas"]["Decision2"] | components["schemas"]["Discussion"] | components["schemas"]["Goal"] | components["schemas"]["Handoff2"] | components["schemas"]["InsightNode"] | components["schemas"]["Task"];
+        /** @description How far a decision has come. */
+        DecisionStatus: "pending" | "planned" | "done" | "dropped";
+        /** @description A choice that was approved. */
+        Decision2: {
+            /** @description Its id. */
+            id: string;
+            /** @description What was chosen. */
+            option: string;
+            /**
+             * Format: double
+             * @description The return that was reckoned.
+             */
+            roi: number;
+            /** @description Why this one. */
+            reasoning: string;
+            /** @description The horizon or kind of goal that it serves. */
+            servesGoalType?: string | null;
+            /**
+             * @description How far it has come.
+             * @default pending
+             */
+            status: components["schemas"]["DecisionStatus"];
+            /**
+             * Format: double
+             * @description What came of it in the end, in money.
+             */
+            actualReturn?: number | null;
+            /** @description What the return is made of. */
+            breakdown?: {
+                [key: string]: unknown;
+            };
+        };
+        /** @description What the discussion comes to. */
+        Recommendation: "APPROVE" | "REJECT" | "REVISE";
+        /** @description The summary of a talk; the talk itself is in the history. */
+        Discussion: {
+            /** @description Its id. */
+            id: string;
+            /** @description What it was about. */
+            topic: string;
+            /**
+             * Format: double
+             * @description How well the proposal goes with the goals, from 0 to 1.
+             */
+            alignment: number;
+            /** @description What it came to. */
+            recommendation: components["schemas"]["Recommendation"];
+            /** @description The thread with the talk. */
+            thread?: string | null;
+        };
+        /** @description Something to reach. */
+        Goal: {
+            /** @description Its id. */
+            id: string;
+            /** @description What it is. */
+            title: string;
+            /** @description By when, in the user's words: `week`, `quarter`, `life`. */
+            horizon: string;
+            /** @description How to see that it is reached. */
+            target: string;
+        };
+        /** @description A handoff, mirrored for analysis. */
+        Handoff2: {
+            /** @description `RUN/h7`. */
+            id: string;
+            /** @description Who gave. */
+            from: string;
+            /** @description Who took. */
+            to: string;
+            /** @description Why. */
+            reason: string;
+            /** @description How far it has come, by the word of the state. */
+            state: string;
+            /** @description What it says in short. */
+            summary?: string;
+            /**
+             * Format: double
+             * @description How long it was open.
+             */
+            seconds?: number | null;
+            /**
+             * Format: double
+             * @description What it used.
+             */
+            dollars?: number | null;
+        };
+        /** @description A pattern that was learned. */
+        InsightNode: {
+            /** @description Its id. */
+            id: string;
+            /** @description The pattern in a sentence. */
+            pattern: string;
+            /**
+             * Format: double
+             * @description How sure it is, from 0 to 1.
+             */
+            confidence: number;
+            /** @description What shows it, in a sentence; the links lead to it. */
+            evidence: string;
+            /** @description What it is about. */
+            topic?: string;
+            /** @description The whole finding: samples, effect, interval, what it would change. */
+            finding?: {
+                [key: string]: unknown;
+            };
+        };
+        /** @description How far a task has come. */
+        TaskStatus: "open" | "scheduled" | "done" | "blocked" | "dropped";
+        /** @description A piece of work. */
+        Task: {
+            /** @description Its id. */
+            id: string;
+            /** @description What is to be done. */
+            title: string;
+            /**
+             * Format: double
+             * @description How long it should take.
+             */
+            effortHours: number;
+            /**
+             * @description How urgent it is.
+             * @default medium
+             */
+            priority: components["schemas"]["Priority"];
+            /**
+             * @description How far it has come.
+             * @default open
+             */
+            status: components["schemas"]["TaskStatus"];
+            /** @description The kind of work, by which estimates are learned. */
+            kind?: string | null;
+            /**
+             * Format: double
+             * @description What its agent thought it would take, before what was learned about its kind.
+             */
+            estimatedHours?: number | null;
+            /**
+             * Format: double
+             * @description How long it took.
+             */
+            actualHours?: number | null;
+            /** @description Its event in the calendar. */
+            event?: string | null;
+        };
+        /** @description Which node: its label and its id. Printed as `task:t1`. */
+        NodeKey: string;
+        /** @description How two nodes belong together. The name says it from the first to the second. */
+        Relation: "SERVES" | "DECIDED_IN" | "PART_OF" | "DEPENDS_ON" | "LEARNED_FROM" | "INFORMS" | "PRODUCED" | "FOLLOWED_BY";
+        /** @description Which threads. */
+        Which3: {
+            /**
+             * @description Only of this stage.
+             * @default null
+             */
+            module: string | null;
+            /**
+             * @description Only those after this one in the list.
+             * @default null
+             */
+            after: string | null;
+            /**
+             * Format: uint
+             * @description How many at most, from 1 to 500.
+             * @default 100
+             */
+            limit: number;
+        };
+        /** @description Threads. */
+        ThreadList: {
+            /** @description The newest first. */
+            threads: components["schemas"]["Thread"][];
+        };
+        /** @description A talk about one thing. */
+        Thread: {
+            /** @description Its id, given by whoever opens it. */
+            id: string;
+            /** @description Which stage or module it belongs to. */
+            module: string;
+            /** @description What it is about. */
+            title: string;
+            /** @description When it began. */
+            created_at: components["schemas"]["Time"];
+            /**
+             * @description Whatever else its module wants to remember: run, agent, handoff.
+             * @default {}
+             */
+            meta: {
+                [key: string]: unknown;
+            };
+        };
+        /** @description Something that is to be said in a thread. */
+        Saying: {
+            /**
+             * @description In which thread; a new one without it.
+             * @default null
+             */
+            thread_id: string | null;
+            /**
+             * @description What a new thread is about.
+             * @default null
+             */
+            title: string | null;
+            /** @description What is said. */
+            body: string;
+            /**
+             * @description Names the message: said again under the same id, it is there once.
+             * @default null
+             */
+            id: string | null;
+        };
+        /** @description What to look for. */
+        Words: {
+            /** @description The words, all of which a message must have. */
+            q: string;
+            /**
+             * @description Only of this stage.
+             * @default null
+             */
+            module: string | null;
+            /**
+             * Format: uint
+             * @description How many at most, from 1 to 500.
+             * @default 100
+             */
+            limit: number;
+        };
+        /** @description What was found. */
+        Hits: {
+            /** @description The best first. */
+            hits: components["schemas"]["Hit2"][];
+        };
+        /** @description A message that was found. */
+        Hit2: {
+            /** @description In which thread. */
+            thread_id: string;
+            /** @description What that is about. */
+            title: string;
+            /** @description Its module. */
+            module: string;
+            /** @description The message's id. */
+            message: string;
+            /**
+             * Format: uint64
+             * @description Its place in the thread.
+             */
+            seq: number;
+            /** @description Who said it. */
+            role: string;
+            /** @description When. */
+            created_at: components["schemas"]["Time"];
+            /** @description The words around the hit. */
+            snippet: components["schemas"]["Piece"][];
+        };
+        /** @description A piece of text around a hit. */
+        Piece: {
+            /** @description The text. */
+            text: string;
+            /** @description Whether this is what was looked for. */
+            hit: boolean;
+        };
+        /** @description Which thread is meant. */
+        TheThread: {
+            /** @description Its id. */
+            thread: string;
+        };
+        /** @description From where to read. */
+        From2: {
+            /**
+             * Format: uint64
+             * @description The number of the last message that was read.
+             * @default 0
+             */
+            after: number;
+            /**
+             * Format: uint
+             * @description How many at most, from 1 to 500.
+             * @default 100
+             */
+            limit: number;
+        };
+        /** @description A thread and its messages. */
+        ThreadView: {
+            /** @description The thread. */
+            thread: components["schemas"]["Thread"];
+            /** @description Its messages in order. */
+            messages: components["schemas"]["Message"][];
+        };
+        /** @description What somebody said, in its place. */
+        Message: {
+            /** @description Its id. */
+            id: string;
+            /** @description In which thread. */
+            thread_id: string;
+            /**
+             * Format: uint64
+             * @description From 1 in its thread, without gaps.
+             */
+            seq: number;
+            /** @description Who said it. */
+            role: string;
+            /** @description What. */
+            body: string;
+            /** @description When. */
+            created_at: components["schemas"]["Time"];
+        };
+        /** @description Goals. */
+        GoalList: {
+            /** @description By their ids. */
+            goals: components["schemas"]["GoalView"][];
+        };
+        /** @description A goal with the decisions that serve it. */
+        GoalView: {
+            /** @description The goal. */
+            goal: components["schemas"]["Node"];
+            /** @description The decisions, newest first. */
+            decisions: components["schemas"]["Node"][];
+        };
+        /** @description A node with where it comes from. */
+        Node: {
+            /** @description Who made it. */
+            made: components["schemas"]["Provenance"];
+            /** @description Who changed it last; whoever made it, at first. */
+            changed: components["schemas"]["Provenance"];
+        } & (components["schemas"]["Decision2"] | components["schemas"]["Discussion"] | components["schemas"]["Goal"] | components["schemas"]["Handoff2"] | components["schemas"]["InsightNode"] | components["schemas"]["Task"]);
+        /** @description How many there are. */
+        Size: {
+            /**
+             * Format: uint64
+             * @description Nodes.
+             */
+            nodes: number;
+            /**
+             * Format: uint64
+             * @description Links.
+             */
+            links: number;
+        };
+        /** @description Which nodes. */
+        Which4: {
+            /** @description Of which kind. */
+            label: components["schemas"]["Label"];
+            /**
+             * @description Only those whose ids come after this one.
+             * @default
+             */
+            after: string;
+            /**
+             * Format: uint
+             * @description How many at most, from 1 to 1000.
+             * @default 100
+             */
+            limit: number;
+        };
+        /** @description What kind of node. */
+        Label: "Decision" | "Discussion" | "Goal" | "Handoff" | "Insight" | "Task";
+        /** @description Nodes. */
+        Nodes: {
+            /** @description By their ids. */
+            nodes: components["schemas"]["Node"][];
+        };
+        /** @description Which node is meant. */
+        TheNode: {
+            /** @description Its kind and id, such as `task:t1`. */
+            node: string;
+        };
+        /** @description How far to look. */
+        HowFar: {
+            /**
+             * Format: uint8
+             * @description How many links, from 1 to 3.
+             * @default 1
+             */
+            reach: number;
+            /**
+             * Format: uint
+             * @description How many nodes at most, from 1 to 1000.
+             * @default 100
+             */
+            limit: number;
+        };
+        /** @description A part of the graph. */
+        Picture: {
+            /** @description By key. */
+            nodes: components["schemas"]["Node"][];
+            /** @description Those between two of these nodes. */
+            links: components["schemas"]["Link2"][];
+            /** @description Whether there was more. */
+            cut: boolean;
+        };
+        /** @description A link. */
+        Link2: {
+            /** @description From where. */
+            from: components["schemas"]["NodeKey"];
+            /** @description How. */
+            relation: components["schemas"]["Relation"];
+            /** @description To where. */
+            to: components["schemas"]["NodeKey"];
+            /** @description Who made it. */
+            made: components["schemas"]["Provenance"];
+        };
+        /** @description Decisions. */
+        Decisions: {
+            /** @description The oldest first. */
+            decisions: components["schemas"]["Node"][];
+        };
+        /** @description Options to compare. */
+        Options: {
+            /** @description The options. */
+            options: components["schemas"]["Candidate"][];
+        };
+        /** @description Something that could be done. A number that nobody gave is missing, and never taken for 0. */
+        Candidate: {
+            /** @description Its name among the options. */
+            id: string;
+            /** @description What it is. */
+            title: string;
+            /** @description The kind of work, by which learned estimates correct its hours. */
+            kind?: string | null;
+            /**
+             * Format: double
+             * @description What it brings when it succeeds, in money.
+             * @default null
+             */
+            benefit: number | null;
+            /**
+             * Format: double
+             * @description What it costs in money, whether it succeeds or not.
+             * @default null
+             */
+            cost: number | null;
+            /**
+             * Format: double
+             * @description The hours of work that go into it.
+             * @default null
+             */
+            hours: number | null;
+            /**
+             * Format: double
+             * @description What is lost on top when it fails, in money.
+             * @default null
+             */
+            risk: number | null;
+            /**
+             * Format: double
+             * @description How likely it succeeds, from 0 to 1.
+             * @default null
+             */
+            probability: number | null;
+            /**
+             * @description The goals that it serves; none is a statement, not a gap.
+             * @default []
+             */
+            goals: components["schemas"]["GoalLink"][];
+        };
+        /** @description How strongly an option serves a goal. */
+        GoalLink: {
+            /** @description Which goal. */
+            goal: string;
+            /**
+             * Format: double
+             * @description From 0 to 1.
+             */
+            strength: number;
+        };
+        /** @description Options by their return, and what that was reckoned with. */
+        Ranked: {
+            /** @description Best first; ties in the order of their names. */
+            ranked: components["schemas"]["Scored"][];
+            /** @description Those that lack a number, in the order they were given. */
+            incomplete: components["schemas"]["Incomplete"][];
+            /** @description The best one, unless two share that place or one lacks a number: then a person decides. */
+            winner?: string | null;
+            /** @description How far each weight can move before another one wins. Empty without a winner and a rival. */
+            sensitivity: components["schemas"]["Sensitivity"][];
+            /** @description The weights that this was reckoned with. */
+            weights: components["schemas"]["Weights"];
+            /**
+             * Format: uint32
+             * @description The version of the parameters.
+             */
+            version: number;
+            /** @description What was learned and made a difference. */
+            learned: components["schemas"]["Learned"][];
+            /** @description The options as they were given. */
+            options: components["schemas"]["Candidate"][];
+        };
+        /** @description An option in its place. */
+        Scored: {
+            /** @description Which option. */
+            id: string;
+            /**
+             * Format: uint
+             * @description From 1; those that are tied share one.
+             */
+            rank: number;
+            /** @description Whether another has the same total. */
+            tied: boolean;
+            /**
+             * Format: double
+             * @description The return: what comes in less what goes out, in weighted money.
+             */
+            total: number;
+            /**
+             * Format: double
+             * @description The total for each unit of money and work that goes in; none when nothing does.
+             */
+            ratio?: number | null;
+            /** @description What the total is made of. */
+            parts: components["schemas"]["Part2"][];
+            /**
+             * Format: double
+             * @description What its hours were multiplied with, when work of its kind was learned to take longer.
+             */
+            hours_factor: number;
+        };
+        /** @description One part of an option's total. */
+        Part2: {
+            /** @description Which part. */
+            term: components["schemas"]["Term"];
+            /**
+             * Format: double
+             * @description What it amounts to before its weight, in money; what is spent is negative.
+             */
+            amount: number;
+            /**
+             * Format: double
+             * @description Its weight.
+             */
+            weight: number;
+            /**
+             * Format: double
+             * @description The two multiplied: these add up to the total.
+             */
+            value: number;
+        };
+        /** @description A part of the formula, each with its weight. */
+        Term: "benefit" | "goals" | "cost" | "hours" | "risk";
+        /** @description An option that cannot be ranked, with what would have to be known. */
+        Incomplete: {
+            /** @description Which option. */
+            id: string;
+            /** @description The numbers that nobody gave. */
+            missing: string[];
+        };
+        /** @description What one weight can do to the ranking, all others staying as they are. */
+        Sensitivity: {
+            /** @description Which weight. */
+            term: components["schemas"]["Term"];
+            /**
+             * Format: double
+             * @description What it is.
+             */
+            weight: number;
+            /** @description The first place below it where the winner changes, not under 0. */
+            below?: components["schemas"]["Tip"] | null;
+            /** @description The first place above it where the winner changes. */
+            above?: components["schemas"]["Tip"] | null;
+        };
+        /** @description Where a weight would have to be for another option to catch up with the winner. */
+        Tip: {
+            /**
+             * Format: double
+             * @description The weight at which both have the same total; beyond it the rival wins.
+             */
+            at: number;
+            /** @description Who catches up. */
+            rival: string;
+        };
+        /** @description What each part counts, and what hours and goals are worth in money. */
+        Weights: {
+            /**
+             * Format: double
+             * @description Of what it brings.
+             * @default 1
+             */
+            benefit: number;
+            /**
+             * Format: double
+             * @description Of the goals that it serves.
+             * @default 1
+             */
+            goals: number;
+            /**
+             * Format: double
+             * @description Of the money that it costs.
+             * @default 1
+             */
+            cost: number;
+            /**
+             * Format: double
+             * @description Of the hours that it takes.
+             * @default 1
+             */
+            hours: number;
+            /**
+             * Format: double
+             * @description Of what can be lost.
+             * @default 1
+             */
+            risk: number;
+            /**
+             * Format: double
+             * @description What an hour of work is worth.
+             * @default 50
+             */
+            hour_price: number;
+            /**
+             * Format: double
+             * @description What it is worth to serve a goal fully.
+             * @default 500
+             */
+            goal_price: number;
+        };
+        /** @description Something that was learned and counts from now on. */
+        Learned: {
+            /** @description The insight. */
+            insight: components["schemas"]["NodeKey"];
+            /**
+             * Format: uint32
+             * @description Since which version of the parameters.
+             */
+            version: number;
+            /** @description What it changes. */
+            change: components["schemas"]["Change3"];
+            /** @description The same in a sentence. */
+            says: string;
+        };
+        /** @description What an insight would change if it is accepted. */
+        Change3: {
+            /** @constant */
+            change: "estimate";
+            /** @description The kind of work. */
+            kind: string;
+            /**
+             * Format: double
+             * @description What the present factor is multiplied with.
+             */
+            factor: number;
+        } | {
+            /** @constant */
+            change: "weight";
+            /** @description Which weight. */
+            term: components["schemas"]["Term"];
+            /**
+             * Format: double
+             * @description What the present weight is multiplied with.
+             */
+            factor: number;
+        };
+        /** @description Which decision is meant. */
+        TheDecision: {
+            /** @description Its id. */
+            decision: string;
+        };
+        /** @description A decision with what it rests on and what came of it. */
+        DecisionView: {
+            /** @description The decision. */
+            decision: components["schemas"]["Node"];
+            /** @description The options that it was chosen from, with their sensitivity. */
+            ranking?: components["schemas"]["Ranked"] | null;
+            /** @description Its tasks, the oldest first. */
+            tasks: components["schemas"]["Node"][];
+        };
+        /** @description What came of something. */
+        Outcome2: {
+            /**
+             * Format: double
+             * @description In money.
+             */
+            actual: number;
+        };
+        /** @description Which task is meant. */
+        TheTask: {
+            /** @description Its id. */
+            task: string;
+        };
+        /** @description What is told about a task. */
+        TaskReport: {
+            /**
+             * @description How far it has come.
+             * @default null
+             */
+            status: components["schemas"]["TaskStatus"] | null;
+            /**
+             * Format: double
+             * @description How many hours it took.
+             * @default null
+             */
+            actual_hours: number | null;
+            /**
+             * @description When it was done, as RFC 3339; now otherwise.
+             * @default null
+             */
+            done_at: string | null;
+        };
+        /** @description Whose answers. */
+        OfRun: {
+            /**
+             * @description The run; the newest one otherwise.
+             * @default null
+             */
+            run: string | null;
+        };
+        /** @description The principles, and what a run answered to them. */
+        ConstitutionView: {
+            /** @description The principles; none when no document is configured. */
+            constitution?: components["schemas"]["Constitution"] | null;
+            /** @description The answers of the run, the oldest first; refused ones, too. */
+            answers: components["schemas"]["Answered2"][];
+        };
+        /** @description The principles in the order of the document. */
+        Constitution: {
+            /** @description The principles. */
+            principles: components["schemas"]["Principle"][];
+        };
+        /** @description One principle. */
+        Principle: {
+            /** @description Its number as it is written: `3`, `2.1`. */
+            id: string;
+            /** @description What it is called. */
+            title: string;
+            /** @description What it says beyond that; may be empty. */
+            text: string;
+        };
+        /** @description What was answered to the principles at one time. */
+        Answered2: {
+            /** @description In which handoff. */
+            handoff: components["schemas"]["HandoffId"];
+            /** @description How it stands. */
+            state: string;
+            /** @description What was recommended. */
+            recommendation: unknown;
+            /** @description How well it goes with the goals. */
+            score: unknown;
+            /** @description The answers. */
+            answers: components["schemas"]["Answer2"][];
+        };
+        /** @description One principle, answered. */
+        Answer2: {
+            /** @description Its number. */
+            principle: string;
+            /** @description What is said about it. */
+            verdict: components["schemas"]["Verdict2"];
+            /** @description Why. */
+            reason: string;
+        };
+        /** @description What is said about a principle. */
+        Verdict2: "holds" | "violated" | "not_applicable";
+        /** @description Which time. */
+        Span: {
+            /**
+             * @description From when; now otherwise.
+             * @default null
+             */
+            from: string | null;
+            /**
+             * @description Until when; a week later otherwise.
+             * @default null
+             */
+            to: string | null;
+        };
+        /** @description What takes place between two moments, and what is proposed for them. */
+        WeekView: {
+            /** @description What is in the calendar. */
+            events: components["schemas"]["Occurrence"][];
+            /** @description What was proposed, with what became of it. */
+            proposals: components["schemas"]["Proposal2"][];
+            /** @description What could not be read of the calendar. */
+            doubts: string[];
+        };
+        /** @description One time that an event takes place. */
+        Occurrence: {
+            /** @description In which entry of the calendar. */
+            entry: string;
+            /** @description The event's own id. */
+            uid: string;
+            /** @description Which of its times, by when it was planned, when it has several. */
+            recurrence?: components["schemas"]["Time"] | null;
+            /** @description What it is. */
+            title: string;
+            /** @description What else is to be said. */
+            notes: string;
+            /** @description From when. */
+            start: components["schemas"]["Time"];
+            /** @description Until when. */
+            end: components["schemas"]["Time"];
+            /** @description Whether it is for whole days. */
+            all_day: boolean;
+            /** @description Whether nothing else can be done in that time. */
+            busy: boolean;
+            /** @description The task that it is for. */
+            task?: components["schemas"]["NodeKey"] | null;
+        };
+        /** @description A block of time that was proposed for a task. */
+        Proposal2: {
+            /** @description Its name. */
+            id: string;
+            /** @description How far it has come. */
+            state: components["schemas"]["Stand"];
+            /** @description In which run it was proposed. */
+            run: components["schemas"]["RunId"];
+            /** @description In which question. */
+            handoff: components["schemas"]["HandoffId"];
+            /** @description For which task. */
+            task: components["schemas"]["NodeKey"];
+            /** @description What it is called. */
+            title: string;
+            /** @description The kind of work. */
+            kind?: string | null;
+            /** @description From when. */
+            start: components["schemas"]["Time"];
+            /** @description Until when. */
+            end: components["schemas"]["Time"];
+            /** @description Until when it was planned at first; later ends are slips. */
+            planned_end: components["schemas"]["Time"];
+            /** @description When the task was really done, where it is told. */
+            done_at?: components["schemas"]["Time"] | null;
+            /** @description Its entry in the calendar. */
+            entry: string;
+            /** @description Why it is not in the calendar yet, when something is in the way. */
+            trouble?: string | null;
+        };
+        /** @description How far a proposed block has come. */
+        Stand: "proposed" | "accepted" | "written" | "moved" | "deleted" | "dropped";
+        /** @description Which block is meant. */
+        TheBlock: {
+            /** @description Its id. */
+            block: string;
+        };
+        /** @description Who says it. */
+        Word: {
+            /**
+             * @description Who, for the record.
+             * @default
+             */
+            by: string;
+        };
+        /** @description Another time. */
+        Move: {
+            /** @description From when. */
+            start: string;
+            /** @description Until when. */
+            end: string;
+        };
+        /** @description Which insights. */
+        Which5: {
+            /**
+             * @description Words that they must have.
+             * @default
+             */
+            topic: string;
+            /**
+             * Format: uint
+             * @description How many at most, from 1 to 1000.
+             * @default 100
+             */
+            limit: number;
+        };
+        /** @description Insights. */
+        Insights: {
+            /** @description The surest first. */
+            insights: components["schemas"]["InsightView"][];
+        };
+        /** @description An insight with what has become of it. */
+        InsightView: {
+            /** @description Who made it. */
+            made: components["schemas"]["Provenance"];
+            /** @description Who changed it last; whoever made it, at first. */
+            changed: components["schemas"]["Provenance"];
+            /** @description What it would change if it is accepted. */
+            change?: components["schemas"]["Change3"] | null;
+            /**
+             * Format: uint32
+             * @description By which version of the parameters it is in force.
+             */
+            in_force?: number | null;
+        } & (components["schemas"]["Decision2"] | components["schemas"]["Discussion"] | components["schemas"]["Goal"] | components["schemas"]["Handoff2"] | components["schemas"]["InsightNode"] | components["schemas"]["Task"]);
+        /** @description What came of a look at all that happened. */
+        Reflection: {
+            /**
+             * Format: uint
+             * @description How much was looked at.
+             */
+            observations: number;
+            /** @description What holds, the surest first. */
+            insights: components["schemas"]["NodeKey"][];
+        };
+        /** @description Which insight is meant. */
+        TheInsight: {
+            /** @description Its id. */
+            insight: string;
+        };
+        /** @description What an insight was learned from. */
+        Evidence: {
+            /** @description The ways from it to what shows it, and on to the decision and the discussion. */
+            ways: components["schemas"]["NodeKey"][][];
+        };
+        /** @description Parameters at one time. */
+        Version: {
+            /**
+             * Format: uint32
+             * @description From 1, without gaps.
+             */
+            number: number;
+            /** @description When it came into force. */
+            at: components["schemas"]["Time"];
+            /** @description Who brought it. */
+            by: components["schemas"]["Party"];
+            /** @description The parameters. */
+            parameters: components["schemas"]["Parameters"];
+        } & ({
+            /** @constant */
+            why: "start";
+        } | {
+            /** @constant */
+            why: "accepted";
+            /** @description Which one. */
+            insight: components["schemas"]["NodeKey"];
+            /** @description What it changed. */
+            change: components["schemas"]["Change3"];
+        } | {
+            /** @constant */
+            why: "rolled_back";
+            /**
+             * Format: uint32
+             * @description Which one.
+             */
+            to: number;
+        });
+        /** @description What the stages reckon with. */
+        Parameters: {
+            /** @description The weights of the return. */
+            weights: components["schemas"]["Weights"];
+            /** @description By kind of work: what estimated hours are multiplied with. */
+            estimates: {
+                [key: string]: number;
+            };
+        };
+        /** @description What the stages reckon with. */
+        Versions: {
+            /** @description The oldest first; the last one is in force. */
+            versions: components["schemas"]["Version"][];
+        };
+        /** @description Which version. */
+        Back: {
+            /**
+             * Format: uint32
+             * @description Its number.
+             */
+            to: number;
+        };
         /** @description A document in an address. */
         TheSchema: {
             /** @description Its name, as `/v1/schemas` lists them. */
@@ -4265,7 +7151,7 @@ export interface components {
         Emit: {
             /** @description The token of its session. */
             token: string;
-            /** @description `READY`, `HANDOFF`, `RESULT`, `REPORT`, `CHANGE` or `ERROR`. */
+            /** @description `READY`, `HANDOFF`, `RESULT`, `REPORT`, `CHANGE`, `SIGNAL` or `ERROR`. */
             type: string;
             /**
              * @description As in a frame of that type.
@@ -4736,6 +7622,38 @@ export interface operations {
             };
         };
     };
+    getCost: {
+        parameters: {
+            query?: {
+                /** @description By what; by run when nothing is said. */
+                by?: components["schemas"]["By"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was spent. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Cost"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     forkRun: {
         parameters: {
             query?: never;
@@ -4760,6 +7678,171 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Forked"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    leaveNote: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id, some of its first or last digits, or `latest`. */
+                run: string;
+            };
+            cookie?: never;
+        };
+        /** @description A note. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LeaveNote"];
+            };
+        };
+        responses: {
+            /** @description A note that was left. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NoteTaken"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getBriefing: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id, some of its first or last digits, or `latest`. */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What the next generation reads first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Briefing"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getContext: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id, some of its first or last digits, or `latest`. */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Where a team stands, for the orchestrator that comes next. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrchestratorContext"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getGenerations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id, some of its first or last digits, or `latest`. */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A team, generation by generation. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Ancestry"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getCouncil: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id, some of its first or last digits, or `latest`. */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A council, while it speaks and after. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Council"];
                 };
             };
             /** @description What went wrong; `code` tells which. */
@@ -5367,6 +8450,38 @@ export interface operations {
             };
         };
     };
+    whyChange: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its name, such as `c3`. */
+                change: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Why a change is there, and what became of it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WhyChange"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     approveChange: {
         parameters: {
             query?: never;
@@ -5428,38 +8543,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Change"];
-                };
-            };
-            /** @description What went wrong; `code` tells which. */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    whyChange: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description Its name, such as `c3`. */
-                change: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The way of the work to one handoff, the user's request first. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Explanation"];
                 };
             };
             /** @description What went wrong; `code` tells which. */
@@ -5571,6 +8654,43 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Change"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    renewProgram: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its name, such as `c3`. */
+                change: string;
+            };
+            cookie?: never;
+        };
+        /** @description A wish to apply. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Go"];
+            };
+        };
+        responses: {
+            /** @description What became of a renewal. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Renewal"];
                 };
             };
             /** @description What went wrong; `code` tells which. */
@@ -6363,6 +9483,868 @@ export interface operations {
                 };
                 content: {
                     "text/html": unknown;
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    knowledgeHealth: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How what is known is doing. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HealthView"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listThreads: {
+        parameters: {
+            query?: {
+                /** @description Only of this stage. */
+                module?: string;
+                /** @description Only those after this one in the list. */
+                after?: string;
+                /** @description How many at most, from 1 to 500. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Threads. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ThreadList"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sayInThread: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Something that is to be said in a thread. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Saying"];
+            };
+        };
+        responses: {
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    searchThreads: {
+        parameters: {
+            query: {
+                /** @description The words, all of which a message must have. */
+                q: string;
+                /** @description Only of this stage. */
+                module?: string;
+                /** @description How many at most, from 1 to 500. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was found. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Hits"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    readThread: {
+        parameters: {
+            query?: {
+                /** @description The number of the last message that was read. */
+                after?: number;
+                /** @description How many at most, from 1 to 500. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Its id. */
+                thread: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A thread and its messages. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ThreadView"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listGoals: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Goals. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GoalList"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    graphSize: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How many there are. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Size"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listNodes: {
+        parameters: {
+            query: {
+                /** @description Of which kind. */
+                label: components["schemas"]["Label"];
+                /** @description Only those whose ids come after this one. */
+                after?: string;
+                /** @description How many at most, from 1 to 1000. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Nodes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Nodes"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getNode: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its kind and id, such as `task:t1`. */
+                node: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A node with where it comes from. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Node"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    walkGraph: {
+        parameters: {
+            query?: {
+                /** @description How many links, from 1 to 3. */
+                reach?: number;
+                /** @description How many nodes at most, from 1 to 1000. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Its kind and id, such as `task:t1`. */
+                node: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A part of the graph. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Picture"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    pendingDecisions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Decisions. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Decisions"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    rankOptions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Options to compare. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Options"];
+            };
+        };
+        responses: {
+            /** @description Options by their return, and what that was reckoned with. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Ranked"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getDecision: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id. */
+                decision: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A decision with what it rests on and what came of it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DecisionView"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    tellOutcome: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id. */
+                decision: string;
+            };
+            cookie?: never;
+        };
+        /** @description What came of something. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Outcome2"];
+            };
+        };
+        responses: {
+            /** @description A node with where it comes from. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Node"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    reportTask: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id. */
+                task: string;
+            };
+            cookie?: never;
+        };
+        /** @description What is told about a task. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TaskReport"];
+            };
+        };
+        responses: {
+            /** @description A node with where it comes from. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Node"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getConstitution: {
+        parameters: {
+            query?: {
+                /** @description The run; the newest one otherwise. */
+                run?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The principles, and what a run answered to them. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConstitutionView"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    readCalendar: {
+        parameters: {
+            query?: {
+                /** @description From when; now otherwise. */
+                from?: string;
+                /** @description Until when; a week later otherwise. */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What takes place between two moments, and what is proposed for them. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WeekView"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    acceptBlock: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id. */
+                block: string;
+            };
+            cookie?: never;
+        };
+        /** @description Who says it. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Word"];
+            };
+        };
+        responses: {
+            /** @description A block of time that was proposed for a task. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Proposal2"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    dropBlock: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id. */
+                block: string;
+            };
+            cookie?: never;
+        };
+        /** @description Who says it. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Word"];
+            };
+        };
+        responses: {
+            /** @description A block of time that was proposed for a task. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Proposal2"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    moveBlock: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id. */
+                block: string;
+            };
+            cookie?: never;
+        };
+        /** @description Another time. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Move"];
+            };
+        };
+        responses: {
+            /** @description A block of time that was proposed for a task. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Proposal2"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listInsights: {
+        parameters: {
+            query?: {
+                /** @description Words that they must have. */
+                topic?: string;
+                /** @description How many at most, from 1 to 1000. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Insights. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Insights"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    reflect: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What came of a look at all that happened. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reflection"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    insightEvidence: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id. */
+                insight: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What an insight was learned from. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Evidence"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    acceptInsight: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id. */
+                insight: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Parameters at one time. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Version"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listParameters: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What the stages reckon with. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Versions"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    rollBack: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Which version. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Back"];
+            };
+        };
+        responses: {
+            /** @description Parameters at one time. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Version"];
                 };
             };
             /** @description What went wrong; `code` tells which. */
