@@ -2,37 +2,19 @@
 
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import type { Page } from 'playwright-core'
-import { Project, type Sight, closeBrowser, open, root, until } from './world'
+import { checked, frames, quiet, sees, story } from './story'
+import { Project, closeBrowser, open, root, until } from './world'
 
 const TEAM = join(root, 'e2e/team')
 const RELAY = join(root, 'e2e/relay')
 const REVIEW = join(root, 'e2e/review')
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 /** What the team is asked for. */
 const REQUEST = 'Add login with refresh tokens'
 
 after(closeBrowser)
-
-/** A project with its daemon for the length of a story. */
-async function story(from: string | ((folder: string) => void), tell: (project: Project) => Promise<void>): Promise<void> {
-  const project = new Project(from)
-  try {
-    await project.up()
-    await tell(project)
-  } finally {
-    await project.down()
-  }
-}
-
-const sees = (page: Page, words: string): Promise<void> => page.getByText(words).first().waitFor()
-
-function quiet(sight: Sight): void {
-  assert.deepEqual(sight.complaints, [], 'the browser has nothing to complain about')
-}
 
 /**
  * What the terminal shows, as text: what its Copy button would put on the clipboard. It is caught within one step of
@@ -52,8 +34,6 @@ function screen(page: Page): Promise<string> {
 }
 
 const shows = (page: Page, words: string): Promise<boolean> => until(`the terminal shows ${words}`, async () => (await screen(page)).includes(words))
-
-const frames = (page: Page): Promise<void> => page.evaluate(() => new Promise<void>((next) => requestAnimationFrame(() => requestAnimationFrame(() => next()))))
 
 /** A run of the team, up to its question. */
 async function asked(project: Project): Promise<string> {
@@ -305,39 +285,6 @@ test('s4_07 a change is looked at and allowed on a phone of 360 pixels', () =>
     quiet(sight)
     await sight.close()
   }))
-
-/** Has the checker look at these views, in both themes, on a desk and on a phone. */
-async function checked(project: Project, views: string[]): Promise<void> {
-  const sight = await open(project)
-  const { page } = sight
-  let looks = 0
-  for (const view of views) {
-    const [path, key] = view.split('#')
-    await page.goto(sight.url + path)
-    await page.waitForFunction(() => !document.querySelector('.waiting'))
-    if (key) await page.keyboard.press(key === 'keys' ? '?' : 'Control+k')
-    // The page's own policy forbids injected scripts, so that the checker comes by the debugger.
-    await page.evaluate(AXE)
-    for (const width of [1440, 360]) {
-      await page.setViewportSize({ width, height: 800 })
-      for (const colorScheme of ['light', 'dark'] as const) {
-        await page.emulateMedia({ colorScheme })
-        await frames(page)
-        const found = await page.evaluate(async () => {
-          type Result = { violations: { id: string; impact: string; nodes: { html: string }[] }[] }
-          const { axe } = window as unknown as { axe: { run(how: object): Promise<Result> } }
-          const result = await axe.run({ resultTypes: ['violations'] })
-          return result.violations.filter((one) => one.impact === 'serious' || one.impact === 'critical').map((one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(' | ')}`)
-        })
-        assert.deepEqual(found, [], `${view} at ${width}, ${colorScheme}`)
-        looks += 1
-      }
-    }
-  }
-  console.log(`axe: ${looks} looks at ${views.length} views`)
-  quiet(sight)
-  await sight.close()
-}
 
 test('axe finds no serious violation in any view, in both themes, on a desk and on a phone', () =>
   story(TEAM, async (project) => {
