@@ -2,6 +2,7 @@
 
 import { actByKey, stepChange } from '../view/Changes'
 import { choose, pick } from '../view/Inbox'
+import { stepGeneration } from '../view/Relay'
 import { focusTerminal, toggleSeek } from '../view/Terminal'
 import { agent, at, cast, following, go, items, notice, overlay, place, run, runId, short, stepTime } from './store'
 
@@ -14,8 +15,10 @@ export const KEYS: [string, string][] = [
   ['Enter', 'into the terminal'],
   ['f', 'follow the baton'],
   ['t g c e d', 'terminals, graph, numbers, events, changes'],
+  ['v h r', 'council, phases, relay'],
+  ['< >', 'the generation before and after'],
   ['y x p u', 'approve, refuse, apply or undo the change'],
-  ['m s', 'comment on the change; side by side'],
+  ['m s', 'comment on the change or leave a note; side by side'],
   ['↑ ↓', 'from line to line of a diff'],
   ['[ ]', 'back and forth in time'],
   ['{ }', 'ten events at once'],
@@ -96,6 +99,16 @@ function action(key: string): (() => void) | null {
       return () => go({ view: 'events', ...here })
     case 'd':
       return () => go({ view: 'changes', change: null, handoff: null })
+    case 'v':
+      return () => go({ view: 'council', topic: null, ...here })
+    case 'h':
+      return () => go({ view: 'phases', topic: null, ...here })
+    case 'r':
+      return () => go({ view: 'relay', ...here })
+    case '<':
+      return () => stepGeneration(-1)
+    case '>':
+      return () => stepGeneration(1)
     case 'y':
       return changes ? () => actByKey('approve') : null
     case 'x':
@@ -105,6 +118,7 @@ function action(key: string): (() => void) | null {
     case 'u':
       return changes ? () => actByKey('undo') : null
     case 'm':
+      if (place.value.view === 'relay') return () => document.querySelector<HTMLElement>('.note-text')?.focus()
       return changes ? () => document.querySelector<HTMLElement>('.say-all')?.click() : null
     case 's':
       return changes ? () => go({ split: !place.value.split }, 'replace') : null
