@@ -104,9 +104,17 @@ fn the_page_fits_its_types_and_they_are_those_of_the_api() {
 
 #[test]
 fn b_13_the_page_does_what_people_need_in_a_real_browser() {
-    let said = Bench::new().run(&["tsx", "--test", "e2e/flows.ts"], FLOWS);
+    measured(&Bench::new().run(&["tsx", "--test", "e2e/flows.ts"], FLOWS));
+}
+
+#[test]
+fn s4_03_a_council_its_generations_and_phases_are_watched_in_a_real_browser() {
+    measured(&Bench::new().run(&["tsx", "--test", "e2e/council.ts"], FLOWS));
+}
+
+/// Nothing was left out; what was measured is shown to whoever asks for the output.
+fn measured(said: &str) {
     assert!(said.contains("# skipped 0"), "{said}");
-    // What was measured is shown to whoever asks for the output.
     for line in said.lines().filter(|line| line.contains("long tasks") || line.contains("axe:")) {
         eprintln!("{line}");
     }
