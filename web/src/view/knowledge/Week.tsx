@@ -300,7 +300,7 @@ function Panel({ one, block, draft, busy, yes, no, put, back, shift }: Panels): 
 function Agenda({ days, list, whole, here, focus, panel }: { days: number[]; list: Thing[]; whole: Occurrence[]; here: Thing | null; focus: (one: Thing) => void; panel: JSX.Element | null }): JSX.Element {
   const busy = days.filter((day) => onDay(list, day).length > 0 || onDay(whole.map((event) => ({ ...event, id: event.uid })), day).length > 0)
   const box = useRef<HTMLDivElement>(null)
-  useEffect(() => box.current?.querySelector('.is-here')?.scrollIntoView({ block: 'nearest' }), [])
+  useEffect(() => box.current?.querySelector('.is-here')?.scrollIntoView({ block: 'center' }), [])
   return (
     <div class="agenda" ref={box}>
       {busy.length === 0 && <p class="quiet">Nothing takes place in this week.</p>}
