@@ -12,7 +12,7 @@ use stafette_core::workflow::Budget;
 use stafette_core::{
     AgentName, Event, Fields, HandoffId, Input, Recorded, Run, RunId, TurnKey, Workflow,
 };
-use stafette_store::{AppendError, Batch, HandoffRow, ReadError, RunFilter, Store, Stored};
+use stafette_store::{AppendError, Batch, HandoffRow, RunFilter, Store, Stored};
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
