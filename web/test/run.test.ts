@@ -5,7 +5,7 @@ import { numbers } from '../src/state/numbers'
 import { type RunState, reduce, replay, status } from '../src/state/run'
 import { crowd, log, view } from './logs'
 
-const NAMES = ['demo', 'feature', 'crash', 'circular', 'limit', 'unknown']
+const NAMES = ['demo', 'feature', 'crash', 'circular', 'limit', 'unknown', 'generation1', 'generation2', 'phases']
 
 function lived(name: string): RunState {
   const state = log(name).reduce<RunState | null>(reduce, null)
@@ -22,7 +22,10 @@ describe('the page and the daemon agree', () => {
     expect(page.purse.spent).toEqual(daemon.purse.spent)
     expect(page.purse.reserved).toEqual(daemon.purse.reserved)
     for (const [agent, account] of Object.entries(daemon.purse.agents)) {
-      expect(page.purse.agents[agent]).toMatchObject({ turns: account.turns, spent: account.spent })
+      // Older daemons did not tell all of it.
+      const { turns, spent, reserved, handoffs, time } = account
+      const told = handoffs === undefined ? { turns, spent } : { turns, spent, reserved, handoffs, time }
+      expect(page.purse.agents[agent]).toMatchObject(told)
     }
     for (const count of ['handoffs', 'refused', 'escalated', 'retries', 'redelivered', 'late'] as const) {
       expect([count, page.tally[count]]).toEqual([count, daemon.tally[count]])

@@ -1,6 +1,8 @@
 // What the daemon says, as far as the page uses it. `schema.ts` is generated from its description, and
 // the tests hold these against it.
 
+import type { AgentBudget, CouncilEvent, CouncilRules, Lineage, LineageEvent, PhaseEvent, PhaseStep } from './team'
+
 export type Fields = Record<string, unknown>
 
 export interface Usage {
@@ -9,6 +11,7 @@ export interface Usage {
 }
 
 export interface Budget extends Usage {
+  handoffs: number
   time: number
 }
 
@@ -16,6 +19,7 @@ export interface Agent {
   role: string
   runner: string
   profile?: string
+  budget?: AgentBudget
 }
 
 export interface Route {
@@ -36,6 +40,8 @@ export interface Workflow {
   agents: Record<string, Agent>
   routes: Route[]
   loops: Loop[]
+  council?: CouncilRules | null
+  phases?: PhaseStep[]
 }
 
 export interface MissingInput {
@@ -53,6 +59,8 @@ export type About =
   | { confirm: unknown[] }
   | { permission: [string, string] }
   | { change: string }
+  | { council: string }
+  | { check_in: string }
 
 export interface Question {
   reason: string
@@ -126,7 +134,7 @@ export type Receipt = 'queued' | 'delivered' | 'ingested' | 'acknowledged'
 export type Way = 'answered' | 'expired' | 'cancelled'
 
 export type Event =
-  | { event: 'run_created'; workflow: Workflow; request: string; inputs: Fields; budget: Budget; by: string }
+  | { event: 'run_created'; workflow: Workflow; request: string; inputs: Fields; budget: Budget; by: string; lineage?: Lineage | null }
   | { event: 'run_forked'; from: string; after: number; by: string; state: Forked }
   | { event: 'run_adopted'; by: string; redelivered: string[] }
   | { event: 'run_paused'; by: string }
@@ -160,14 +168,18 @@ export type Event =
   | { event: 'late_result_kept'; turn: string; result: TurnResult }
   | { event: 'recovery_chosen'; handoff: string; action: string; reason: string; target?: string }
   | { event: 'question_answered'; handoff: string; values: Fields; text: string; by: string }
-  | { event: 'budget_reached'; part: string; why: string }
-  | { event: 'budget_raised'; limit: Budget }
+  | ({ event: 'budget_reached' } & Reached)
+  | { event: 'question_postponed'; handoff: string; until: number; why: string }
+  | { event: 'budget_raised'; limit: Budget; agent?: string | null }
   | { event: 'alert_raised'; code: string; message: string }
   | { event: 'change_proposed'; turn?: string; handoff?: string; agent?: string; change: string; revision: number; reason: string; count: number; files: FileNote[]; gates?: Gate[] }
   | { event: 'change_commented'; change: string; handoff?: string; comment: Comment }
   | { event: 'change_returned'; change: string; handoff?: string }
   | { event: 'change_ordered'; change: string; handoff?: string; work: 'apply' | 'undo'; by: string }
   | { event: 'change_settled'; change: string; handoff?: string; status: ChangeStatus; by?: string; note?: string }
+  | CouncilEvent
+  | LineageEvent
+  | PhaseEvent
 
 export type ChangeStatus = 'pending' | 'approved' | 'refused' | 'applied' | 'validated' | 'failed' | 'undone'
 export type ChangeAction = 'create' | 'modify' | 'delete' | 'rename'
@@ -270,12 +282,30 @@ export type Recorded = { position: number; run: string; seq: number; at: string 
 export interface Account {
   turns: number
   spent: Usage
+  reserved: Usage
+  handoffs: number
+  /** How long its turns took together. */
+  time: number
+  /** How often it was allowed as much again. */
+  raised: number
+}
+
+/** What stood in the way of spending more. */
+export interface Reached {
+  part: string
+  /** Whose budget, when it is an agent's own. */
+  agent?: string | null
+  why: string
 }
 
 export interface Purse {
   limit: Budget
   spent: Usage
   reserved: Usage
+  /** Handoffs that agents have begun to work on. */
+  handoffs: number
+  reached?: Reached | null
+  days?: Record<string, { turns: number; spent: Usage }>
   agents: Record<string, Account>
 }
 

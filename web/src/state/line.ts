@@ -82,6 +82,26 @@ export function line(event: Recorded): Line {
       return of(event.handoff ?? '', `${event.change} to ${event.work}, by ${event.by}`)
     case 'change_settled':
       return of(event.handoff ?? '', [`${event.change} ${event.status}`, event.note].filter(Boolean).join(': '), event.status === 'failed' || event.status === 'refused' ? 'bad' : 'good')
+    case 'question_postponed':
+      return of(event.handoff, event.why)
+    case 'council_opened':
+      return of(event.handoff, `${event.members.map((seat) => seat.member).join(', ')}: ${event.topic}`)
+    case 'council_heard':
+      return of(event.handoff, [`${event.member} ${event.vote?.signal ?? 'does not say where it stands'}`, event.said || event.vote?.reason].filter(Boolean).join(': '))
+    case 'council_concluded':
+      return of(event.handoff, event.verdict.why, event.verdict.decision === 'exhausted' ? 'bad' : 'good')
+    case 'council_reopened':
+      return of(event.handoff, event.advice || 'each may speak on')
+    case 'note_left':
+      return of('', `${event.by || 'somebody'}: ${event.text}`)
+    case 'generation_handed_over':
+      return of('', `generation ${event.number}, then ${words(event.action)}: ${event.reason}`)
+    case 'phase_begun':
+      return of(event.parts[0] ?? '', event.round > 1 ? `${event.phase}, round ${event.round}` : event.phase)
+    case 'phase_ended':
+      return of(event.parts[0]?.handoff ?? '', `${event.decision}  ${event.why}`, event.decision === 'PROCEED' ? 'good' : 'bad')
+    case 'turn_measured':
+      return of(turn(event.turn), `${event.measured.response ?? '?'} tokens, ${event.measured.summary ?? '?'} of them the summary`)
     case 'alert_raised':
       return of('', `${event.code}  ${event.message}`, 'bad')
     default:

@@ -1,6 +1,10 @@
 // A run as its events tell it. Pure: the same events give the same state, on the page as in the daemon.
 
-import type { Budget, ForkedHandoff, Offer, Purse, Receipt, Recorded, Response, SessionState, Trail, Usage, Way, Workflow } from '../api/types'
+import type { Lineage } from '../api/team'
+import type { Account, Budget, ForkedHandoff, Offer, Purse, Receipt, Recorded, Response, SessionState, Trail, Usage, Way, Workflow } from '../api/types'
+import { type Council, convene } from './council'
+import { handOn } from './lineage'
+import { type Round, passOn, proceed } from './phases'
 
 /** Where a handoff stands. */
 export type Standing =
@@ -108,6 +112,12 @@ export interface RunState {
   purse: Purse
   tally: Tally
   adopted: number[]
+  /** Every council that has met, the last one last. */
+  councils: Council[]
+  /** Every time that a phase was entered. */
+  rounds: Round[]
+  /** Where it stands among the generations of its team, if it is one. */
+  lineage: Lineage | null
 }
 
 /** The most notes that are kept of one handoff; the events have them all. */
@@ -229,9 +239,12 @@ function create(event: Extract<Recorded, { event: 'run_created' }>): RunState {
     refused: [],
     alerts: [],
     sessions: new Map(),
-    purse: { limit: event.budget, spent: NOTHING, reserved: NOTHING, agents: {} },
+    purse: { limit: event.budget, spent: NOTHING, reserved: NOTHING, handoffs: 0, agents: {} },
     tally: { handoffs: 0, refused: 0, escalated: 0, retries: 0, redelivered: 0, late: 0 },
     adopted: [],
+    councils: [],
+    rounds: [],
+    lineage: event.lineage ?? null,
   }
 }
 
@@ -252,14 +265,32 @@ function copy(state: RunState): RunState {
 function step(run: RunState, event: Recorded): void {
   const at = Date.parse(event.at)
   run.seq = event.seq
-  run.updatedAt = at
+  // What comes after the end does not move the end.
+  if (run.stage !== 'finished') run.updatedAt = at
   const note = (id: string, kind: Note['kind'], text: string): void => {
     if (text) change(run, id, (leg) => ({ ...leg, ...noted(leg, { seq: event.seq, at, kind, text }) }))
   }
   switch (event.event) {
     case 'run_created':
     case 'run_forked':
+      break
     case 'budget_reached':
+      run.purse.reached = { part: event.part, agent: event.agent ?? null, why: event.why }
+      break
+    case 'council_opened':
+    case 'council_heard':
+    case 'council_concluded':
+    case 'council_reopened':
+      run.councils = convene(run.councils, event, at)
+      break
+    case 'phase_begun':
+    case 'phase_ended':
+    case 'turn_measured':
+      run.rounds = proceed(run.rounds, event, at, run)
+      break
+    case 'note_left':
+    case 'generation_handed_over':
+      run.lineage = handOn(run.lineage, event, at, run.createdAt)
       break
     case 'run_adopted':
       run.adopted.push(at)
@@ -334,19 +365,21 @@ function step(run: RunState, event: Recorded): void {
     case 'handoff_closed': {
       const leg = run.legs.get(event.handoff)
       if (!leg) break
-      if (leg.standing.kind === 'out') run.purse.reserved = less(run.purse.reserved, leg.standing.turn.reserved)
+      if (leg.standing.kind === 'out') reserve(run, leg.offer.to, leg.standing.turn.reserved, less)
       const standing: Standing = { kind: 'closed', at, way: event.way, response: event.response }
       const end = leg.standing.kind === 'out' ? 'called off' : 'done'
       run.legs.set(leg.id, { ...stand(leg, at, standing, end), succeededBy: event.succeeded_by ?? [] })
       unblock(run, leg, event.succeeded_by ?? [])
+      run.rounds = passOn(run.rounds, leg.id, event.succeeded_by?.[0], run)
       break
     }
     case 'inputs_assessed':
       if (!event.can_handle) note(event.handoff, 'missing', `Missing: ${(event.missing ?? []).join(', ')}`)
       break
     case 'turn_ordered': {
-      run.purse.reserved = more(run.purse.reserved, event.reserved)
       const { handoff, turn } = turnKey(event.turn)
+      const given = run.legs.get(handoff)
+      if (given) reserve(run, given.offer.to, event.reserved, more, given.turn === 0)
       change(run, handoff, (leg) =>
         stand({ ...leg, turn }, at, {
           kind: 'out',
@@ -415,11 +448,16 @@ function step(run: RunState, event: Recorded): void {
     case 'recovery_chosen':
       note(event.handoff, 'recovery', `${words(event.action)}: ${event.reason}`)
       break
+    case 'question_postponed':
+      change(run, event.handoff, (leg) => (leg.standing.kind === 'asked' ? { ...leg, standing: { kind: 'asked', until: event.until } } : leg))
+      break
     case 'question_answered':
       note(event.handoff, 'answer', event.text || JSON.stringify(event.values))
       break
     case 'budget_raised':
       run.purse.limit = event.limit
+      run.purse.reached = null
+      if (event.agent) keep(run, event.agent, (account) => ({ ...account, raised: account.raised + 1 }))
       break
     case 'change_proposed':
       note(event.handoff ?? '', 'change', `${event.change} ${event.revision > 1 ? `revised (${event.revision})` : 'proposed'}: ${event.reason}`)
@@ -446,9 +484,9 @@ function step(run: RunState, event: Recorded): void {
   }
 }
 
-/** Handoffs between agents count; questions, rulings and a person's own requests do not. */
+/** Handoffs between agents count; questions, rulings, a person's own requests and the word in a council do not. */
 function counts(offer: Offer): boolean {
-  return offer.from !== 'human' && offer.to !== 'human' && offer.to !== 'orchestrator'
+  return !(offer.from === 'council' && offer.reason === 'council') && offer.from !== 'human' && offer.to !== 'human' && offer.to !== 'orchestrator'
 }
 
 function admitted(state: Record<string, unknown>): Standing {
@@ -498,13 +536,25 @@ function out(
 function settle(run: RunState, key: string, at: number, used: Usage, end: Span['end']): void {
   const leg = run.legs.get(turnKey(key).handoff)
   if (!leg) return
-  const reserved = leg.standing.kind === 'out' ? leg.standing.turn.reserved : NOTHING
-  const name = leg.offer.to
-  const account = run.purse.agents[name] ?? { turns: 0, spent: NOTHING }
-  run.purse.reserved = less(run.purse.reserved, reserved)
+  const turn = leg.standing.kind === 'out' ? leg.standing.turn : null
+  reserve(run, leg.offer.to, turn?.reserved ?? NOTHING, less)
   run.purse.spent = more(run.purse.spent, used)
-  run.purse.agents[name] = { turns: account.turns + 1, spent: more(account.spent, used) }
+  keep(run, leg.offer.to, (account) => ({ ...account, turns: account.turns + 1, spent: more(account.spent, used), time: account.time + (turn ? at - turn.orderedAt : 0) }))
   run.legs.set(leg.id, { ...stand(leg, at, { kind: 'blocked', on: [] }, end), usage: more(leg.usage, used) })
+}
+
+const NO_ACCOUNT: Account = { turns: 0, spent: NOTHING, reserved: NOTHING, handoffs: 0, time: 0, raised: 0 }
+
+/** Changes what is known of an agent's spending. */
+function keep(run: RunState, agent: string, how: (account: Account) => Account): void {
+  run.purse.agents[agent] = how(run.purse.agents[agent] ?? NO_ACCOUNT)
+}
+
+/** Sets something aside for an agent's turn, or gives it free again; a handoff counts when its agent begins with it. */
+function reserve(run: RunState, agent: string, amount: Usage, how: (a: Usage, b: Usage) => Usage, begins = false): void {
+  run.purse.reserved = how(run.purse.reserved, amount)
+  keep(run, agent, (account) => ({ ...account, reserved: how(account.reserved, amount), handoffs: account.handoffs + (begins ? 1 : 0) }))
+  if (begins) run.purse.handoffs += 1
 }
 
 /** Whoever waited for a closed leg waits for those that took its place. */

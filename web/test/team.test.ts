@@ -1,0 +1,130 @@
+import { describe, expect, test } from 'vitest'
+import type { Recorded } from '../src/api/types'
+import { type Council, councilOf, quorum, sealed, stanceWord, stands, verdictWord } from '../src/state/council'
+import { count, generations, neighbours } from '../src/state/lineage'
+import { findings, saving, steps, summaryTokens } from '../src/state/phases'
+import { type RunState, replay } from '../src/state/run'
+import { log, view } from './logs'
+
+const lived = (name: string, until = Infinity): RunState => replay(log(name), until)!
+
+/** The run right after a member has spoken for the nth time. */
+function after(member: string, round: number): RunState {
+  const event = log('generation1').find((one) => one.event === 'council_heard' && one.member === member && one.round === round)
+  return lived('generation1', event!.seq)
+}
+
+const look = (run: RunState): { council: Council; words: string[]; agreed: number } => {
+  const council = councilOf(run, null)!
+  const members = stands(council, run)
+  return { council, words: members.map((one) => stanceWord(one.stance, one.turns, sealed(council))), agreed: quorum(council, members).agreed }
+}
+
+describe('s4_03 a council', () => {
+  test('hides the first votes until all are given', () => {
+    const blind = look(after('Jordan', 1))
+    expect(sealed(blind.council)).toBe(true)
+    expect(blind.words).toEqual(['has voted', 'has voted', 'has voted', 'has voted', 'has not spoken yet'])
+    expect(blind.agreed).toBe(0)
+    const open = look(after('Pierre', 1))
+    expect(sealed(open.council)).toBe(false)
+    expect(open.words).toEqual(['is building', 'agrees', 'disagrees', 'abstains', 'is building'])
+  })
+
+  test('fills its quorum by weight, and shows who has the word', () => {
+    const agreed = (['Alex', 'Sam', 'Morgan', 'Jordan'] as const).map((name) => look(after(name, 2)).agreed)
+    expect(agreed).toEqual([3, 3, 3, 4])
+    const run = after('Morgan', 2)
+    const next = lived('generation1', log('generation1').find((one) => one.seq > run.seq && one.event === 'turn_ordered')!.seq)
+    const council = councilOf(next, 'h1')!
+    expect(stands(council, next).filter((one) => one.speaks).map((one) => one.member)).toEqual(['Jordan'])
+    expect(quorum(council, stands(council, next))).toMatchObject({ needed: 5, total: 6 })
+  })
+
+  test('comes to the verdict of the daemon, with its dissent and decisions', () => {
+    const run = lived('generation1')
+    const { council, agreed } = look(run)
+    const verdict = council.verdict!
+    expect([verdictWord(verdict), agreed, verdict.agreed]).toEqual(['Consensus', 5, 5])
+    expect(verdict.dissent).toEqual([{ member: 'Morgan', signal: 'disagree', reason: 'the schema file does not reach those who lose data' }])
+    expect(council.decisions.map((one) => one.text)).toEqual(verdict.key_decisions)
+    expect(council.decisions.map((one) => one.by)).toEqual(['Sam', 'Alex', 'Pierre'])
+    expect(council.nextTopic).toBe(verdict.next_topic)
+  })
+
+  test('speaks on when a person lets it, and hears the person', () => {
+    const run = after('Pierre', 1)
+    const said = { position: 0, run: run.id, seq: run.seq + 1, at: '2026-11-15T18:00:00Z', event: 'council_reopened', handoff: 'h1', advice: 'Mind the zeros' } as Recorded
+    const council = councilOf(replay([...log('generation1').slice(0, run.seq), said])!, null)!
+    expect(council.turns).toBe(6)
+    expect(council.speeches.at(-1)).toMatchObject({ by: 'human', said: 'Mind the zeros' })
+  })
+})
+
+describe('s4_01 generations', () => {
+  const [first, second] = [lived('generation1'), lived('generation2')]
+  const all = new Map([first, second].map((run) => [run.id, run]))
+
+  test('lead to each other', () => {
+    expect(neighbours(first, all)).toEqual({ before: null, after: second.id })
+    expect(neighbours(second, all)).toEqual({ before: first.id, after: null })
+    for (const run of [first, second]) expect(generations(run, all).map((one) => [one.number, one.run])).toEqual([[1, first.id], [2, second.id]])
+    expect(generations(second, all).map((one) => one.place)).toEqual(['before', 'here'])
+  })
+
+  test('know the way to one that has not been read yet', () => {
+    expect(neighbours(first, new Map()).after).toBe(second.id)
+    expect(generations(first, new Map())).toHaveLength(1)
+  })
+
+  test('cost what the daemon says, and tell why they handed over', () => {
+    expect(first.lineage?.handed_over).toMatchObject({ action: 'continue_discussion', topic: second.request, why: 'generation 2 of 3' })
+    expect(first.lineage?.handed_over?.cost).toBe(view('generation1').purse.spent.money)
+    expect(second.lineage?.spent).toBe(first.purse.spent.money)
+    expect(count(second.lineage!)).toEqual({ now: 2, most: 3 })
+  })
+
+  test('take a note, also when they are over, which does not move the end', () => {
+    const note = { position: 0, run: second.id, seq: second.seq + 1, at: '2026-11-16T09:00:00Z', event: 'note_left', text: 'Mind the manual', by: 'mia' } as Recorded
+    const noted = replay([...log('generation2'), note])!
+    expect(noted.lineage?.notes).toMatchObject([{ text: 'Mind the manual', by: 'mia' }])
+    expect(noted.updatedAt).toBe(second.updatedAt)
+    const plain = lived('demo')
+    const one = replay([...log('demo'), { ...note, run: plain.id, seq: plain.seq + 1 }])!
+    expect(one.lineage).toMatchObject({ number: 1, notes: [{ text: 'Mind the manual' }] })
+  })
+})
+
+describe('s3_05 phases', () => {
+  const run = lived('phases')
+
+  test('took, are used to and saved what the daemon says', () => {
+    const daemon = (view('phases') as unknown as { phases: { phases: { tokens: object; rounds: number; typical: { total: number } }[]; saving: { raw: number; handed_on: number } } }).phases
+    expect(steps(run).map((step) => step.tokens)).toEqual(daemon.phases.map((line) => line.tokens))
+    expect(steps(run).map((step) => step.rounds.length)).toEqual(daemon.phases.map((line) => line.rounds))
+    expect(steps(run).map((step) => step.typical)).toEqual(daemon.phases.map((line) => line.typical.total))
+    expect(saving(run)).toEqual({ raw: daemon.saving.raw, handedOn: daemon.saving.handed_on })
+  })
+
+  test('stand where they are at every moment', () => {
+    const at = (event: string, place: number): string[] => steps(lived('phases', log('phases').find((one) => one.event === event && 'place' in one && one.place === place)!.seq)).map((step) => step.standing)
+    expect(at('phase_begun', 0)).toEqual(['now', 'to come', 'to come'])
+    expect(at('phase_ended', 0)).toEqual(['passed', 'to come', 'to come'])
+    expect(at('phase_ended', 2)).toEqual(['passed', 'passed', 'stopped'])
+    expect(steps(run).map((step) => step.standing)).toEqual(['passed', 'passed', 'passed'])
+  })
+
+  test('hand on a summary whose tokens were counted', () => {
+    const [research] = steps(run)
+    expect(research!.rounds[0]!.summary).toMatch(/^Rows come from/)
+    expect(summaryTokens(research!.rounds[0]!)).toBe(36)
+  })
+
+  test('have findings by kind, whatever an agent makes of them', () => {
+    const leg = run.legs.get(steps(run)[2]!.rounds[0]!.parts[0]!.handoff)!
+    const found = findings(leg.standing.kind === 'closed' ? leg.standing.response.outputs : {})
+    expect(found.map((group) => group.title)).toEqual(['Must be repaired', 'To look at', 'Checks'])
+    expect(found[2]!.list.map(({ of, word }) => [of, word])).toEqual([['types', 'passed'], ['tests', 'passed'], ['security', 'failed']])
+    expect(findings({ conflicts: [null, 3, {}], checks: 'none', recommendations: { a: 1 } })).toEqual([])
+  })
+})
