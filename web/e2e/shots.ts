@@ -3,6 +3,7 @@
 
 import { join } from 'node:path'
 import { asks, blocks, learned, planned, stages } from './planned'
+import { COUNCIL, PHASES, begin, hold, task } from './voices'
 import { Project, type Sight, closeBrowser, folder, open, root, until } from './world'
 
 const WIDTHS = [1440, 1024, 360] as const
@@ -18,6 +19,10 @@ const empty = new Project(join(root, 'e2e/team'))
 const review = new Project(join(root, 'e2e/review'))
 const known = new Project(stages())
 const blank = new Project(stages())
+const council = new Project(COUNCIL)
+const talking = new Project(COUNCIL)
+const phases = new Project(PHASES)
+const midway = new Project(PHASES)
 
 /** Two runs of the team: one that is over, one that asks. */
 async function prepareTeam(): Promise<[string, string]> {
@@ -78,11 +83,26 @@ async function prepareKnown(): Promise<{ decided: string; open: string; thread: 
   return { block, decided: nodes.find((node) => node.id.startsWith(first))!.id, open: `${third}.${question.id}`, thread: threads.find((one) => one.id.startsWith(first) && one.module === 'discuss')?.id ?? threads[0]!.id }
 }
 
+/** A council that has decided, one that talks, a task in phases that is done, and one on its way. */
+async function prepareCouncil(): Promise<{ decided: string; blind: number; talks: string; passed: string; writes: string }> {
+  hold(talking, 'Jordan.2')
+  hold(midway, 'write.2')
+  const [decided, talks, passed, writes] = await Promise.all([begin(council), begin(talking), task(phases), task(midway)])
+  await until('the decision', async () => ((await council.get('/v1/runs')) as { status: string }[]).filter((one) => one.status === 'succeeded').length === 2)
+  await until('the phases', async () => (await phases.status(passed)).status === 'succeeded')
+  await until('the word', async () => (await talking.events(talks)).filter((one) => one.event === 'council_heard').length === 8)
+  await until('the repair', async () => (await midway.events(writes)).filter((one) => one.event === 'phase_begun').length === 4)
+  await council.post(`/v1/runs/${decided}/notes`, { text: 'Mind those who lose their zeros: the manual is read by few.', by: 'mia' })
+  const blind = (await council.events(decided)).filter((one) => one.event === 'council_heard')[2]!.seq
+  return { decided: short(decided), blind, talks: short(talks), passed: short(passed), writes: short(writes) }
+}
+
 try {
-  for (const project of [team, relay, empty, review, known, blank]) await project.up()
+  for (const project of [team, relay, empty, review, known, blank, council, talking, phases, midway]) await project.up()
   const [done, asks] = await prepareTeam()
   const [works, died] = await prepareRelay()
   const reviewed = await prepareReview()
+  const { decided: agreed, blind, talks, passed, writes } = await prepareCouncil()
   const { decided, open: table, thread, block } = await prepareKnown()
   const node = (key: string): string => `/knowledge/graph/${encodeURIComponent(key)}`
   const views: [string, Project, string][] = [
@@ -123,6 +143,16 @@ try {
     ['know-decided', known, `/knowledge/decisions/${decided}`],
     ['know-principles', known, '/knowledge/constitution'],
     ['know-insights', known, '/knowledge/insights/estimate-code'],
+    ['nocouncil', team, `/runs/${done}/council`],
+    ['nophases', team, `/runs/${done}/phases`],
+    ['norelay', team, `/runs/${done}/relay`],
+    ['council', council, `/runs/${agreed}/council`],
+    ['blind', council, `/runs/${agreed}/council?at=${blind}`],
+    ['talking', talking, `/runs/${talks}/council`],
+    ['relay', council, `/runs/${agreed}/relay`],
+    ['generation', talking, `/runs/${talks}/relay`],
+    ['phases', phases, `/runs/${passed}/phases`],
+    ['midway', midway, `/runs/${writes}/phases`],
     ['terminal', relay, `/runs/${works}`],
     ['died', relay, `/runs/${died}/agents/runner`],
   ]
@@ -151,6 +181,6 @@ try {
   }
   console.log(`Pictures are in ${into}`)
 } finally {
-  for (const project of [team, relay, empty, review, known, blank]) await project.down()
+  for (const project of [team, relay, empty, review, known, blank, council, talking, phases, midway]) await project.down()
   await closeBrowser()
 }

@@ -98,6 +98,10 @@ export const steer = (run: string, what: 'pause' | 'unpause' | 'cancel', why = '
 export const raise = (run: string, money: number): Promise<unknown> =>
   post(`/v1/runs/${encodeURIComponent(run)}/budget`, { money, tokens: 0 })
 
+/** A word for the next generation; it stays with the last one there is. */
+export const note = (run: string, text: string): Promise<{ run: string }> =>
+  post(`/v1/runs/${encodeURIComponent(run)}/notes`, { text, by: 'page' })
+
 /** A run that goes its own way from event `seq` of another one. */
 export const fork = (run: string, seq: number): Promise<{ run: string }> =>
   post(`/v1/runs/${encodeURIComponent(run)}/fork`, { seq, by: 'page' })

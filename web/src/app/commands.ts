@@ -5,6 +5,7 @@ import { PARTS } from '../state/place'
 import { status } from '../state/run'
 import { TITLES } from './knowledge'
 import { allow, permission } from './notify'
+import { stepGeneration } from '../view/Relay'
 import { agent, at, attempt, cast, changes, entries, following, forkHere, forkable, go, goRun, isOver, items, overlay, run, runId, say, short } from './store'
 import { theme, toggleTheme } from './theme'
 
@@ -26,6 +27,9 @@ export function commands(): Command[] {
     { name: 'Events', kind: 'go', keys: 'e', run: () => go({ view: 'events', agent: null }) },
     { name: 'Changes', kind: 'go', keys: 'd', run: () => go({ view: 'changes', change: null, handoff: null }) },
     ...PARTS.map((part) => ({ name: TITLES[part], kind: 'knowledge', run: () => go({ view: 'knowledge', part, about: null, spot: null, handoff: null }) })),
+    { name: 'Council: discussion and votes', kind: 'go', keys: 'v', run: () => go({ view: 'council', agent: null, topic: null }) },
+    { name: 'Phases', kind: 'go', keys: 'h', run: () => go({ view: 'phases', agent: null, topic: null }) },
+    { name: 'Relay: generations, budgets, notes', kind: 'go', keys: 'r', run: () => go({ view: 'relay', agent: null }) },
     { name: 'Start a run', kind: 'do', run: () => (overlay.value = 'start') },
   ]
   for (const item of items.value) list.push({ name: `Answer: ${item.title}`, kind: 'needs you', run: () => go({ view: 'inbox', question: item.id }) })
@@ -40,6 +44,10 @@ export function commands(): Command[] {
       else list.push({ name: 'Pause the run', kind: 'do', run: () => void attempt(() => api.steer(id, 'pause'), 'Nothing new is given out') })
       list.push({ name: 'Call the run off', kind: 'do', run: () => void attempt(() => api.steer(id, 'cancel', 'called off on the page'), 'The run is called off') })
       list.push({ name: 'Raise the budget by $1', kind: 'do', run: () => void attempt(() => api.raise(id, state.purse.limit.money + 1), 'The run may spend more') })
+    }
+    if (state.lineage) {
+      list.push({ name: 'The generation before', kind: 'go', keys: '<', run: () => stepGeneration(-1) })
+      list.push({ name: 'The generation after', kind: 'go', keys: '>', run: () => stepGeneration(1) })
     }
     list.push({ name: 'Copy a link to what is shown', kind: 'do', run: () => void navigator.clipboard.writeText(location.href).then(() => say('Link copied')) })
     for (const one of cast.value) list.push({ name: one.name, kind: one.group, run: () => go({ view: 'terminal', agent: one.name, run: short(id) }) })

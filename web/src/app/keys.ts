@@ -2,6 +2,7 @@
 
 import { actByKey, stepChange } from '../view/Changes'
 import { choose, pick } from '../view/Inbox'
+import { stepGeneration } from '../view/Relay'
 import { focusTerminal, toggleSeek } from '../view/Terminal'
 import { ownKeys } from './knowledge'
 import { agent, at, cast, following, go, items, notice, overlay, place, run, runId, short, stepTime } from './store'
@@ -16,8 +17,10 @@ export const KEYS: [string, string][] = [
   ['f', 'follow the baton'],
   ['t g c e d', 'terminals, graph, numbers, events, changes'],
   ['w', 'what is known and planned; there ← → ↑ ↓ move a block, Enter accepts it'],
+  ['v h r', 'council, phases, relay'],
+  ['< >', 'the generation before and after'],
   ['y x p u', 'approve, refuse, apply or undo the change'],
-  ['m s', 'comment on the change; side by side'],
+  ['m s', 'comment on the change or leave a note; side by side'],
   ['↑ ↓', 'from line to line of a diff'],
   ['[ ]', 'back and forth in time'],
   ['{ }', 'ten events at once'],
@@ -102,6 +105,16 @@ function action(key: string): (() => void) | null {
       return () => go({ view: 'changes', change: null, handoff: null })
     case 'w':
       return () => go({ view: 'knowledge', about: null, spot: null, handoff: null })
+    case 'v':
+      return () => go({ view: 'council', topic: null, ...here })
+    case 'h':
+      return () => go({ view: 'phases', topic: null, ...here })
+    case 'r':
+      return () => go({ view: 'relay', ...here })
+    case '<':
+      return () => stepGeneration(-1)
+    case '>':
+      return () => stepGeneration(1)
     case 'y':
       return changes ? () => actByKey('approve') : null
     case 'x':
@@ -111,6 +124,7 @@ function action(key: string): (() => void) | null {
     case 'u':
       return changes ? () => actByKey('undo') : null
     case 'm':
+      if (place.value.view === 'relay') return () => document.querySelector<HTMLElement>('.note-text')?.focus()
       return changes ? () => document.querySelector<HTMLElement>('.say-all')?.click() : null
     case 's':
       return changes ? () => go({ split: !place.value.split }, 'replace') : null

@@ -72,6 +72,8 @@ export const isOver = (word: string): boolean => word === 'succeeded' || word ==
 export const events = computed<Recorded[]>(() => world.value.runs.get(runId.value ?? '')?.events ?? [])
 /** The run as it is now. */
 export const live = computed<RunState | null>(() => world.value.runs.get(runId.value ?? '')?.state ?? null)
+/** Every run that was read, by its id. */
+export const known = computed(() => new Map([...world.value.runs].map(([id, one]) => [id, one.state])))
 const moments = computed(() => new Moments(events.value))
 
 /** The number of the event that is shown as the last one; nothing means now. */

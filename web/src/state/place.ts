@@ -1,6 +1,6 @@
 // Where the page is. Every state has an address.
 
-export type View = 'terminal' | 'track' | 'graph' | 'numbers' | 'events' | 'agents'
+export type View = 'terminal' | 'track' | 'graph' | 'numbers' | 'events' | 'agents' | 'council' | 'phases' | 'relay'
 
 /** Views of the whole project, whichever run is looked at. */
 export type Wide = 'inbox' | 'changes' | 'knowledge'
@@ -33,11 +33,16 @@ export type Place = {
   spot: string | null
   /** The words that are looked for. */
   words: string
+  /** What of the council or the phases: the handoff that is decided on, or a phase. */
+  topic: string | null
 }
 
-export const HOME: Place = { run: null, view: 'terminal', agent: null, handoff: null, at: null, question: null, change: null, split: false, part: 'decisions', about: null, spot: null, words: '' }
+export const HOME: Place = { run: null, view: 'terminal', agent: null, handoff: null, at: null, question: null, change: null, split: false, part: 'decisions', about: null, spot: null, words: '', topic: null }
 
-const VIEWS: readonly string[] = ['track', 'graph', 'numbers', 'events']
+const VIEWS: readonly string[] = ['track', 'graph', 'numbers', 'events', 'relay']
+
+/** Views that have parts with addresses of their own. */
+const PARTED: readonly string[] = ['council', 'phases']
 
 export function parse(path: string, search: string): Place {
   const parts = path.split('/').filter(Boolean).map(decode)
@@ -59,6 +64,7 @@ export function parse(path: string, search: string): Place {
   place.run = parts[1]
   const view = parts[2]
   if (view && VIEWS.includes(view)) return { ...place, view: view as View }
+  if (view && PARTED.includes(view)) return { ...place, view: view as View, topic: parts[3] ?? null }
   if (view === 'agents') return parts[3] ? { ...place, agent: parts[3] } : { ...place, view: 'agents' }
   return place
 }
@@ -84,7 +90,8 @@ export function href(place: Place): string {
   } else if (place.run) {
     path = `/runs/${encodeURIComponent(place.run)}`
     if (place.view !== 'terminal') path += `/${place.view}`
-    else if (place.agent) path += `/agents/${encodeURIComponent(place.agent)}`
+    if (PARTED.includes(place.view) && place.topic) path += `/${encodeURIComponent(place.topic)}`
+    if (place.view === 'terminal' && place.agent) path += `/agents/${encodeURIComponent(place.agent)}`
   }
   const text = query.toString()
   return text ? `${path}?${text}` : path

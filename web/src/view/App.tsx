@@ -5,6 +5,7 @@ import { useEffect } from 'preact/hooks'
 import type { View, Wide } from '../state/place'
 import { entries, go, items, link, overlay, place, ready, run, runId, short, trouble, waiting } from '../app/store'
 import { Changes } from './Changes'
+import { Council } from './Council'
 import { Drawer } from './Drawer'
 import { Events } from './Events'
 import { Graph } from './Graph'
@@ -15,7 +16,9 @@ import { Legs } from './Legs'
 import { Numbers } from './Numbers'
 import { Overlays } from './Overlays'
 import { Empty, Said, usePhone } from './parts'
+import { Phases } from './Phases'
 import { Agents, Rail, Runs } from './Rail'
+import { Relay } from './Relay'
 import { Follow, Tabs, TerminalStage } from './Terminal'
 import { Track } from './Track'
 
@@ -73,22 +76,42 @@ const VIEWS: [View, string][] = [
   ['terminal', 'Terminals'],
   ['graph', 'Graph'],
   ['track', 'Legs'],
+  ['council', 'Council'],
+  ['phases', 'Phases'],
+  ['relay', 'Relay'],
   ['numbers', 'Numbers'],
   ['events', 'Events'],
 ]
 
-function Views(): JSX.Element {
-  const { view } = place.value
-  const here = { run: short(runId.value ?? '') }
+/** Whether a view has something to show in this run; the others are found by their keys and in the palette. */
+function offered(name: View): boolean {
+  const state = run.value
+  if (place.value.view === name) return true
+  if (name === 'council') return Boolean(state?.workflow.council)
+  return name !== 'phases' || Boolean(state?.workflow.phases?.length)
+}
+
+/** The ways to the views of a run. */
+function Ways({ list, now, label, of }: { list: [View, string][]; now: Tab; label: string; of: string }): JSX.Element {
+  const here = { run: short(runId.value ?? ''), topic: null }
   return (
-    <div class="views">
-      <nav class="views-nav" aria-label="Views">
-        {VIEWS.map(([name, title]) => (
-          <button type="button" key={name} class={`plain view${view === name ? ' is-here' : ''}`} aria-current={view === name ? 'page' : undefined} onClick={() => go({ view: name, ...here })}>
+    <nav class={of} aria-label={label}>
+      {list
+        .filter(([name]) => offered(name))
+        .map(([name, title]) => (
+          <button type="button" key={name} class={`plain view${now === name ? ' is-here' : ''}`} aria-current={now === name ? 'page' : undefined} onClick={() => go({ view: name, ...here })}>
             {title}
           </button>
         ))}
-      </nav>
+    </nav>
+  )
+}
+
+function Views(): JSX.Element {
+  const { view } = place.value
+  return (
+    <div class="views">
+      <Ways list={VIEWS} now={view} label="Views" of="views-nav" />
       {view === 'terminal' && (
         <>
           <Tabs />
@@ -113,6 +136,12 @@ function Content(): JSX.Element {
           <Runs />
         </div>
       )
+    case 'council':
+      return <Council />
+    case 'phases':
+      return <Phases />
+    case 'relay':
+      return <Relay />
     case 'graph':
       return <Graph />
     case 'numbers':
@@ -167,6 +196,9 @@ function Lost(): JSX.Element {
 
 type Tab = View | Wide
 
+/** What a phone shows of the relay as a whole. */
+const WHOLE = VIEWS.filter(([name]) => name === 'track' || name === 'council' || name === 'phases' || name === 'relay')
+
 /** A phone shows one thing at a time, and what needs its owner first. */
 function Phone(): JSX.Element {
   const { view } = place.value
@@ -180,8 +212,10 @@ function Phone(): JSX.Element {
     if (plain && count > 0) go({ view: 'inbox' }, 'replace')
   }, [plain, count > 0])
   const here = { run: short(runId.value ?? '') || null, agent: null, handoff: null }
+  const whole = WHOLE.some(([name]) => name === now)
+  const isHere = (name: Tab): boolean => now === name || (name === 'track' && whole)
   const tab = (name: Tab, title: string): JSX.Element => (
-    <button type="button" class={`plain${now === name ? ' is-here' : ''}`} aria-current={now === name ? 'page' : undefined} onClick={() => go({ ...here, view: name, question: null, change: null, about: null, spot: null })}>
+    <button type="button" class={`plain${isHere(name) ? ' is-here' : ''}`} aria-current={isHere(name) ? 'page' : undefined} onClick={() => go({ ...here, view: name, question: null, change: null, about: null, spot: null })}>
       {title}
       {name === 'inbox' && count > 0 && <span class="count figures">{count}</span>}
       {name === 'changes' && sets > 0 && <span class="count figures">{sets}</span>}
@@ -201,6 +235,7 @@ function Phone(): JSX.Element {
         <Knowledge />
       ) : (
         <main class="content" id="main">
+          {whole && run.value && <Ways list={WHOLE} now={now} label="The relay" of="views views-nav" />}
           {now === 'terminal' && run.value && (
             <div class="views">
               <Tabs />

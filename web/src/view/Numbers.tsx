@@ -105,7 +105,8 @@ export function Numbers(): JSX.Element {
   )
 }
 
-function Line({ name, used, held, limit, say }: { name: string; used: number; held: number; limit: number; say: (value: number) => string }): JSX.Element {
+/** What is spent and set aside of something, against what may be. */
+export function Line({ name, used, held, limit, say }: { name: string; used: number; held: number; limit: number; say: (value: number) => string }): JSX.Element {
   const part = limit ? Math.min(1, used / limit) : 0
   const more = limit ? Math.min(1 - part, held / limit) : 0
   return (
