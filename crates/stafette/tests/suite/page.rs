@@ -130,6 +130,11 @@ fn s1_14_what_is_decided_and_accepted_on_the_page_is_in_a_real_calendar() {
     assert!(!text.contains("SUMMARY:Number them"), "what was dropped: {text}");
 }
 
+#[test]
+fn s4_03_a_council_its_generations_and_phases_are_watched_in_a_real_browser() {
+    measured(&Bench::new().run(&["tsx", "--test", "e2e/council.ts"], FLOWS));
+}
+
 /// Nothing was left out; what was measured is shown to whoever asks for the output.
 fn measured(said: &str) {
     assert!(said.contains("# skipped 0"), "{said}");
