@@ -12,6 +12,7 @@ export type Vote = Schemas['Vote']
 export type Seat = Schemas['Seat']
 export type Verdict = Schemas['Verdict']
 export type CouncilRules = Schemas['CouncilRules']
+export type CouncilView = Schemas['Council']
 
 export type CouncilEvent =
   | ({ event: 'council_opened' } & Schemas['CouncilOpened'])
@@ -30,6 +31,12 @@ export type PhaseDecision = Schemas['PhaseEnded']['decision']
 export type Measured = Schemas['Measured']
 export type Brought = Schemas['Brought']
 export type Tokens = Schemas['Tokens']
+
+/** How far a run is in its phases, as one that was forked from it begins. */
+export interface PhasesState {
+  hops: Omit<Schemas['PhaseLine'], 'typical' | 'saving'>[]
+  parts: Schemas['Part'][]
+}
 
 export type PhaseEvent =
   | ({ event: 'phase_begun' } & Schemas['PhaseBegun'])

@@ -1,7 +1,7 @@
 // What the daemon says, as far as the page uses it. `schema.ts` is generated from its description, and
 // the tests hold these against it.
 
-import type { AgentBudget, CouncilEvent, CouncilRules, Lineage, LineageEvent, PhaseEvent, PhaseStep } from './team'
+import type { AgentBudget, CouncilEvent, CouncilRules, CouncilView, Lineage, LineageEvent, PhaseEvent, PhaseStep, PhasesState } from './team'
 
 export type Fields = Record<string, unknown>
 
@@ -261,6 +261,9 @@ export interface Forked {
   request: string
   handoffs: Record<string, ForkedHandoff>
   purse: Purse
+  council?: CouncilView | null
+  lineage?: Lineage | null
+  phases?: PhasesState | null
 }
 
 export interface ForkedHandoff {

@@ -1,6 +1,6 @@
 // What a council has said and where its members stand, as its events tell it.
 
-import type { CouncilEvent, Seat, Stance, Verdict, Vote } from '../api/team'
+import type { CouncilEvent, CouncilRules, CouncilView, Seat, Stance, Verdict, Vote } from '../api/team'
 import type { Leg, RunState } from './run'
 
 /** Something that a member said in a turn of its own, or a person said to all of them. */
@@ -73,6 +73,33 @@ function heard(now: Council, event: Exclude<CouncilEvent, { event: 'council_open
   }
 }
 
+/** A council as the daemon tells it, in a run that was forked in the middle of one. */
+export function resumed(old: CouncilView, rules: CouncilRules, seq: number, at: number): Council {
+  const speeches = old.discussion.map(({ by, round, said, signal }): Speech => ({ seq, at, by, round, said, vote: signal ? { signal } : null, handoff: null }))
+  // Not all that was said is kept, but that they spoke, and where they stand.
+  for (const [by, { turns, signal, reason }] of Object.entries(old.positions)) {
+    const last = speeches.findLast((one) => one.by === by && one.vote)
+    const vote = signal ? { signal, reason: reason ?? '' } : null
+    if (last) last.vote = vote
+    else if (turns > 0) speeches.unshift({ seq, at, by, round: turns, said: '', vote, handoff: null })
+  }
+  return {
+    handoff: old.handoff,
+    topic: old.topic,
+    seats: rules.members.map((member) => ({ member, weight: rules.weights?.[member] ?? 1 })),
+    mode: rules.mode,
+    blind: rules.blind_first_vote,
+    quorum: rules.quorum,
+    turns: old.limit,
+    turnsAtFirst: rules.turns_per_agent,
+    openedAt: at,
+    speeches,
+    decisions: old.decisions.map((text) => ({ text, by: '' })),
+    nextTopic: old.next_topic ?? null,
+    verdict: old.verdict ?? null,
+  }
+}
+
 /** A member as it stands now. */
 export interface Stand {
   member: string
@@ -131,7 +158,7 @@ export const STANCES: readonly Stance[] = ['agree', 'building', 'abstain', 'disa
 /** Where somebody stands, in a word. */
 export function stanceWord(stance: Stance | null, turns: number, closed: boolean): string {
   if (stance) return { agree: 'agrees', building: 'is building', disagree: 'disagrees', abstain: 'abstains' }[stance]
-  if (turns === 0) return 'has not spoken yet'
+  if (turns === 0) return 'yet to speak'
   return closed ? 'has voted' : 'did not say'
 }
 

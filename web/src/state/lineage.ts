@@ -24,7 +24,8 @@ export interface Generation {
   phase: string
   /** What it did, or what it is about. */
   about: string
-  cost: number
+  /** What it cost, as far as that is known. */
+  cost: number | null
   place: 'before' | 'here' | 'after'
 }
 
@@ -40,6 +41,10 @@ export function generations(run: RunState, others: ReadonlyMap<string, RunState>
   for (let one = after(run, others); one && line.length < FURTHEST; one = after(one, others)) {
     if (one.lineage) line.push(self(one, one.lineage, 'after'))
   }
+  const last = line.at(-1)
+  const over = (others.get(last?.run ?? '') ?? run).lineage?.handed_over
+  // The one that follows may not have been read, or not have begun.
+  if (last && over?.next) line.push({ number: last.number + 1, run: over.next.run, phase: over.phase, about: over.topic ?? '', cost: null, place: 'after' })
   return line
 }
 

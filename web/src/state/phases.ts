@@ -1,6 +1,6 @@
 // The phases of a run: what each took, found and handed on.
 
-import type { Brought, Measured, PhaseDecision, PhaseEvent, PhaseName, PhaseStep, Tokens } from '../api/team'
+import type { Brought, Measured, PhaseDecision, PhaseEvent, PhaseName, PhaseStep, PhasesState, Tokens } from '../api/team'
 import type { Fields } from '../api/types'
 import type { RunState } from './run'
 
@@ -57,6 +57,15 @@ export function proceed(rounds: readonly Round[], event: PhaseEvent, at: number,
   }
 }
 
+/** The rounds of a run that was forked, one for each phase: what was found in earlier ones is not kept. */
+export function resumed(old: PhasesState, at: number): Round[] {
+  return old.hops.map(({ place, phase, rounds, decision, why, tokens }): Round => {
+    const goes = decision === null || decision === undefined
+    const parts = goes ? old.parts.map(({ handoff, agent, measured, brought }): Part => ({ handoff, agent, measured: measured ?? null, brought: brought ?? null })) : []
+    return { place, phase, round: rounds, beganAt: at, endedAt: goes ? null : at, parts, decision: decision ?? null, why: why ?? '', rule: '', summary: '', tokens }
+  })
+}
+
 /** Whoever takes a part over has it from then on. */
 export function passOn(rounds: Round[], handoff: string, to: string | undefined, run: Pick<RunState, 'legs'>): Round[] {
   const now = rounds.at(-1)
@@ -72,7 +81,7 @@ export interface Step {
   agents: string[]
   rounds: Round[]
   most: number
-  standing: 'to come' | 'now' | 'passed' | 'stopped'
+  standing: 'to come' | 'now' | 'passed' | 'sent back' | 'stopped'
   tokens: Tokens
   /** What it took in all: as its agents say, or at least what was counted. */
   took: number
@@ -85,7 +94,9 @@ export function steps(run: RunState): Step[] {
     const last = rounds.at(-1)
     const tokens = rounds.reduce((sum, { tokens }) => ({ request: sum.request + tokens.request, response: sum.response + tokens.response, reported: sum.reported + tokens.reported }), NONE)
     const over = run.stage === 'finished'
-    const standing = !last ? 'to come' : last.decision === null ? (over ? 'stopped' : 'now') : last.decision === 'STOP' ? 'stopped' : 'passed'
+    // What did not pass is the end of it, unless an earlier phase has another go.
+    const failed = run.rounds.at(-1) === last ? 'stopped' : 'sent back'
+    const standing = !last ? 'to come' : last.decision === null ? (over ? 'stopped' : 'now') : last.decision === 'STOP' ? failed : 'passed'
     const took = Math.max(tokens.reported, tokens.request + tokens.response)
     return { place, phase: step.phase, agents: step.agents, rounds, most: step.rounds ?? 3, standing, tokens, took, typical: TYPICAL[step.phase] ?? null }
   })

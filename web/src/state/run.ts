@@ -2,9 +2,9 @@
 
 import type { Lineage } from '../api/team'
 import type { Account, Budget, ForkedHandoff, Offer, Purse, Receipt, Recorded, Response, SessionState, Trail, Usage, Way, Workflow } from '../api/types'
-import { type Council, convene } from './council'
+import { type Council, convene, resumed as resumedCouncil } from './council'
 import { handOn } from './lineage'
-import { type Round, passOn, proceed } from './phases'
+import { type Round, passOn, proceed, resumed as resumedRounds } from './phases'
 
 /** Where a handoff stands. */
 export type Standing =
@@ -188,6 +188,9 @@ function forked(event: Extract<Recorded, { event: 'run_forked' }>): RunState {
     run.legs.set(old.id, leg)
   }
   run.purse = { ...state.purse, spent: NOTHING }
+  if (state.council && state.workflow.council) run.councils = [resumedCouncil(state.council, state.workflow.council, event.seq, at)]
+  if (state.phases) run.rounds = resumedRounds(state.phases, at)
+  run.lineage = state.lineage ?? null
   return run
 }
 

@@ -128,11 +128,16 @@ function Standing({ council, members }: { council: Session; members: Stand[] }):
       <h3>Members</h3>
       <ul class="members">
         {members.map((one) => (
-          <li key={one.member} class={`member is-${one.stance ?? 'none'}`}>
-            <StanceGlyph stance={one.stance} turns={one.turns} />
+          <li key={one.member} class={`member is-${one.speaks ? 'now' : (one.stance ?? 'none')}`}>
+            <StanceGlyph stance={one.stance} turns={one.turns} speaks={one.speaks !== null} />
             <button type="button" class="plain member-name" onClick={() => go({ view: 'terminal', agent: one.member, run: short(runId.value ?? '') })}>
               <Said text={one.member} of="strong" />
-              {one.weight !== 1 && <span class="quiet figures"> counts {one.weight}</span>}
+              {one.weight !== 1 && (
+                <span class="quiet figures" title={`Its voice counts ${one.weight}`}>
+                  {' '}
+                  ×{one.weight}
+                </span>
+              )}
             </button>
             <span class="member-word">{one.speaks ? 'has the word' : stanceWord(one.stance, one.turns, closed)}</span>
             <span class="quiet figures" title={`spoke ${one.turns} times, ${council.turns} are allowed`}>

@@ -8,7 +8,7 @@ import { percent, took, tokens } from '../state/words'
 import { clock, go, place, run, runId, short } from '../app/store'
 import { Empty, Glyph, type GlyphName, Said } from './parts'
 
-const GLYPHS: Record<Step['standing'], GlyphName> = { 'to come': 'idle', now: 'working', passed: 'done', stopped: 'failed' }
+const GLYPHS: Record<Step['standing'], GlyphName> = { 'to come': 'idle', now: 'working', passed: 'done', 'sent back': 'waiting', stopped: 'failed' }
 
 export function Phases(): JSX.Element {
   const state = run.value
@@ -106,7 +106,7 @@ function Taken({ step }: { step: Step }): JSX.Element {
         {typical !== null && <span class="phase-typical" style={{ left: `${(typical / most) * 100}%` }} />}
       </span>
       <span class="figures">
-        {tokens(step.took)} tokens {typical !== null && <span class="quiet">typically {tokens(typical)}</span>}
+        {tokens(step.took)} tokens{step.rounds.length > 1 && ` in ${step.rounds.length} rounds`} {typical !== null && <span class="quiet">typically {tokens(typical)}</span>}
         <span class="quiet">
           {' '}
           · given {tokens(counted.request)}, answered {tokens(counted.response)} as counted
@@ -133,6 +133,11 @@ function Entered({ round, state }: { round: Round; state: RunState }): JSX.Eleme
           <figcaption class="quiet figures">
             Handed on{count !== null && `: ${count} of ${MOST_SUMMARY} tokens`}
             {round.parts.length > 1 && ` · rule: ${round.rule}`}
+            {round.parts.map((part) => (
+              <button type="button" key={part.handoff} class="link mono" title={`What ${part.agent} was asked and answered`} onClick={() => go({ handoff: part.handoff })}>
+                {part.handoff}
+              </button>
+            ))}
           </figcaption>
           <p class="prose">
             <Said text={round.summary} />
@@ -171,9 +176,6 @@ function Brought({ part, several, state }: { part: Part; several: boolean; state
       {found.map((group) => (
         <Group key={group.title} group={group} />
       ))}
-      <button type="button" class="link mono quiet" title="The handoff with all that was asked and answered" onClick={() => go({ handoff: part.handoff })}>
-        {part.handoff}
-      </button>
     </div>
   )
 }

@@ -1,14 +1,14 @@
 // The relay as a whole: which generation this run is, what it may spend and has spent, and a word for the next one.
 
 import type { JSX } from 'preact'
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import * as api from '../api/client'
 import type { Lineage } from '../api/team'
 import type { Account } from '../api/types'
 import { type Generation, count, generations, neighbours } from '../state/lineage'
 import { type RunState, words } from '../state/run'
 import { clock as time, money, span, took, tokens } from '../state/words'
-import { at, attempt, clock, go, known, now, run, runId, say, short } from '../app/store'
+import { at, attempt, clock, go, known, load, now, run, runId, say, short } from '../app/store'
 import { Line } from './Numbers'
 import { Empty, Glyph, Said } from './parts'
 
@@ -38,6 +38,12 @@ export function stepGeneration(by: -1 | 1): void {
 
 function Generations({ state }: { state: RunState }): JSX.Element {
   const { lineage } = state
+  const line = generations(state, known.value)
+  const last = line.at(-1)?.run
+  // Those that are over are not read before somebody looks at them.
+  useEffect(() => {
+    if (last && !known.peek().has(last)) void load(last).catch(() => undefined)
+  }, [last])
   if (!lineage) {
     return (
       <section>
@@ -55,7 +61,7 @@ function Generations({ state }: { state: RunState }): JSX.Element {
     <section>
       <div class="relay-head">
         <h2>
-          Generation {lineage.number} <span class="quiet">{[series && `${series.now} of at most ${series.most}`, words(lineage.phase), lineage.plan?.check_in_every ? `you are asked every ${lineage.plan.check_in_every}` : ''].filter(Boolean).join(' · ')}</span>
+          Generation {lineage.number} <span class="quiet">{[series && (series.now === lineage.number ? `of at most ${series.most}` : `${series.now} of at most ${series.most} in this series`), words(lineage.phase), lineage.plan?.check_in_every ? `you are asked every ${lineage.plan.check_in_every}` : ''].filter(Boolean).join(' · ')}</span>
         </h2>
         {before && (
           <button type="button" class="small" title="The generation before (<)" onClick={() => goTo(before)}>
@@ -69,7 +75,7 @@ function Generations({ state }: { state: RunState }): JSX.Element {
         )}
       </div>
       <ol class="generations">
-        {generations(state, known.value).map((one) => (
+        {line.map((one) => (
           <Row key={one.number} one={one} />
         ))}
       </ol>
@@ -84,7 +90,7 @@ function Row({ one }: { one: Generation }): JSX.Element {
       <span class="figures strong">{one.number}</span>
       <Said text={one.about} of="generation-about" />
       <span class="quiet">{words(one.phase)}</span>
-      <span class="figures generation-cost">{money(one.cost)}</span>
+      <span class="figures generation-cost">{one.cost === null ? '–' : money(one.cost)}</span>
     </>
   )
   const there = one.run
@@ -123,7 +129,7 @@ function HandedOver({ lineage }: { lineage: Lineage }): JSX.Element {
               <Said text={over.target_agent} />
             </>
           )}
-          <span class="quiet"> · {words(over.phase)}</span>
+          {over.phase !== lineage.phase && <span class="quiet"> · {words(over.phase)}</span>}
         </dd>
       </div>
       {over.topic && (
@@ -161,7 +167,8 @@ function Budgets({ state }: { state: RunState }): JSX.Element {
         <Line name="Tokens" used={spent.tokens} held={reserved.tokens} limit={limit.tokens} say={tokens} />
         <Line name="Handoffs" used={purse.handoffs} held={0} limit={limit.handoffs} say={String} />
         <Line name="Time" used={end - state.createdAt} held={0} limit={limit.time} say={span} />
-        {lineage?.plan && <Line name="Together" used={lineage.spent + spent.money - lineage.plan.spent} held={reserved.money} limit={lineage.plan.max_cost} say={money} />}
+        {lineage?.plan && <h3 class="quiet">All generations together</h3>}
+        {lineage?.plan && <Line name="Cost" used={lineage.spent + spent.money - lineage.plan.spent} held={reserved.money} limit={lineage.plan.max_cost} say={money} />}
         {series && <Line name="Runs" used={series.now} held={0} limit={series.most} say={String} />}
         {reached && (
           <p class="relay-reached">
