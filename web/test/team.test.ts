@@ -130,3 +130,26 @@ describe('s3_05 phases', () => {
     expect(findings({ conflicts: [null, 3, {}], checks: 'none', recommendations: { a: 1 } })).toEqual([])
   })
 })
+
+describe('b_12 a fork goes on where it began', () => {
+  test('in the middle of a council', () => {
+    const run = lived('forked-council')
+    const council = councilOf(run, null)!
+    expect(stands(council, run).map((one) => [one.member, one.weight, one.stance, one.turns, one.speaks?.id ?? null])).toEqual([
+      ['Alex', 2, 'agree', 2, null],
+      ['Sam', 1, 'agree', 2, null],
+      ['Morgan', 1, 'disagree', 2, null],
+      ['Jordan', 1, 'abstain', 1, 'h10'],
+      ['Pierre', 1, 'building', 1, null],
+    ])
+    expect(quorum(council, stands(council, run))).toEqual({ agreed: 3, needed: 5, total: 6 })
+    expect(run.lineage?.number).toBe(1)
+  })
+
+  test('in the middle of its phases', () => {
+    const run = lived('forked-phases')
+    expect(steps(run).map((step) => [step.standing, step.tokens.reported])).toEqual([['passed', 1380], ['now', 2240], ['sent back', 1120]])
+    expect(run.rounds.at(-1)?.parts.map((part) => part.handoff)).toEqual(['h4'])
+    expect(saving(run)).toEqual({ raw: 4740, handedOn: 71 })
+  })
+})

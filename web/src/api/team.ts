@@ -34,7 +34,7 @@ export type Tokens = Schemas['Tokens']
 
 /** How far a run is in its phases, as one that was forked from it begins. */
 export interface PhasesState {
-  hops: Omit<Schemas['PhaseLine'], 'typical' | 'saving'>[]
+  hops: Omit<Schemas['PhaseLine'], 'typical'>[]
   parts: Schemas['Part'][]
 }
 

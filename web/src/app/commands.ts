@@ -19,6 +19,7 @@ export interface Command {
 export function commands(): Command[] {
   const state = run.value
   const id = runId.value ?? ''
+  const here = { run: short(id) || null, agent: null, topic: null }
   const list: Command[] = [
     { name: 'Inbox', kind: 'go', keys: 'i', run: () => go({ view: 'inbox', question: null, handoff: null }) },
     { name: 'Terminals', kind: 'go', keys: 't', run: () => go({ view: 'terminal', handoff: null }) },
@@ -27,9 +28,9 @@ export function commands(): Command[] {
     { name: 'Events', kind: 'go', keys: 'e', run: () => go({ view: 'events', agent: null }) },
     { name: 'Changes', kind: 'go', keys: 'd', run: () => go({ view: 'changes', change: null, handoff: null }) },
     ...PARTS.map((part) => ({ name: TITLES[part], kind: 'knowledge', run: () => go({ view: 'knowledge', part, about: null, spot: null, handoff: null }) })),
-    { name: 'Council: discussion and votes', kind: 'go', keys: 'v', run: () => go({ view: 'council', agent: null, topic: null }) },
-    { name: 'Phases', kind: 'go', keys: 'h', run: () => go({ view: 'phases', agent: null, topic: null }) },
-    { name: 'Relay: generations, budgets, notes', kind: 'go', keys: 'r', run: () => go({ view: 'relay', agent: null }) },
+    { name: 'Council: discussion and votes', kind: 'go', keys: 'v', run: () => go({ ...here, view: 'council' }) },
+    { name: 'Phases', kind: 'go', keys: 'h', run: () => go({ ...here, view: 'phases' }) },
+    { name: 'Relay: generations, budgets, notes', kind: 'go', keys: 'r', run: () => go({ ...here, view: 'relay' }) },
     { name: 'Start a run', kind: 'do', run: () => (overlay.value = 'start') },
   ]
   for (const item of items.value) list.push({ name: `Answer: ${item.title}`, kind: 'needs you', run: () => go({ view: 'inbox', question: item.id }) })

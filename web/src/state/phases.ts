@@ -25,6 +25,8 @@ export interface Round {
   rule: string
   summary: string
   tokens: Tokens
+  /** What it saved, where only that is known. */
+  kept: { raw: number; handed_on: number } | null
 }
 
 /** A summary of more tokens goes back to who wrote it. */
@@ -41,7 +43,7 @@ export function proceed(rounds: readonly Round[], event: PhaseEvent, at: number,
   switch (event.event) {
     case 'phase_begun': {
       const parts = event.parts.map((handoff): Part => ({ handoff, agent: run.legs.get(handoff)?.offer.to ?? '', measured: null, brought: null }))
-      return [...rounds, { place: event.place, phase: event.phase, round: event.round, beganAt: at, endedAt: null, parts, decision: null, why: '', rule: '', summary: '', tokens: NONE }]
+      return [...rounds, { place: event.place, phase: event.phase, round: event.round, beganAt: at, endedAt: null, parts, decision: null, why: '', rule: '', summary: '', tokens: NONE, kept: null }]
     }
     case 'turn_measured': {
       if (!now) return [...rounds]
@@ -57,13 +59,20 @@ export function proceed(rounds: readonly Round[], event: PhaseEvent, at: number,
   }
 }
 
-/** The rounds of a run that was forked, one for each phase: what was found in earlier ones is not kept. */
+/** The rounds of a run that was forked, those before taken together: what they found is not kept. The one that goes on is the last. */
 export function resumed(old: PhasesState, at: number): Round[] {
-  return old.hops.map(({ place, phase, rounds, decision, why, tokens }): Round => {
-    const goes = decision === null || decision === undefined
-    const parts = goes ? old.parts.map(({ handoff, agent, measured, brought }): Part => ({ handoff, agent, measured: measured ?? null, brought: brought ?? null })) : []
-    return { place, phase, round: rounds, beganAt: at, endedAt: goes ? null : at, parts, decision: decision ?? null, why: why ?? '', rule: '', summary: '', tokens }
-  })
+  const before: Round[] = []
+  const going: Round[] = []
+  for (const { place, phase, rounds, decision, why, tokens, saving } of old.hops) {
+    const round: Round = { place, phase, round: rounds, beganAt: at, endedAt: at, parts: [], decision: decision ?? 'PROCEED', why: why ?? '', rule: '', summary: '', tokens, kept: saving }
+    if (decision) before.push(round)
+    else {
+      if (rounds > 1) before.push({ ...round, round: rounds - 1 })
+      const parts = old.parts.map(({ handoff, agent, measured, brought }): Part => ({ handoff, agent, measured: measured ?? null, brought: brought ?? null }))
+      going.push({ ...round, endedAt: null, parts, decision: null, why: '', tokens: NONE, kept: null })
+    }
+  }
+  return [...before, ...going]
 }
 
 /** Whoever takes a part over has it from then on. */
@@ -114,8 +123,8 @@ export function saving(run: RunState): { raw: number; handedOn: number } {
   let [raw, handedOn] = [0, 0]
   for (const round of run.rounds) {
     if (round.decision === null || (round.place >= last && round.decision !== 'STOP')) continue
-    raw += Math.max(round.tokens.reported, round.tokens.response)
-    handedOn += summaryTokens(round) ?? 0
+    raw += round.kept?.raw ?? Math.max(round.tokens.reported, round.tokens.response)
+    handedOn += round.kept?.handed_on ?? summaryTokens(round) ?? 0
   }
   return { raw, handedOn }
 }
