@@ -1,11 +1,17 @@
 // Teams whose members say what they are told to say, when they are let.
 
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Project, root } from './world'
 
-export const COUNCIL = join(root, 'e2e/council')
-export const PHASES = join(root, 'e2e/phases')
+/** A team that is laid out with what plays its members. */
+const played = (name: string) => (folder: string): void => {
+  cpSync(join(root, 'e2e', name), folder, { recursive: true })
+  cpSync(join(root, 'e2e/play.sh'), join(folder, 'play.sh'))
+}
+
+export const COUNCIL = played('council')
+export const PHASES = played('phases')
 export const TOPIC = 'Which format do exports have?'
 
 /** Keeps a voice back, the nth time that it is called. */
