@@ -102,7 +102,6 @@ try {
   const [done, asks] = await prepareTeam()
   const [works, died] = await prepareRelay()
   const reviewed = await prepareReview()
-  const { decided: agreed, blind, talks, passed, writes } = await prepareCouncil()
   const { decided, open: table, thread, block } = await prepareKnown()
   const { decided: agreed, blind, talks, passed, writes } = await prepareCouncil()
   const node = (key: string): string => `/knowledge/graph/${encodeURIComponent(key)}`
