@@ -4,6 +4,7 @@
 //! next run, whose name is in it. Whatever is done twice after a crash is done once.
 
 mod follower;
+mod landing;
 mod picture;
 
 use stafette_core::change::{Action, Change, ChangeStatus};

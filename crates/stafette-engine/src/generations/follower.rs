@@ -10,7 +10,7 @@ use stafette_core::{Input, Run, RunId, Time};
 use stafette_store::Stored;
 use tokio::sync::watch;
 
-use super::{counts, picture};
+use super::{counts, landing, picture};
 use crate::{Engine, EngineError, clock, crash};
 
 /// How long to wait before something that failed is tried again.
@@ -146,6 +146,8 @@ impl Generations {
     }
 
     async fn begin(&self, run: RunId) -> Result<(), EngineError> {
+        // Again after a crash: what is in the project by then is no longer ready.
+        landing::land(&self.engine, &*self.engine.state(run).await?).await;
         // Notes that come now are for the one that begins, or already too late for it.
         let _turn = self.engine.once.wait().await;
         let state = self.engine.state(run).await?;

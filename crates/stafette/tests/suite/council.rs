@@ -128,6 +128,31 @@ fn s4_04_generations_follow_until_the_limit_the_ceiling_or_a_check_in() {
 }
 
 #[test]
+fn s4_03_changes_that_are_ready_are_in_the_project_before_the_next_generation_begins() {
+    let world = team(true);
+    world.write("notes.txt", "old\n");
+    // Alex has something to change, once, that needs nobody's yes.
+    let script = world.read("agents/Alex.toml").replace(
+        "[[turn]]\nsteps = [\n",
+        "[[turn]]\nsteps = [\n{ emit = \"CHANGE\", payload = { reason = \"it was old\", changes = [\n\
+         { file = \"notes.txt\", action = \"modify\", content = \"new\\n\" } ] } },\n",
+    );
+    world.write("agents/Alex.toml", &script);
+    world.run(&["trust", "--yes"]).ok();
+    let flags = ["run", "Grow", "--continuous", "--max-runs", "2", "--pause", "0s", "--json"];
+    let said = world.run(&flags).ok();
+    assert_eq!(said.lines().len(), 2, "two generations: {said:?}");
+    assert_eq!(world.read("notes.txt"), "new\n");
+    let changes = world.run(&["changes", "--json"]).ok().json();
+    let status = changes["changes"][0]["status"].as_str().expect("a status");
+    assert!(["applied", "validated"].contains(&status), "{changes}");
+    let second = &said.lines()[1]["run"];
+    let begun = world.run(&["status", second.as_str().expect("a run"), "--json"]).ok().json();
+    let applied = changes["changes"][0]["applied_at"].as_str().expect("a time");
+    assert!(applied <= begun["created_at"].as_str().expect("a time"), "{changes} {begun}");
+}
+
+#[test]
 fn s4_04_ten_generations_killed_five_times_do_no_work_twice_and_lose_none() {
     let world = team(true);
     let mut chance: u64 = 7;

@@ -1,0 +1,44 @@
+//! What a generation has ready gets into the project before the next one begins.
+
+use stafette_core::Run;
+use stafette_core::change::{Change, ChangeStatus, GateKind};
+use stafette_core::wire::context::NextActionType;
+
+use crate::Engine;
+
+/// Applies the changes that are ready, when that is what comes next. Those to the team's own program
+/// go by way of its renewal; what needs a person's yes waits for it. What does not hold is taken back
+/// and recorded, for the next generation to see.
+pub(super) async fn land(engine: &Engine, run: &Run) {
+    let Some(lineage) = &run.lineage else { return };
+    let next = lineage.handed_over.as_ref().map(|over| over.action);
+    if next != Some(NextActionType::ApplyChanges) {
+        return;
+    }
+    let mut ready = engine.changes_of(run).await;
+    ready.retain(is_ready);
+    let (own, others): (Vec<Change>, Vec<Change>) =
+        ready.into_iter().partition(|change| run.workflow.own.is_some() && is_own(change));
+    let (rules, by) = (&run.workflow.changes, format!("generation {}", lineage.number));
+    if !others.is_empty() {
+        let ids = others.iter().map(|change| change.id).collect();
+        if let Err(error) = engine.apply_changes(ids, rules.clone(), by).await {
+            tracing::warn!(run = %run.id, %error, "changes that are ready are not applied");
+        }
+    }
+    let Some(program) = &run.workflow.own else { return };
+    for change in own {
+        if let Err(error) = engine.renew(change.id, program, rules).await {
+            tracing::warn!(run = %run.id, id = %change.id, %error, "the team's program stays old");
+        }
+    }
+}
+
+fn is_ready(change: &Change) -> bool {
+    let open = matches!(change.status, ChangeStatus::Pending | ChangeStatus::Approved);
+    open && !change.waits_for_person()
+}
+
+fn is_own(change: &Change) -> bool {
+    change.gates.iter().any(|gate| gate.kind == GateKind::OwnLogic)
+}
