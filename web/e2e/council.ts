@@ -110,6 +110,7 @@ test('s3_05 phases are watched: tokens against typical, findings, summaries, and
     const run = await task(project)
     const sight = await open(project, { path: `/runs/${short(run)}` })
     const { page } = sight
+    await sees(page, 'research has the baton')
     await page.keyboard.press('h')
     await page.waitForURL(/\/phases$/)
     const phase = (name: string) => page.getByRole('region', { name: `Phase ${name}` })
@@ -183,6 +184,7 @@ test('a run without council, phases or generations says how to get them', () =>
     const run = await project.start('Add login with refresh tokens')
     const sight = await open(project, { path: `/runs/${short(run)}` })
     const { page } = sight
+    await sees(page, 'has the baton')
     for (const [key, command] of [
       ['v', 'stafette init --template council'],
       ['h', 'stafette init --template phases'],

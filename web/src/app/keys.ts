@@ -74,9 +74,10 @@ function typing(target: EventTarget | null): boolean {
 function action(key: string): (() => void) | null {
   const inbox = place.value.view === 'inbox'
   const changes = place.value.view === 'changes'
-  const here = { run: short(runId.value ?? '') }
   const own = place.value.view === 'knowledge' ? ownKeys.current?.(key) : null
   if (own) return own
+  // Before the run is read, the address still says which one it is.
+  const here = { run: short(runId.value ?? '') || place.value.run }
   if (/^[1-9]$/.test(key)) return inbox ? () => void pick(Number(key) - 1) : null
   switch (key) {
     case 'i':
