@@ -98,6 +98,7 @@ function Section({ step, state }: { step: Step; state: RunState }): JSX.Element 
 function Taken({ step }: { step: Step }): JSX.Element {
   const { typical, tokens: counted } = step
   const most = Math.max(step.took, typical ?? 0, 1)
+  const ended = step.rounds.filter((round) => round.decision).length
   const said = `${tokens(step.took)} tokens${typical ? `, typically ${tokens(typical)}` : ''}`
   return (
     <div class="phase-taken">
@@ -106,7 +107,7 @@ function Taken({ step }: { step: Step }): JSX.Element {
         {typical !== null && <span class="phase-typical" style={{ left: `${(typical / most) * 100}%` }} />}
       </span>
       <span class="figures">
-        {tokens(step.took)} tokens{step.rounds.length > 1 && ` in ${step.rounds.length} rounds`} {typical !== null && <span class="quiet">typically {tokens(typical)}</span>}
+        {tokens(step.took)} tokens{ended > 1 && ` in ${ended} rounds`} {typical !== null && <span class="quiet">typically {tokens(typical)}</span>}
         <span class="quiet">
           {' '}
           · given {tokens(counted.request)}, answered {tokens(counted.response)} as counted

@@ -167,7 +167,7 @@ function Budgets({ state }: { state: RunState }): JSX.Element {
         <Line name="Tokens" used={spent.tokens} held={reserved.tokens} limit={limit.tokens} say={tokens} />
         <Line name="Handoffs" used={purse.handoffs} held={0} limit={limit.handoffs} say={String} />
         <Line name="Time" used={end - state.createdAt} held={0} limit={limit.time} say={span} />
-        {lineage?.plan && <h3 class="quiet">All generations together</h3>}
+        {lineage?.plan && <h3 class="quiet">All generations up to this one</h3>}
         {lineage?.plan && <Line name="Cost" used={lineage.spent + spent.money - lineage.plan.spent} held={reserved.money} limit={lineage.plan.max_cost} say={money} />}
         {series && <Line name="Runs" used={series.now} held={0} limit={series.most} say={String} />}
         {reached && (
