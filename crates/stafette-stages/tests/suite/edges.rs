@@ -30,7 +30,7 @@ fn every_missing_piece_is_named(from: &str, to: &str, evidence: Value) {
             let Some(Refusal::MissingEvidence { missing, .. }) = refused else {
                 panic!("{from} → {to} without {key}: {events:?}");
             };
-            assert_eq!(missing, [key.clone()], "{from} → {to}");
+            assert_eq!(missing, std::slice::from_ref(key), "{from} → {to}");
         }
     }
     let nothing = Story::with(from, json!({})).hands(offer(from, to, json!({})));

@@ -208,9 +208,9 @@ fn s4_04_ten_generations_killed_five_times_do_no_work_twice_and_lose_none() {
 /// The daemon that was started last.
 fn daemon(world: &World) -> u64 {
     let log = world.read(".stafette/daemon.log");
-    let pids =
+    let mut pids =
         log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()?["pid"].as_u64());
-    pids.last().unwrap_or_else(|| panic!("no daemon in {log}"))
+    pids.next_back().unwrap_or_else(|| panic!("no daemon in {log}"))
 }
 
 /// Returns once the process is no more.
