@@ -40,6 +40,8 @@ mod mcp_kits;
 mod mcp_stdio;
 #[path = "suite/page.rs"]
 mod page;
+#[path = "suite/people.rs"]
+mod people;
 #[path = "suite/phases.rs"]
 mod phases;
 #[path = "suite/plugin.rs"]
