@@ -381,3 +381,73 @@ fn s2_10_the_context_of_a_trace_goes_by_mcp_both_ways() {
     let begun = talk.ask("tools/call", with("start_run", json!({ "request": "x" })));
     assert_eq!(context(&begun), None, "nobody would know the parent");
 }
+
+/// Takes the next turn of a run that is offered.
+fn next_turn(talk: &mut Talk, run: &Value) -> Value {
+    let offered = talk.call("wait", json!({ "run": run, "within_seconds": 20 })).expect("work");
+    let handoff = &offered["offered"][0]["handoff"];
+    talk.call("accept", json!({ "run": run, "handoff": handoff })).expect("a turn")["turn"].clone()
+}
+
+#[test]
+fn s4_03_members_of_a_council_vote_by_their_tool() {
+    let world = World::workflow(
+        "[workflow]\nname = \"two\"\nentry = \"council\"\n\
+         [agents.alex]\nrunner = \"external\"\n[agents.sam]\nrunner = \"external\"\n\
+         [council]\nmembers = [\"alex\", \"sam\"]\nquorum = \"1 of 2\"\nturns_per_agent = 1\n\
+         [limits]\ncooldown = 0\n",
+    );
+    let mut talk = Talk::new(&world, &[]);
+    let run = talk.call("start_run", json!({ "request": "Tabs or spaces?" })).expect("a run");
+    let run = run["run"].clone();
+    let turn = next_turn(&mut talk, &run);
+    let unknown = talk.call("vote", json!({ "run": run, "turn": turn, "signal": "perhaps" }));
+    unknown.expect_err("no such stance");
+    let vote = json!({
+        "run": run, "turn": turn, "signal": "agree", "reason": "one width for all",
+        "key_decisions": ["spaces"],
+    });
+    talk.call("vote", vote).expect("it is taken");
+    let end = json!({ "run": run, "turn": turn, "status": "resolved", "summary": "Spaces" });
+    talk.call("complete", end).expect("the turn ends");
+    let events = world.run(&["log", "--json"]).ok().lines();
+    let heard = events.iter().find(|event| event["event"] == "council_heard").expect("a word");
+    assert_eq!(heard["vote"]["signal"], "agree", "{heard}");
+    assert!(heard.to_string().contains("one width for all"), "{heard}");
+    let concluded = events.iter().find(|event| event["event"] == "council_concluded");
+    assert!(concluded.expect("an end").to_string().contains("spaces"), "{events:?}");
+}
+
+#[test]
+fn s1_11_agents_read_and_write_what_is_known_by_their_tools_as_far_as_their_role_may() {
+    let world = World::workflow(
+        "[workflow]\nname = \"stages\"\nentry = \"discuss\"\n\
+         [agents.discuss]\nrunner = \"external\"\n[knowledge]\n[limits]\ncooldown = 0\n",
+    );
+    let mut talk = Talk::new(&world, &[]);
+    let run = talk.call("start_run", json!({ "request": "Four days a week?" })).expect("a run");
+    let run = run["run"].clone();
+    let turn = next_turn(&mut talk, &run);
+    let with = |mut more: Value| {
+        more["run"] = run.clone();
+        more["turn"] = turn.clone();
+        more
+    };
+    let body = "It saves money only if support stays reachable";
+    let said = talk.call("history_append", with(json!({ "title": "Four days", "body": body })));
+    let said = said.expect("it is kept");
+    let found = talk.call("history_search", with(json!({ "words": "support reach" })));
+    let found = found.expect("it is found");
+    assert_eq!(found["hits"].as_array().map(Vec::len), Some(1), "{found}");
+    assert!(found.to_string().contains(said["thread_id"].as_str().expect("a thread")), "{found}");
+    let read = talk.call("history_read", with(json!({ "thread_id": said["thread_id"] })));
+    assert!(read.expect("it is read").to_string().contains(body));
+    let goals = talk.call("odei.neo4j.goals.list.v1", with(json!({}))).expect("its role may");
+    assert!(goals.is_object(), "{goals}");
+    let insight = json!({
+        "id": "me", "pattern": "I am always right", "confidence": 1.0, "evidence": "none", "topic": "me",
+    });
+    let learned = talk.call("odei.neo4j.insights.create.v1", with(insight));
+    let refused = learned.expect_err("who discusses does not say what was learned");
+    assert!(refused.contains("discuss"), "{refused}");
+}
