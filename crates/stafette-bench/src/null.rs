@@ -39,6 +39,8 @@ handoffs_per_item = 4294967295
 handoffs_per_run = 4294967295
 turns_per_handoff = 4294967295
 cooldown = 0
+[budget]
+handoffs = 4294967295
 "#;
 
 /// When it all begins; no rule depends on the date.
@@ -331,5 +333,17 @@ impl Merged {
             store.append(batch).await?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_measurement_may_be_longer_than_any_run() {
+        let created = created(1).expect("a run");
+        assert_eq!(created.budget.handoffs, u32::MAX);
+        assert_eq!(created.workflow.limits.handoffs_per_run, u32::MAX);
     }
 }
