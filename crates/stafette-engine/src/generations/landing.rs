@@ -2,6 +2,7 @@
 
 use stafette_core::Run;
 use stafette_core::change::{Change, ChangeStatus, GateKind};
+use stafette_core::lock::Holder;
 use stafette_core::wire::context::NextActionType;
 
 use crate::Engine;
@@ -15,11 +16,18 @@ pub(super) async fn land(engine: &Engine, run: &Run) {
     if next != Some(NextActionType::ApplyChanges) {
         return;
     }
-    let mut ready = engine.changes_of(run).await;
-    ready.retain(is_ready);
+    let (rules, by) = (&run.workflow.changes, format!("generation {}", lineage.number));
+    let mut ready = Vec::new();
+    for change in engine.changes_of(run).await.into_iter().filter(is_ready) {
+        let paths: Vec<String> = change.paths().map(ToString::to_string).collect();
+        // What somebody has locked stays open, and is ready once more when they are done.
+        match engine.may_write(&Holder::person(&by), &paths, None).await {
+            Ok(()) => ready.push(change),
+            Err(error) => tracing::warn!(run = %run.id, id = %change.id, %error, "not applied"),
+        }
+    }
     let (own, others): (Vec<Change>, Vec<Change>) =
         ready.into_iter().partition(|change| run.workflow.own.is_some() && is_own(change));
-    let (rules, by) = (&run.workflow.changes, format!("generation {}", lineage.number));
     if !others.is_empty() {
         let ids = others.iter().map(|change| change.id).collect();
         if let Err(error) = engine.apply_changes(ids, rules.clone(), by).await {

@@ -127,11 +127,10 @@ fn s4_04_generations_follow_until_the_limit_the_ceiling_or_a_check_in() {
     assert_eq!((&view["status"], &view["generation"]), (&"cancelled".into(), &3.into()));
 }
 
-#[test]
-fn s4_03_changes_that_are_ready_are_in_the_project_before_the_next_generation_begins() {
+/// A team whose Alex has something to change that needs nobody's yes.
+fn team_with_a_change() -> World {
     let world = team(true);
     world.write("notes.txt", "old\n");
-    // Alex has something to change, once, that needs nobody's yes.
     let script = world.read("agents/Alex.toml").replace(
         "[[turn]]\nsteps = [\n",
         "[[turn]]\nsteps = [\n{ emit = \"CHANGE\", payload = { reason = \"it was old\", changes = [\n\
@@ -139,8 +138,16 @@ fn s4_03_changes_that_are_ready_are_in_the_project_before_the_next_generation_be
     );
     world.write("agents/Alex.toml", &script);
     world.run(&["trust", "--yes"]).ok();
-    let flags = ["run", "Grow", "--continuous", "--max-runs", "2", "--pause", "0s", "--json"];
-    let said = world.run(&flags).ok();
+    world
+}
+
+const TWO: [&str; 8] =
+    ["run", "Grow", "--continuous", "--max-runs", "2", "--pause", "0s", "--json"];
+
+#[test]
+fn s4_03_changes_that_are_ready_are_in_the_project_before_the_next_generation_begins() {
+    let world = team_with_a_change();
+    let said = world.run(&TWO).ok();
     assert_eq!(said.lines().len(), 2, "two generations: {said:?}");
     assert_eq!(world.read("notes.txt"), "new\n");
     let changes = world.run(&["changes", "--json"]).ok().json();
@@ -150,6 +157,15 @@ fn s4_03_changes_that_are_ready_are_in_the_project_before_the_next_generation_be
     let begun = world.run(&["status", second.as_str().expect("a run"), "--json"]).ok().json();
     let applied = changes["changes"][0]["applied_at"].as_str().expect("a time");
     assert!(applied <= begun["created_at"].as_str().expect("a time"), "{changes} {begun}");
+}
+
+#[test]
+fn b_10_a_generation_leaves_alone_what_somebody_has_locked() {
+    let world = team_with_a_change();
+    world.run(&["lock", "notes.txt"]).ok();
+    world.run(&TWO).ok();
+    assert_eq!(world.read("notes.txt"), "old\n");
+    assert_eq!(world.run(&["changes", "--json"]).ok().json()["changes"][0]["status"], "pending");
 }
 
 #[test]
