@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -23,6 +23,9 @@ const PLACE: &str = "{resume}";
 /// How many notes of sessions are looked at, and how deep their folder may be.
 const NOTES: usize = 10_000;
 const DEPTH: usize = 5;
+
+/// Files are dated by a clock that moves on by ticks, and lags by up to one (1/100 s at most).
+const TICK: Duration = Duration::from_millis(10);
 
 /// The longest first line of a note.
 const LINE: u64 = 1024 * 1024;
@@ -170,7 +173,7 @@ impl Thread {
     }
 }
 
-/// The files below a folder that were written since then.
+/// The files below a folder that were written since then, as their clock tells.
 fn gather(
     folder: &Path,
     since: SystemTime,
@@ -185,7 +188,7 @@ fn gather(
         if kind.is_dir() && depth > 0 {
             drop(gather(&entry.path(), since, depth - 1, left, notes));
         } else if kind.is_file()
-            && entry.metadata().and_then(|data| data.modified()).is_ok_and(|at| at >= since)
+            && entry.metadata().and_then(|data| data.modified()).is_ok_and(|at| at + TICK >= since)
         {
             notes.push(entry.path());
         }
@@ -198,4 +201,24 @@ fn first_line(path: &Path) -> Option<Value> {
     let file = BufReader::new(File::open(path).ok()?);
     io::Read::take(file, LINE).read_until(b'\n', &mut line).ok()?;
     serde_json::from_slice(&line).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s1_15_a_note_is_new_though_the_clock_of_files_lags_by_a_tick() {
+        let folder = tempfile::tempdir().unwrap();
+        let since = SystemTime::now();
+        let dated = |name: &str, before: Duration| {
+            let file = File::create(folder.path().join(name)).unwrap();
+            file.set_modified(since - before).unwrap();
+        };
+        dated("a-tick-ago", TICK / 2);
+        dated("of-a-program-before", TICK * 2);
+        let mut notes = Vec::new();
+        gather(folder.path(), since, DEPTH, &mut { NOTES }, &mut notes).unwrap();
+        assert_eq!(notes, [folder.path().join("a-tick-ago")]);
+    }
 }
