@@ -193,6 +193,8 @@ function Terminal({ run: id, name, alive }: { run: string; name: string; alive: 
   const box = useRef<HTMLDivElement>(null)
   const live = useRef<Live | null>(null)
   const [note, setNote] = useState('')
+  // Keys are said to reach the agent when they do, not when that was asked for.
+  const [reached, setReached] = useState(false)
   const writing = control.value
   // A terminal that is gone shows its last screen.
   const past = at.value !== null ? (run.value?.updatedAt ?? null) : alive ? null : Number.MAX_SAFE_INTEGER
@@ -242,6 +244,7 @@ function Terminal({ run: id, name, alive }: { run: string; name: string; alive: 
       snapshot(cols, rows, data) {
         shown.draw(cols, rows, data)
         setNote('')
+        setReached(writing)
         fitted()
       },
       bytes: (data) => shown.write(data),
@@ -252,7 +255,10 @@ function Terminal({ run: id, name, alive }: { run: string; name: string; alive: 
         setNote(state === 'working' || state === 'ready' ? '' : first || (state === 'crashed' ? 'The program died' : ''))
         void lookUpTerminals()
       },
-      closed: (said) => setNote(said),
+      closed: (said) => {
+        setReached(false)
+        setNote(said)
+      },
     })
     live.current = session
     shown.control = writing
@@ -262,13 +268,14 @@ function Terminal({ run: id, name, alive }: { run: string; name: string; alive: 
     return () => {
       removeEventListener('resize', fitted)
       session.close()
+      setReached(false)
       live.current = null
     }
   }, [shown, writing, past, id, name])
   return (
     <div class={`terminal${writing ? ' is-yours' : ''}`}>
       {seeking.value && <Seek />}
-      {writing && (
+      {reached && (
         <p class="terminal-control" role="status">
           Your keys reach {name}. <Key>Ctrl</Key> <Key>Esc</Key> gives control back.
         </p>
