@@ -33,8 +33,16 @@ impl Coordination {
     pub(crate) async fn mirror_event(&mut self, stored: &Stored) {
         let run = stored.run;
         match (stored.entry.name.as_str(), stored.entry.handoff) {
-            // Closing one may change others.
-            ("run_adopted" | "run_finished" | "handoff_closed", _) => self.mirror_run(run).await,
+            ("run_adopted" | "run_finished", _) => self.mirror_run(run).await,
+            // Closing one may change others that are open; those that are over stay as they are.
+            ("handoff_closed", Some(handoff)) => {
+                let state = self.engine.state(run).await;
+                let open = state.iter().flat_map(|state| state.open()).map(|open| open.id);
+                let touched: Vec<_> = open.chain([handoff]).collect();
+                for id in touched {
+                    self.mirror(run, id).await;
+                }
+            }
             (_, Some(handoff)) => self.mirror(run, handoff).await,
             (_, None) => {}
         }
