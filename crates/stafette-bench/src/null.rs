@@ -10,7 +10,7 @@ use stafette_core::{
     Fields, Input, Kind, Millis, Offer, Outcome, Party, Reason, Response, RunId, Status, Time,
     TurnOrder, TurnResult, Usage, Workflow,
 };
-use stafette_engine::{Driver, Step};
+use stafette_engine::{Driver, Fresh, Source, Step};
 use stafette_store::{Batch, Store};
 
 use crate::Trouble;
@@ -160,12 +160,26 @@ impl NullRun {
 
     /// Makes one handoff, durably.
     pub(crate) async fn hand_over(&mut self, store: &dyn Store) -> Result<Cost, Trouble> {
+        self.hand_over_seen(store, None).await
+    }
+
+    /// The same, and gives what was stored to those who follow, as the engine does.
+    pub(crate) async fn hand_over_seen(
+        &mut self,
+        store: &dyn Store,
+        source: Option<&Source>,
+    ) -> Result<Cost, Trouble> {
         let mut cost = Cost::default();
         for _ in 0..self.shape.turns() {
-            let (step, batch) = self.prepare(&mut cost)?;
+            let (mut step, batch) = self.prepare(&mut cost)?;
             let begin = Instant::now();
+            let entries = source.map(|_| batch.entries.clone()).unwrap_or_default();
             self.position = store.append(batch).await?;
             cost.append += begin.elapsed();
+            if let Some(source) = source {
+                let (run, events) = (self.id(), std::mem::take(&mut step.events).into());
+                source.give(self.position, Fresh { run, entries, events });
+            }
             self.commit(step, &mut cost);
         }
         self.made += 1;

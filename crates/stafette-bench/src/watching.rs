@@ -67,8 +67,8 @@ struct Lane {
     folder: PathBuf,
     store: Arc<SqliteStore>,
     run: NullRun,
-    head: watch::Sender<u64>,
     source: Source,
+    is_watched: bool,
     took: Sample,
     processor: Duration,
 }
@@ -79,21 +79,22 @@ impl Lane {
         std::fs::create_dir_all(&folder)?;
         let store = crate::open(&folder, "events.db")?;
         let run = NullRun::begin_traced(&*store, 0, Shape::Loop, otlp).await?;
-        let head = watch::Sender::new(run.position());
-        let source = Source::new(store.clone(), head.subscribe());
+        let source = Source::new(store.clone(), run.position());
         let (took, processor) = (Sample::default(), Duration::ZERO);
-        Ok(Lane { folder, store, run, head, source, took, processor })
+        Ok(Lane { folder, store, run, source, is_watched: false, took, processor })
     }
 
     /// Has it counted, from now on.
-    fn count(&self) -> Counting {
+    fn count(&mut self) -> Counting {
+        self.is_watched = true;
         let observer = Observer::open(&self.folder, 0);
         tokio::spawn(observer.clone().follow(self.source.feed(0), None));
         Counting(observer)
     }
 
     /// Has it told as spans, from now on.
-    fn trace(&self) -> Tracing {
+    fn trace(&mut self) -> Tracing {
+        self.is_watched = true;
         let exporter = Exporter::open(&self.folder, 0);
         let sent = exporter.sent();
         let (stop, stopped) = watch::channel(false);
@@ -109,9 +110,9 @@ impl Lane {
     ) -> Result<(), Trouble> {
         let begin = processor_time();
         for _ in 0..handoffs {
-            let cost = self.run.hand_over(&*self.store).await?;
+            let source = self.is_watched.then_some(&self.source);
+            let cost = self.run.hand_over_seen(&*self.store, source).await?;
             self.took.add(cost.total());
-            self.head.send_replace(self.run.position());
         }
         seen(&self.run).await?;
         self.processor += processor_time().saturating_sub(begin);

@@ -58,7 +58,6 @@ pub struct Engine {
     store: Arc<dyn Store>,
     house: House,
     runs: Arc<Mutex<HashMap<RunId, Handle>>>,
-    head: watch::Sender<u64>,
     source: Source,
     stopping: watch::Sender<bool>,
     alive: watch::Sender<()>,
@@ -99,13 +98,11 @@ impl Engine {
     ) -> Result<Engine, EngineError> {
         let head = store.head().await?;
         let desk = LockDesk::open(store.clone()).await?;
-        let head = watch::Sender::new(head);
         let engine = Engine {
-            source: Source::new(store.clone(), head.subscribe()),
+            source: Source::new(store.clone(), head),
             store,
             house: House::new(settings, desk, warden, gate),
             runs: Arc::default(),
-            head,
             stopping: watch::Sender::new(false),
             alive: watch::Sender::new(()),
             once: Once::default(),
@@ -478,7 +475,7 @@ impl Engine {
             queue: receiver,
             back: queue.downgrade(),
             shown: show,
-            head: self.head.clone(),
+            source: self.source.clone(),
             sessions: Sessions::default(),
             stopping: self.stopping.subscribe(),
         };
@@ -503,7 +500,7 @@ impl Engine {
     }
 
     pub(crate) fn bump(&self, position: u64) {
-        self.head.send_modify(|head| *head = position.max(*head));
+        self.source.tell(position);
     }
 
     pub(crate) fn desk(&self) -> &LockDesk {
@@ -523,7 +520,7 @@ impl Engine {
     }
 
     pub(crate) fn head_changes(&self) -> watch::Receiver<u64> {
-        self.head.subscribe()
+        self.source.head()
     }
 
     /// The runs that have a task, as they are now.

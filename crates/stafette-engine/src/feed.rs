@@ -1,32 +1,39 @@
 //! The live stream of events: what was missed first, then what happens, without a gap.
 
-use std::collections::VecDeque;
+mod recent;
+
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use stafette_core::Event;
-use stafette_store::{ReadError, Store, Stored};
-use tokio::sync::{Mutex, watch};
+use stafette_core::{Event, Recorded, RunId};
+use stafette_store::{Entry, ReadError, Store, Stored};
+use tokio::sync::watch;
+
+use recent::Recent;
 
 /// How many events a reader gets at once.
 const PAGE: usize = 256;
 
-/// How many of the newest events are held for those who follow, and how many bytes of them.
-const RECENT: usize = 1024;
-const RECENT_BYTES: usize = 4 << 20;
-
-/// A stored event as those who follow see it: read from the store once, and understood once, for
-/// all of them.
+/// A stored event as those who follow see it: taken from whoever stored it, or read from the store
+/// once, and understood once, for all of them.
 #[derive(Debug)]
 pub struct Seen {
     stored: Stored,
-    event: OnceLock<Option<Event>>,
+    event: Understood,
+}
+
+#[derive(Debug)]
+enum Understood {
+    /// One of those that became true together.
+    Told(Arc<[Recorded]>, usize),
+    /// When somebody asks.
+    Read(OnceLock<Option<Event>>),
 }
 
 impl From<Stored> for Seen {
     fn from(stored: Stored) -> Self {
-        Seen { stored, event: OnceLock::new() }
+        Seen { stored, event: Understood::Read(OnceLock::new()) }
     }
 }
 
@@ -42,7 +49,10 @@ impl Seen {
                 None
             }
         };
-        self.event.get_or_init(understand).as_ref()
+        match &self.event {
+            Understood::Told(events, index) => events.get(*index).map(|recorded| &recorded.event),
+            Understood::Read(event) => event.get_or_init(understand).as_ref(),
+        }
     }
 }
 
@@ -54,100 +64,111 @@ impl Deref for Seen {
     }
 }
 
-/// The newest events, without a gap.
-#[derive(Debug, Default)]
-struct Recent {
-    /// All that happened after this is here, as far as anyone has read.
-    after: u64,
-    seen: VecDeque<Arc<Seen>>,
-    bytes: usize,
+/// What was stored together, for those who follow.
+#[derive(Clone, Debug)]
+pub struct Fresh {
+    /// Whose it is.
+    pub run: RunId,
+    /// What was written.
+    pub entries: Vec<Entry>,
+    /// What it says.
+    pub events: Arc<[Recorded]>,
 }
 
-impl Recent {
-    fn last(&self) -> u64 {
-        self.seen.back().map_or(self.after, |seen| seen.position)
-    }
-
-    /// Some of what came after `cursor`, when it is here.
-    fn page(&self, cursor: u64) -> Option<Vec<Arc<Seen>>> {
-        if cursor < self.after || cursor >= self.last() {
-            return None;
-        }
-        let first = self.seen.partition_point(|seen| seen.position <= cursor);
-        Some(self.seen.range(first..).take(PAGE).cloned().collect())
-    }
-
-    /// Takes in what came right after `cursor`.
-    fn add(&mut self, cursor: u64, page: &[Arc<Seen>]) {
-        if cursor != self.last() {
-            *self = Recent { after: cursor, ..Recent::default() };
-        }
-        self.bytes += page.iter().map(|seen| seen.entry.body.len()).sum::<usize>();
-        self.seen.extend(page.iter().cloned());
-        while self.seen.len() > RECENT || self.bytes > RECENT_BYTES {
-            let Some(oldest) = self.seen.pop_front() else { break };
-            self.after = oldest.position;
-            self.bytes -= oldest.entry.body.len();
-        }
+impl Fresh {
+    /// As those see it who follow, with the position of the last.
+    fn seen(self, last: u64) -> Option<(u64, Vec<Arc<Seen>>)> {
+        let before = last.checked_sub(self.entries.len() as u64)?;
+        let (run, events) = (self.run, self.events);
+        let seen = |((position, entry), index)| {
+            let event = Understood::Told(Arc::clone(&events), index);
+            Arc::new(Seen { stored: Stored { position, run, entry }, event })
+        };
+        Some((before, (before + 1..).zip(self.entries).zip(0..).map(seen).collect()))
     }
 }
 
-/// Where those who follow read.
-#[derive(Clone)]
+/// Where those who follow are told what was stored.
+#[derive(Clone, Debug)]
 pub struct Source {
-    store: Arc<dyn Store>,
-    head: watch::Receiver<u64>,
-    recent: Arc<Mutex<Recent>>,
-}
-
-impl std::fmt::Debug for Source {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Source").finish_non_exhaustive()
-    }
+    /// The last position that was told of. Those who follow do not hold it: they learn that nobody
+    /// is left to tell them anything.
+    head: watch::Sender<u64>,
+    shelf: Shelf,
 }
 
 impl Source {
-    /// What `store` holds; `head` grows with it.
+    /// What `store` holds, up to `head` so far.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>, head: watch::Receiver<u64>) -> Self {
-        Source { store, head, recent: Arc::default() }
+    pub fn new(store: Arc<dyn Store>, head: u64) -> Self {
+        let recent = Arc::new(Mutex::new(Recent::after(head)));
+        Source { head: watch::Sender::new(head), shelf: Shelf { store, recent } }
     }
 
     /// Everything that happens after `cursor`, in all runs.
     #[must_use]
     pub fn feed(&self, cursor: u64) -> Feed {
-        Feed { source: self.clone(), cursor, pause: Duration::ZERO }
+        Feed { shelf: self.shelf.clone(), head: self.head(), cursor, pause: Duration::ZERO }
     }
 
-    /// What came after `cursor`, read once for all who are as far.
+    /// Tells of what was stored up to `position`, and gives it to those who follow, so that they
+    /// need not read it.
+    pub fn give(&self, position: u64, fresh: Fresh) {
+        if let Some((before, page)) = fresh.seen(position) {
+            self.shelf.recent().give(before, page);
+        }
+        self.tell(position);
+    }
+
+    /// Tells that something was stored up to `position`. That others have told of later ones is no
+    /// reason to keep quiet: the run's state is known from here on.
+    pub fn tell(&self, position: u64) {
+        self.head.send_modify(|head| *head = position.max(*head));
+    }
+
+    /// The last position that was told of, as it grows.
+    #[must_use]
+    pub fn head(&self) -> watch::Receiver<u64> {
+        self.head.subscribe()
+    }
+}
+
+/// Where those who follow read.
+#[derive(Clone)]
+struct Shelf {
+    store: Arc<dyn Store>,
+    recent: Arc<Mutex<Recent>>,
+}
+
+impl std::fmt::Debug for Shelf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shelf").finish_non_exhaustive()
+    }
+}
+
+impl Shelf {
+    /// What came after `cursor`.
     async fn page(&self, cursor: u64) -> Result<Vec<Arc<Seen>>, ReadError> {
-        let mut recent = self.recent.lock().await;
-        if let Some(page) = recent.page(cursor) {
+        if let Some(page) = self.recent().page(cursor) {
             return Ok(page);
         }
-        if cursor < recent.last() {
-            // Far behind: nobody else wants that, and nobody waits for it.
-            drop(recent);
-            return self.read(cursor).await;
-        }
-        let page = self.read(cursor).await?;
-        if !page.is_empty() {
-            recent.add(cursor, &page);
-        }
+        let page = self.store.feed(cursor, PAGE).await?;
+        let page: Vec<_> = page.into_iter().map(|stored| Arc::new(Seen::from(stored))).collect();
+        self.recent().read(cursor, &page);
         Ok(page)
     }
 
-    async fn read(&self, cursor: u64) -> Result<Vec<Arc<Seen>>, ReadError> {
-        let page = self.store.feed(cursor, PAGE).await?;
-        Ok(page.into_iter().map(|stored| Arc::new(Seen::from(stored))).collect())
+    fn recent(&self) -> MutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A reader of everything that happens after its cursor. What it reads is what the store holds, so
-/// that it can neither miss nor repeat anything; the engine only tells it when to look.
+/// that it can neither miss nor repeat anything.
 #[derive(Debug)]
 pub struct Feed {
-    source: Source,
+    shelf: Shelf,
+    head: watch::Receiver<u64>,
     cursor: u64,
     pause: Duration,
 }
@@ -176,67 +197,20 @@ impl Feed {
     pub async fn seen(&mut self) -> Result<Option<Vec<Arc<Seen>>>, ReadError> {
         loop {
             // Marks the present as seen first: what is appended during the read wakes us again.
-            self.source.head.borrow_and_update();
-            let page = self.source.page(self.cursor).await?;
-            if let Some(last) = page.last() {
-                self.cursor = last.position;
-                return Ok(Some(page));
+            let head = *self.head.borrow_and_update();
+            if self.cursor < head {
+                let page = self.shelf.page(self.cursor).await?;
+                if let Some(last) = page.last() {
+                    self.cursor = last.position;
+                    return Ok(Some(page));
+                }
             }
-            if self.source.head.changed().await.is_err() {
+            if self.head.changed().await.is_err() {
                 return Ok(None);
             }
             if !self.pause.is_zero() {
                 tokio::time::sleep(self.pause).await;
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use stafette_core::{RunId, Time};
-    use stafette_store::Entry;
-    use uuid::Uuid;
-
-    use super::*;
-
-    fn page(positions: std::ops::RangeInclusive<u64>, bytes: usize) -> Vec<Arc<Seen>> {
-        let seen = |position| {
-            let (name, body) = ("run_paused".to_owned(), " ".repeat(bytes));
-            let entry = Entry { seq: position, at: Time(0), name, handoff: None, body };
-            Arc::new(Seen::from(Stored { position, run: RunId(Uuid::nil()), entry }))
-        };
-        positions.map(seen).collect()
-    }
-
-    fn positions(recent: &Recent, cursor: u64) -> Option<Vec<u64>> {
-        recent.page(cursor).map(|page| page.iter().map(|seen| seen.position).collect())
-    }
-
-    #[test]
-    fn what_one_has_read_the_others_need_not_read() {
-        let mut recent = Recent::default();
-        recent.add(7, &page(8..=9, 1));
-        recent.add(9, &page(12..=12, 1));
-        assert_eq!(positions(&recent, 7), Some(vec![8, 9, 12]));
-        assert_eq!(positions(&recent, 9), Some(vec![12]));
-        assert_eq!(positions(&recent, 12), None, "nobody has read on");
-        assert_eq!(positions(&recent, 6), None, "something may be missing");
-        // Nobody read what came between.
-        recent.add(20, &page(21..=21, 1));
-        assert_eq!((positions(&recent, 12), positions(&recent, 20)), (None, Some(vec![21])));
-    }
-
-    #[test]
-    fn only_so_much_is_held_and_what_is_held_has_no_gap() {
-        let mut recent = Recent::default();
-        recent.add(0, &page(1..=3000, 1));
-        assert_eq!((recent.after, recent.seen.len()), (3000 - RECENT as u64, RECENT));
-        recent.add(3000, &page(3001..=3001, RECENT_BYTES - 5));
-        assert_eq!(recent.seen.len(), 6, "the largest leaves room for a few");
-        assert_eq!(positions(&recent, 2994), None);
-        assert_eq!(positions(&recent, 2995).map(|page| page.len()), Some(6));
-        recent.add(3001, &page(3002..=3002, RECENT_BYTES + 1));
-        assert_eq!((recent.seen.len(), recent.after, recent.last()), (0, 3002, 3002));
     }
 }

@@ -47,7 +47,7 @@ pub use driver::{Driver, Plan, RestoreError, Step};
 pub use engine::{Engine, Settings};
 pub use error::EngineError;
 pub use explain::{Explanation, Leg};
-pub use feed::{Feed, Seen, Source};
+pub use feed::{Feed, Fresh, Seen, Source};
 pub use gate::{Answered, Gate, Looked};
 pub use generations::{Ancestry, Briefing, Generations};
 pub use locks::{DeadlockAlert, DeskError, LockDesk, restore_locks};

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stafette_core::{Input, Recorded, Run};
-use stafette_store::{AppendError, Store};
+use stafette_store::{AppendError, Entry, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::EngineError;
 use crate::dispatch::{Sessions, name};
 use crate::gate::{self, Gate};
 use crate::house::House;
-use crate::{Driver, Step, changes, clock, crash};
+use crate::{Driver, Fresh, Source, Step, changes, clock, crash};
 
 /// How much may wait for a run before those who send are held back.
 pub(crate) const QUEUE: usize = 256;
@@ -81,7 +81,7 @@ pub(crate) struct Task {
     pub(crate) queue: mpsc::Receiver<Message>,
     pub(crate) back: mpsc::WeakSender<Message>,
     pub(crate) shown: watch::Sender<Shown>,
-    pub(crate) head: watch::Sender<u64>,
+    pub(crate) source: Source,
     pub(crate) sessions: Sessions,
     pub(crate) stopping: watch::Receiver<bool>,
 }
@@ -144,7 +144,7 @@ impl Task {
         }
         loop {
             let inputs: Vec<Input> = messages.iter().map(|message| message.input.clone()).collect();
-            let step = self.driver.decide(clock::now(), inputs);
+            let mut step = self.driver.decide(clock::now(), inputs);
             if step.is_empty() && !fresh && messages.iter().any(Message::is_waited_for) {
                 // It means nothing to the run as we know it. Before anyone is told so, look
                 // whether the run has moved on without us.
@@ -155,12 +155,12 @@ impl Task {
             }
             crash::point();
             let error = match self.store(&step).await {
-                Ok(position) => {
-                    let events = step.events.clone();
+                Ok(stored) => {
+                    let events: Arc<[Recorded]> = std::mem::take(&mut step.events).into();
                     self.carry_out(step);
                     self.house.locks.mind(self.driver.run()).await;
                     changes::mirror(&self.house.settings.project, &events).await;
-                    self.announce(position);
+                    self.announce(stored, &events);
                     return answer(messages, &events);
                 }
                 Err(error) => error,
@@ -195,19 +195,23 @@ impl Task {
         looked
     }
 
-    async fn store(&self, step: &Step) -> Result<Option<u64>, AppendError> {
+    /// What was written, and the position of its last entry.
+    async fn store(&self, step: &Step) -> Result<Option<(u64, Vec<Entry>)>, AppendError> {
         if step.is_empty() {
             return Ok(None);
         }
-        let position = self.store.append(step.batch()).await?;
+        let batch = step.batch();
+        let entries = batch.entries.clone();
+        let position = self.store.append(batch).await?;
         crash::point();
-        Ok(Some(position))
+        Ok(Some((position, entries)))
     }
 
     /// Wakes those who follow. Last of all: whoever reads an event finds its run as it is after it.
-    fn announce(&self, position: Option<u64>) {
-        if let Some(position) = position {
-            self.head.send_modify(|head| *head = position.max(*head));
+    fn announce(&self, stored: Option<(u64, Vec<Entry>)>, events: &Arc<[Recorded]>) {
+        if let Some((position, entries)) = stored {
+            let (run, events) = (self.driver.run().id, Arc::clone(events));
+            self.source.give(position, Fresh { run, entries, events });
         }
     }
 
