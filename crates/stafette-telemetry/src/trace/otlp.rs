@@ -19,66 +19,60 @@ const SAMPLED: u32 = 1;
 /// The request to export spans, as a protocol buffer.
 #[must_use]
 pub fn protobuf(spans: &[Span]) -> Vec<u8> {
-    let resource = message(|resource| {
-        for (key, value) in SERVICE {
-            field(resource, 1, &attribute(key, &value.into()));
-        }
+    let mut out = Vec::with_capacity(spans.len() * 512);
+    message(&mut out, 1, |resource_spans| {
+        message(resource_spans, 1, |resource| {
+            for (key, value) in SERVICE {
+                attribute(resource, 1, key, &value.into());
+            }
+        });
+        message(resource_spans, 2, |scope_spans| {
+            message(scope_spans, 1, |scope| {
+                field(scope, 1, SCOPE.as_bytes());
+                field(scope, 2, env!("CARGO_PKG_VERSION").as_bytes());
+            });
+            spans.iter().for_each(|span| message(scope_spans, 2, |out| span_fields(out, span)));
+        });
     });
-    let scope = message(|scope| {
-        field(scope, 1, SCOPE.as_bytes());
-        field(scope, 2, env!("CARGO_PKG_VERSION").as_bytes());
-    });
-    let scope_spans = message(|out| {
-        field(out, 1, &scope);
-        spans.iter().for_each(|span| field(out, 2, &span_message(span)));
-    });
-    let resource_spans = message(|out| {
-        field(out, 1, &resource);
-        field(out, 2, &scope_spans);
-    });
-    message(|out| field(out, 1, &resource_spans))
+    out
 }
 
-fn span_message(span: &Span) -> Vec<u8> {
-    message(|out| {
-        field(out, 1, &span.trace.0);
-        field(out, 2, &span.id.0);
-        if let Some(parent) = &span.parent {
-            field(out, 4, &parent.0);
-        }
-        field(out, 5, span.name.as_bytes());
-        number(out, 6, kind(span.kind));
-        fixed64(out, 7, nanos(span.began));
-        fixed64(out, 8, nanos(span.ended));
-        for (key, value) in &span.attributes {
-            field(out, 9, &attribute(key, value));
-        }
-        if let Some(error) = &span.error {
-            let status = message(|status| {
-                field(status, 2, error.as_bytes());
-                number(status, 3, ERROR);
-            });
-            field(out, 15, &status);
-        }
-        fixed32(out, 16, SAMPLED);
-    })
+fn span_fields(out: &mut Vec<u8>, span: &Span) {
+    field(out, 1, &span.trace.0);
+    field(out, 2, &span.id.0);
+    if let Some(parent) = &span.parent {
+        field(out, 4, &parent.0);
+    }
+    field(out, 5, span.name.as_bytes());
+    number(out, 6, kind(span.kind));
+    fixed64(out, 7, nanos(span.began));
+    fixed64(out, 8, nanos(span.ended));
+    for (key, value) in &span.attributes {
+        attribute(out, 9, key, value);
+    }
+    if let Some(error) = &span.error {
+        message(out, 15, |status| {
+            field(status, 2, error.as_bytes());
+            number(status, 3, ERROR);
+        });
+    }
+    fixed32(out, 16, SAMPLED);
 }
 
 /// A `KeyValue` with its `AnyValue`.
-fn attribute(key: &str, value: &Value) -> Vec<u8> {
-    let any = message(|out| match value {
-        Value::Text(text) => field(out, 1, text.as_bytes()),
-        Value::Number(whole) => {
-            varint(out, 3 << 3);
-            // Two's complement, as the format has it.
-            varint(out, u64::from_ne_bytes(whole.to_ne_bytes()));
-        }
-        Value::Float(float) => fixed64(out, 4, float.to_bits()),
+fn attribute(out: &mut Vec<u8>, number: u64, key: &str, value: &Value) {
+    message(out, number, |pair| {
+        field(pair, 1, key.as_bytes());
+        message(pair, 2, |any| match value {
+            Value::Text(text) => field(any, 1, text.as_bytes()),
+            Value::Number(whole) => {
+                varint(any, 3 << 3);
+                // Two's complement, as the format has it.
+                varint(any, u64::from_ne_bytes(whole.to_ne_bytes()));
+            }
+            Value::Float(float) => fixed64(any, 4, float.to_bits()),
+        });
     });
-    message(|out| {
-        field(out, 1, key.as_bytes());
-        field(out, 2, &any);
-    })
 }
 
 fn kind(kind: Kind) -> u64 {
@@ -92,13 +86,25 @@ fn nanos(at: stafette_core::Time) -> u64 {
     u64::try_from(at.0).unwrap_or_default().saturating_mul(1_000_000)
 }
 
-fn message(fill: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-    let mut out = Vec::new();
-    fill(&mut out);
-    out
+/// A message within a message, written in its place: its length is known afterwards.
+fn message(out: &mut Vec<u8>, number: u64, fill: impl FnOnce(&mut Vec<u8>)) {
+    varint(out, number << 3 | 2);
+    // Most are short, so that one byte of length is enough and nothing has to make room.
+    let begin = out.len();
+    out.push(0);
+    fill(out);
+    let length = out.len() - begin - 1;
+    match u8::try_from(length) {
+        Ok(short @ ..0x80) => out[begin] = short,
+        _ => {
+            let mut bytes = Vec::new();
+            varint(&mut bytes, length as u64);
+            out.splice(begin..=begin, bytes);
+        }
+    }
 }
 
-/// A field with a length: text, bytes or a message.
+/// A field with a length: text or bytes.
 fn field(out: &mut Vec<u8>, number: u64, bytes: &[u8]) {
     varint(out, number << 3 | 2);
     varint(out, bytes.len() as u64);
