@@ -11,7 +11,8 @@
 //! - The same message does the same thing once: the run's id is made from it.
 //! - What is only here, where to send notifications and what was sent, is on the disk before it is
 //!   acknowledged.
-//! - Notifications go to this machine alone, never follow a redirect, and stop at a deadline.
+//! - Notifications go to this machine, or by TLS to the open net; they never follow a redirect, and
+//!   stop at a deadline.
 
 mod artifact;
 mod card;

@@ -6,7 +6,6 @@
 //! to a person; the answer is the next turn's message to the same task. What the other side says
 //! may hold frames, and may quote files with frames in them, so those only propose.
 
-pub mod http;
 mod notes;
 mod remote;
 mod talk;
@@ -134,7 +133,7 @@ enum Settled {
 /// How a task is followed.
 enum Ear {
     /// It tells by itself.
-    Events(Events),
+    Events(Box<Events>),
     /// It is looked at again and again.
     Looks,
 }
@@ -204,7 +203,7 @@ impl Turn<'_> {
         };
         if self.remote.streams {
             let events = self.remote.stream(methods::SEND_STREAMING_MESSAGE, &request).await?;
-            return self.follow(Ear::Events(events), String::new()).await;
+            return self.follow(Ear::Events(Box::new(events)), String::new()).await;
         }
         match self.remote.call(methods::SEND_MESSAGE, &request).await? {
             SendMessageResponse::Message(message) => Ok(Settled::Message(message)),
@@ -280,7 +279,7 @@ impl Turn<'_> {
     async fn subscribe(&self, task: &str) -> Option<Ear> {
         let wanted = SubscribeToTaskRequest { id: task.to_owned(), tenant: None };
         let events = self.remote.stream(methods::SUBSCRIBE_TO_TASK, &wanted).await.ok()?;
-        Some(Ear::Events(events))
+        Some(Ear::Events(Box::new(events)))
     }
 
     /// Takes an event, and tells whether the task has come to a rest.

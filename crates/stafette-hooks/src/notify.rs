@@ -3,7 +3,6 @@
 mod alarm;
 mod channel;
 mod desk;
-mod http;
 mod note;
 
 use std::path::PathBuf;
