@@ -30,6 +30,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{get, post};
 use stafette_core::Workflow;
+use stafette_core::trace::Traceparent;
 use stafette_engine::Engine;
 
 use push::Postman;
@@ -45,6 +46,10 @@ pub struct Caller {
     pub name: String,
     /// Whether they may begin, answer and cancel.
     pub may_act: bool,
+    /// Whether they came by TLS.
+    pub by_tls: bool,
+    /// What they do this in, in a trace of theirs.
+    pub within: Option<Traceparent>,
 }
 
 /// The A2A side of a project. Cheap to clone.

@@ -106,7 +106,7 @@ async fn work(job: &Job, link: &Link, current: &Current) -> Signal {
         }
     };
     let remote = match Remote::find(url, job.agent.bearer.as_deref()).await {
-        Ok(remote) => remote,
+        Ok(remote) => remote.within(traceparent(job)),
         Err(trouble) => return broken(&trouble),
     };
     let notes = Notes::of(job, url);
@@ -120,6 +120,12 @@ async fn work(job: &Job, link: &Link, current: &Current) -> Signal {
         }
         Err(trouble) => broken(&trouble),
     }
+}
+
+/// Where the turn is in its trace, as an agent on this machine finds it in its environment.
+fn traceparent(job: &Job) -> Option<String> {
+    let mut given = job.given.iter();
+    given.find(|(name, _)| name == "TRACEPARENT").map(|(_, value)| value.clone())
 }
 
 /// What a turn came to.

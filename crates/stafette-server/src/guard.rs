@@ -108,7 +108,12 @@ pub(crate) struct Guard {
 
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer(pub(crate) IpAddr);
+pub(crate) struct Peer {
+    /// From where it comes.
+    pub(crate) ip: IpAddr,
+    /// Whether it is spoken to by TLS.
+    pub(crate) tls: bool,
+}
 
 impl Guard {
     pub(crate) fn new(door: &Door, tokens: Arc<Tokens>, launches: Arc<Launches>) -> Self {
@@ -200,7 +205,8 @@ pub(crate) async fn guard(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let peer = request.extensions().get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0);
+    let peer =
+        request.extensions().get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.ip);
     // Nothing that came from outside is taken for what the guard itself found out.
     request.extensions_mut().remove::<Visitor>();
     let looked = match guard.look(peer, &request) {

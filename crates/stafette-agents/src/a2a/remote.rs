@@ -90,6 +90,8 @@ impl Trouble {
 pub(super) struct Remote {
     rpc: Address,
     authorization: Option<String>,
+    /// The turn in its trace, when that is sent.
+    traceparent: Option<String>,
     /// Whether it tells by itself what happens.
     pub(super) streams: bool,
 }
@@ -130,7 +132,12 @@ impl Remote {
             return Err(Trouble::Unfit { why });
         }
         let streams = card.capabilities.streaming.unwrap_or_default();
-        Ok(Remote { rpc: named.on(&base), authorization, streams })
+        Ok(Remote { rpc: named.on(&base), authorization, traceparent: None, streams })
+    }
+
+    /// The same for a turn, so that what the other side does becomes a part of its trace.
+    pub(super) fn within(self, traceparent: Option<String>) -> Remote {
+        Remote { traceparent, ..self }
     }
 
     /// Asks for something and waits for the answer.
@@ -164,7 +171,10 @@ impl Remote {
         let params = serde_json::to_value(params).map_err(odd)?;
         let request = JsonRpcRequest::new(JsonRpcId::Number(1), method, Some(params));
         let body = serde_json::to_vec(&request).map_err(odd)?;
-        let asked = Ask::post(&self.rpc, "application/json", body);
+        let mut asked = Ask::post(&self.rpc, "application/json", body);
+        if let Some(traceparent) = &self.traceparent {
+            asked = asked.header("traceparent", traceparent);
+        }
         Ok(ask(asked, self.authorization.as_deref()).await?)
     }
 }
