@@ -5,6 +5,7 @@ usage: client.py PHASE SETTINGS, where SETTINGS is a JSON object: url, and what 
 
 import asyncio
 import json
+import ssl
 import sys
 
 import httpx
@@ -22,7 +23,8 @@ def http():
         headers["Authorization"] = "Bearer " + SETTINGS["token"]
     socket = SETTINGS.get("socket")
     transport = httpx.AsyncHTTPTransport(uds=socket) if socket else None
-    return httpx.AsyncClient(headers=headers, transport=transport, timeout=120)
+    trusted = ssl.create_default_context(cafile=SETTINGS["ca"]) if "ca" in SETTINGS else True
+    return httpx.AsyncClient(headers=headers, transport=transport, verify=trusted, timeout=120)
 
 
 async def client(http, streaming=True, binding="JSONRPC"):
@@ -93,6 +95,7 @@ async def begin():
                 "skills": [skill.id for skill in card.skills],
                 "streaming": card.capabilities.streaming,
                 "schemes": list(card.security_schemes),
+                "urls": [way.url.removeprefix(SETTINGS["url"]) for way in card.supported_interfaces],
             },
             "seen": seen,
             "again": again["task"],
