@@ -132,7 +132,10 @@ impl Desk {
                 let pid = self.caller.pid;
                 self.engine.tell(token, pid, "HANDOFF", told_offer(&offer)).await.map(drop)
             }
-            None => self.engine.propose(seat.turn, offer).await,
+            None => {
+                let offer = Offer { trace: self.within, ..offer };
+                self.engine.propose(seat.turn, offer).await
+            }
         };
         match told {
             Ok(()) => Ok(()),

@@ -186,8 +186,13 @@ fn b_16_a_webhook_with_its_signature_begins_a_run_and_nothing_else_does() {
     assert_eq!(post(&url, "/v1/runs", &signed, &body).0, 401);
     let foreign = [signed[0], signed[1], ("origin", "https://elsewhere.example")];
     assert_eq!(post(&url, path, &foreign, &body).0, 403, "the guard looks first");
-    let (status, first) = post(&url, path, &signed, &body);
+    let theirs = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+    let traced = [signed[0], signed[1], ("traceparent", theirs)];
+    let (status, first) = post(&url, path, &traced, &body);
     assert_eq!(status, 200, "{first}");
+    let run = first["run"].as_str().expect("a run");
+    let log = world.run(&["log", run, "--json"]).ok().lines();
+    assert_eq!(log[0]["trace"], theirs, "it is a part of what the sender does: {}", log[0]);
     let (status, again) = post(&url, path, &signed, &body);
     assert_eq!((status, &again["run"], &again["repeated"]), (200, &first["run"], &true.into()));
     let listed = world.run(&["triggers", "--json"]).ok().json();

@@ -153,7 +153,8 @@ async def steer():
             pb.ListTaskPushNotificationConfigsRequest(task_id=task))
         refused = []
         for url in ["http://192.0.2.1/x", "http://0.0.0.0/x", "file:///etc/passwd", "http://u@127.0.0.1/",
-                    "http://169.254.169.254/latest/meta-data"]:
+                    "http://169.254.169.254/latest/meta-data", "https://10.0.0.1/x",
+                    "https://192.168.1.1/x", "https://[fd00::1]/x", "https://169.254.169.254/x"]:
             odd = pb.TaskPushNotificationConfig(task_id=task, url=url)
             refused.append(await refusal(c.create_task_push_notification_config(odd)))
 
