@@ -2226,6 +2226,8 @@ export interface components {
             foreign?: components["schemas"]["Foreign"] | null;
             /** @description What speaks against it, found by whoever looked at it on its way in: it is refused for that. */
             objections?: string[];
+            /** @description What the giver did it in, in a trace of their own. */
+            trace?: components["schemas"]["Traceparent"] | null;
         };
         /**
          * @description Whoever can give or take work. Any name parses; whether the workflow knows it is a rule's
@@ -2443,6 +2445,8 @@ export interface components {
         TurnKey: string;
         /** @description A change, numbered within its project: `c7`. */
         ChangeId: string;
+        /** @description A span in its trace, as one side tells it to the other: the `traceparent` of W3C Trace Context. */
+        Traceparent: string;
         /** @description The rule under which a proposal is refused. */
         Refusal: {
             /** @constant */
@@ -5395,8 +5399,6 @@ export interface components {
              */
             check_in_every: number;
         };
-        /** @description A span in its trace, as one side tells it to the other: the `traceparent` of W3C Trace Context. */
-        Traceparent: string;
         /** @description The run was created. Carries its workflow, so that replaying needs no file. */
         RunCreated: {
             /** @description Its name. */
@@ -7310,6 +7312,8 @@ export interface operations {
             header?: {
                 /** @description The same key again is the same request: nothing is begun twice. */
                 "Idempotency-Key"?: string;
+                /** @description The caller's span (W3C Trace Context), which this becomes a part of. */
+                traceparent?: string;
             };
             path?: never;
             cookie?: never;
@@ -7864,7 +7868,10 @@ export interface operations {
                 /** @description Who is to do a phase; otherwise the agent that is called like it. */
                 to?: string;
             };
-            header?: never;
+            header?: {
+                /** @description The caller's span (W3C Trace Context), which this becomes a part of. */
+                traceparent?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -7933,7 +7940,10 @@ export interface operations {
                 /** @description Who is to do a phase; otherwise the agent that is called like it. */
                 to?: string;
             };
-            header?: never;
+            header?: {
+                /** @description The caller's span (W3C Trace Context), which this becomes a part of. */
+                traceparent?: string;
+            };
             path: {
                 /** @description Its id, some of its first or last digits, or `latest`. */
                 run: string;
@@ -9269,6 +9279,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description The caller's span (W3C Trace Context), which this becomes a part of. */
+                traceparent?: string;
                 /** @description `sha256=` and the HMAC of the body with the trigger's secret, in hex. */
                 "X-Hub-Signature-256"?: string;
                 /** @description The sender's name for this delivery; the same again begins nothing. */
