@@ -121,14 +121,12 @@ impl Task {
     /// Waits for what arrives, or for the deadline. Nothing when it is time to stop.
     async fn next(&mut self) -> Option<Vec<Message>> {
         let deadline = self.driver.run().deadline();
-        // A deadline far away is looked at again in an hour: clocks are set, machines sleep.
-        let pause = deadline.map_or(Duration::from_secs(3600), clock::until);
         let mut messages = Vec::new();
         tokio::select! {
             biased;
             _ = self.stopping.wait_for(|stop| *stop) => None,
             count = self.queue.recv_many(&mut messages, AT_ONCE) => (count > 0).then_some(messages),
-            () = tokio::time::sleep(pause.min(Duration::from_secs(3600))) => {
+            () = clock::reach(deadline, Duration::from_secs(3600)) => {
                 Some(vec![Message::heard(Input::Tick, None)])
             }
         }

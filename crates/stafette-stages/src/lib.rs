@@ -16,7 +16,6 @@
 //! - Only a person changes what the stages reckon with.
 
 mod actor;
-mod clock;
 mod fault;
 mod follower;
 mod gate;
@@ -30,6 +29,8 @@ mod ranking;
 mod stages;
 mod tasks;
 mod threads;
+
+use stafette_engine::clock;
 
 pub use actor::Actor;
 pub use fault::Fault;
