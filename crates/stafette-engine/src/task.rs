@@ -188,7 +188,11 @@ impl Task {
         }
         let mut looked = Vec::with_capacity(messages.len());
         for Message { input, reply } in messages {
-            looked.push(Message { input: gate::look(gate, run, input).await, reply });
+            match (gate::look(gate, run, input).await, reply) {
+                (Ok(input), reply) => looked.push(Message { input, reply }),
+                (Err(error), Reply::Asked(reply)) => drop(reply.send(Err(error))),
+                (Err(error), Reply::Heard(_)) => tracing::warn!(run = %run.id, %error, "not taken"),
+            }
         }
         looked
     }

@@ -16,6 +16,7 @@
 //! - Only a person changes what the stages reckon with.
 
 mod actor;
+mod booking;
 mod fault;
 mod follower;
 mod gate;

@@ -15,6 +15,7 @@ use stafette_knowledge::mind::parameters::{Ledger, Parameters};
 use stafette_knowledge::roi::Weights;
 use stafette_knowledge::{Base, Cursors, Neo4jGraph, Neo4jSettings, SqliteGraph, Versions, rights};
 
+use crate::booking::Booking;
 use crate::goals::Goals;
 use crate::planner::Diary;
 use crate::{Actor, Fault, clock};
@@ -52,6 +53,7 @@ pub(crate) struct Inner {
     pub(crate) proposals: Proposals,
     pub(crate) diary: Option<Diary>,
     pub(crate) goals: Goals,
+    pub(crate) booking: Booking,
 }
 
 impl Stages {
@@ -105,6 +107,7 @@ impl Stages {
             proposals: Proposals::new(base),
             diary: calendar.map(Diary::new),
             goals: Goals::default(),
+            booking: Booking::default(),
             settings: knowledge,
         })))
     }

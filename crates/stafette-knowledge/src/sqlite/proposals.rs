@@ -57,6 +57,30 @@ impl SqliteProposals {
         from: &'static [Stand],
         change: impl FnOnce(&mut Proposal) + Send + 'static,
     ) -> Result<Proposal, ProposalError> {
+        self.changed(id, from, change, |_, _| Ok(())).await
+    }
+
+    /// The same for one that gets its time by it: nobody else's yes may be there, and of two who
+    /// want it at once one has it.
+    ///
+    /// # Errors
+    /// As [`SqliteProposals::change`], and when another one has that time.
+    pub async fn hold(
+        &self,
+        id: &str,
+        from: &'static [Stand],
+        change: impl FnOnce(&mut Proposal) + Send + 'static,
+    ) -> Result<Proposal, ProposalError> {
+        self.changed(id, from, change, is_alone).await
+    }
+
+    async fn changed(
+        &self,
+        id: &str,
+        from: &'static [Stand],
+        change: impl FnOnce(&mut Proposal) + Send + 'static,
+        check: fn(&Transaction, &Proposal) -> Result<(), ProposalError>,
+    ) -> Result<Proposal, ProposalError> {
         let id = id.to_owned();
         let write = move |tx: &Transaction| {
             let mut found = find(tx, &id)?.ok_or(ProposalError::None { id })?;
@@ -64,6 +88,7 @@ impl SqliteProposals {
                 return Err(ProposalError::State { id: found.id, state: found.state });
             }
             change(&mut found);
+            check(tx, &found)?;
             put(tx, &found)?;
             Ok(found)
         };
@@ -138,6 +163,20 @@ fn find(conn: &Connection, id: &str) -> Result<Option<Proposal>, ProposalError> 
         .query_row([id], |row| row.get(0))
         .optional()?;
     text.map(|text| Ok(serde_json::from_str(&text)?)).transpose()
+}
+
+/// Whether no other one that a person said yes to takes place at that time.
+fn is_alone(tx: &Transaction, proposal: &Proposal) -> Result<(), ProposalError> {
+    let mut others = tx.prepare_cached(
+        "SELECT proposal FROM proposals WHERE start_at < ?2 AND end_at > ?1 AND id != ?3 \
+         ORDER BY start_at, id",
+    )?;
+    let (start, end) = (proposal.start.0, proposal.end.0);
+    let others = parsed(others.query_map(params![start, end, proposal.id], |row| row.get(0))?)?;
+    match others.into_iter().find(|other| other.state.is_agreed()) {
+        Some(by) => Err(ProposalError::Taken { id: proposal.id.clone(), by: Box::new(by) }),
+        None => Ok(()),
+    }
 }
 
 fn put(tx: &Transaction, proposal: &Proposal) -> Result<(), ProposalError> {
