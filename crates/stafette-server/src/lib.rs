@@ -73,7 +73,7 @@ pub use problem::Problem;
 pub use serve::{Tls, TlsError};
 pub use telemetry::Observed;
 pub use tokens::{NewToken, TokenError, TokenView, Tokens};
-pub use visitor::{Scope, Via, Visitor};
+pub use visitor::{Scope, Standing, Via, Visitor};
 
 /// The most that a request may carry, in bytes.
 const MAX_BODY: usize = 2 * 1024 * 1024;

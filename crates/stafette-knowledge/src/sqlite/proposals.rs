@@ -121,21 +121,23 @@ impl SqliteProposals {
         self.base.read(read).await
     }
 
-    /// Those in a state, by their time.
+    /// Those in a state, by their time; the last ones, if there are too many.
     ///
     /// # Errors
     /// When the file cannot be read.
     pub async fn in_state(&self, state: Stand) -> Result<Vec<Proposal>, ProposalError> {
         let read = move |conn: &Connection| {
             let mut found = conn.prepare_cached(
-                "SELECT proposal FROM proposals WHERE state = ?1 ORDER BY start_at, id LIMIT ?2",
+                "SELECT proposal FROM proposals WHERE state = ?1 \
+                 ORDER BY start_at DESC, id DESC LIMIT ?2",
             )?;
-            parsed(found.query_map(params![state.word(), PAGE as u64], |row| row.get(0))?)
+            newest(found.query_map(params![state.word(), PAGE as u64], |row| row.get(0))?)
         };
         self.base.read(read).await
     }
 
-    /// Those that take place between two moments, by their time.
+    /// Those that take place between two moments, by their time; the last ones, if there are too
+    /// many.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -143,9 +145,9 @@ impl SqliteProposals {
         let read = move |conn: &Connection| {
             let mut found = conn.prepare_cached(
                 "SELECT proposal FROM proposals WHERE start_at < ?2 AND end_at > ?1 \
-                 ORDER BY start_at, id LIMIT ?3",
+                 ORDER BY start_at DESC, id DESC LIMIT ?3",
             )?;
-            parsed(found.query_map(params![from.0, to.0, PAGE as u64], |row| row.get(0))?)
+            newest(found.query_map(params![from.0, to.0, PAGE as u64], |row| row.get(0))?)
         };
         self.base.read(read).await
     }
@@ -155,6 +157,15 @@ fn parsed(
     rows: impl Iterator<Item = rusqlite::Result<String>>,
 ) -> Result<Vec<Proposal>, ProposalError> {
     rows.map(|text| Ok(serde_json::from_str(&text?)?)).collect()
+}
+
+/// The last ones come first, so that a limit leaves out the oldest.
+fn newest(
+    rows: impl Iterator<Item = rusqlite::Result<String>>,
+) -> Result<Vec<Proposal>, ProposalError> {
+    let mut found = parsed(rows)?;
+    found.reverse();
+    Ok(found)
 }
 
 fn find(conn: &Connection, id: &str) -> Result<Option<Proposal>, ProposalError> {
