@@ -14,6 +14,8 @@ use stafette_knowledge::roi::RoiError;
 use stafette_knowledge::{CursorError, VersionsError};
 use thiserror::Error;
 
+use crate::planner::SPAN;
+
 /// Something could not be done.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "each source is documented where it is defined")]
@@ -63,6 +65,9 @@ pub enum Fault {
     /// Blocks of a plan lost their places, and have others now.
     #[error("{}", blocks.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Moved { blocks: Vec<Fault> },
+    /// The time that is asked for is none.
+    #[error("the end is not after the beginning, or more than {SPAN} behind it")]
+    Span,
     /// Room cannot be looked for.
     #[error(transparent)]
     Slots {
@@ -160,6 +165,7 @@ impl Fault {
                 ProposalError::Failed { .. } => (500, "proposals_failed"),
             },
             Fault::Taken { .. } | Fault::Moved { .. } => (409, "block_taken"),
+            Fault::Span => (422, "bad_time"),
             Fault::Slots { .. } => (422, "bad_week"),
             Fault::Roi { .. } => (422, "bad_options"),
             Fault::Versions { source } => match source {

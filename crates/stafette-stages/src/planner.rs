@@ -19,7 +19,10 @@ use crate::ranking::{Learned, in_force};
 use crate::{Actor, Fault, Stages, clock};
 
 /// The longest task, in hours.
-const LONGEST: f64 = 1000.0;
+pub(crate) const LONGEST: f64 = 1000.0;
+
+/// The longest time that is looked at.
+pub(crate) const SPAN: Millis = Millis::hours(100 * 24);
 
 /// A task as an agent wishes it to be planned.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -166,9 +169,12 @@ impl Stages {
     /// What takes place and what is proposed between two moments.
     ///
     /// # Errors
-    /// When they may not look, or the calendar cannot be reached.
+    /// When they may not look, the time is none, or the calendar cannot be reached.
     pub async fn between(&self, actor: &Actor, from: Time, to: Time) -> Result<WeekView, Fault> {
         actor.may(Access::Read, Data::Calendar)?;
+        if to <= from || to.since(from) > SPAN {
+            return Err(Fault::Span);
+        }
         let proposals = self.0.proposals.between(from, to).await?;
         let Agenda { occurrences, doubts } = self.agenda(from, to).await?;
         Ok(WeekView { events: occurrences, proposals, doubts })
