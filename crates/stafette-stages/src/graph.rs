@@ -161,14 +161,14 @@ impl Stages {
     /// The ways from an insight to what it was learned from.
     ///
     /// # Errors
-    /// When they may not look, or the graph is away.
+    /// When they may not look, there is no such insight, or the graph is away.
     pub async fn evidence_of(
         &self,
         actor: &Actor,
         insight: &str,
         limit: usize,
     ) -> Result<Vec<Vec<NodeKey>>, Fault> {
-        actor.may(Access::Read, Data::Insights)?;
+        self.node(actor, &NodeKey::insight(insight)).await?;
         Ok(self.0.graph.evidence_of(insight, limit).await?)
     }
 

@@ -3,8 +3,18 @@
 
 #[path = "stages/away.rs"]
 mod away;
+#[path = "stages/booking.rs"]
+mod booking;
+#[path = "stages/door.rs"]
+mod door;
 #[path = "stages/fortnight.rs"]
 mod fortnight;
+#[path = "stages/rights.rs"]
+mod rights;
+#[path = "stages/routes.rs"]
+mod routes;
+#[path = "stages/tools.rs"]
+mod tools;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -74,22 +84,45 @@ steps = [{ emit = "RESULT", payload = { status = "resolved", summary = "One thin
 
 /// A project of the template with scripted agents.
 fn project(knowledge: &str, calendar: &str) -> World {
-    let world = World::new();
-    world.run(&["init", "--template", "odei", "--agent", "true", "--yes"]).ok();
+    let world = template(knowledge, calendar);
     let mut text = world.read("stafette.toml");
     for (name, script) in
         [("discuss", DISCUSS), ("decisions", DECISIONS), ("execute", EXECUTE), ("mind", MIND)]
     {
         world.write(&format!("agents/{name}.toml"), script);
         let scripted = format!("runner = \"scripted\"\nscript = \"agents/{name}.toml\"");
-        text = text.replacen("runner = \"exec\"\ncommand = [\"true\"]", &scripted, 1);
+        text = text.replacen(PLAIN, &scripted, 1);
     }
+    trusted(world, &text)
+}
+
+/// A project of the template with agents of the outside.
+fn outside(calendar: &str) -> World {
+    let world = template("graph = \"sqlite\"\n", calendar);
+    let text = world.read("stafette.toml").replace(PLAIN, "runner = \"external\"");
+    // Nobody here starts them, so that nothing they print is read.
+    trusted(world, &text.replace("result = \"frames\"\n", "").replace("beside = \"mind\"\n", ""))
+}
+
+/// How `init` puts an agent in.
+const PLAIN: &str = "runner = \"exec\"\ncommand = [\"true\"]";
+
+/// What the template starts from, with its graph and its calendar elsewhere, in Berlin.
+fn template(knowledge: &str, calendar: &str) -> World {
+    let world = World::new();
+    world.run(&["init", "--template", "odei", "--agent", "true", "--yes"]).ok();
+    let text = world.read("stafette.toml");
     let text = text
         .replace("graph = \"sqlite\"\n", knowledge)
         .replace("folder = \"calendar\"\n", calendar)
         .replace("timezone = \"UTC\"", "timezone = \"Europe/Berlin\"")
         .replace("[limits]\n", "[limits]\ncooldown = 0\n");
     world.write("stafette.toml", &text);
+    world
+}
+
+fn trusted(world: World, text: &str) -> World {
+    world.write("stafette.toml", text);
     world.run(&["check"]).ok();
     world.run(&["trust", "--yes"]).ok();
     world
