@@ -32,6 +32,8 @@ pub struct Health {
     /// Where events are kept, if anywhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calendar: Option<String>,
+    /// The user's own time zone: days and hours of the calendar are meant by its clock.
+    pub timezone: String,
     /// Why the calendar cannot be used at the moment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calendar_trouble: Option<String>,
@@ -64,6 +66,7 @@ impl Stages {
             server: settings.neo4j.as_ref().map(|neo4j| neo4j.uri.clone()),
             condition: self.0.graph.condition().await?,
             calendar: calendar.and_then(|home| home.url.clone().or(home.folder.clone())),
+            timezone: settings.week.timezone.clone(),
             calendar_trouble: self.0.diary.as_ref().and_then(crate::planner::Diary::trouble),
             position: self.0.cursors.get(crate::follower::CURSOR).await?.unwrap_or(0),
         })

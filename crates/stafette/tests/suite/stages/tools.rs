@@ -83,8 +83,12 @@ fn s1_13_each_stage_has_its_tools_and_the_graph_has_what_they_wrote() {
     // Discuss sees goals and the calendar, and writes in threads.
     let mut discuss = Stage::next(&mut talk, &run);
     let goals = discuss.gets(GOALS, json!({}));
-    let ids: Vec<&str> =
-        goals["goals"].as_array().into_iter().flatten().filter_map(|g| g["id"].as_str()).collect();
+    let ids: Vec<&str> = goals["goals"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|g| g["goal"]["id"].as_str())
+        .collect();
     assert_eq!(ids, ["craft", "health", "income"], "{goals}");
     discuss.is_refused(GOALS, json!({ "all": true }), "has no argument `all`");
     let week = discuss.gets(CALENDAR, good(CALENDAR));
