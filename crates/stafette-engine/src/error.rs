@@ -137,6 +137,12 @@ pub enum EngineError {
         #[from]
         source: stafette_workspace::ChangeError,
     },
+    /// Somebody who looks at answers has something against this one.
+    #[error("{why}")]
+    Objected {
+        /// What.
+        why: String,
+    },
     /// A hook said no.
     #[error("a hook said no: {why}")]
     Blocked {

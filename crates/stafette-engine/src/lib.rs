@@ -13,7 +13,7 @@
 
 mod agents;
 mod changes;
-mod clock;
+pub mod clock;
 mod confine;
 mod cost;
 pub mod crash;

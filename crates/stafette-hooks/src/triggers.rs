@@ -168,11 +168,10 @@ impl Triggers {
     pub async fn live(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         loop {
             let next = self.keep(clock::now()).await;
-            let pause = next.map_or(LOOK, clock::until).min(LOOK);
             tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
-                () = tokio::time::sleep(pause) => {}
+                () = clock::reach(next, LOOK) => {}
             }
         }
     }

@@ -22,7 +22,7 @@ use axum::response::{IntoResponse, Response};
 use crate::clock::now;
 use crate::launch::Launches;
 use crate::tokens::Tokens;
-use crate::visitor::{Scope, Via, Visitor};
+use crate::visitor::{Scope, Standing, Via, Visitor};
 use crate::{MAX_BODY, Problem};
 use pace::Pace;
 
@@ -145,6 +145,7 @@ impl Guard {
         };
         if !is_open(request.method(), path) {
             visitor.may(Scope::needed(request.method(), path))?;
+            visitor.may_go(path)?;
         }
         // Whoever is not known hears that first, whatever they send.
         rules::content(request.method(), headers)?;
@@ -165,8 +166,8 @@ impl Guard {
             let bearer =
                 text.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
             let owner = bearer.and_then(|(_, token)| self.tokens.owner(now(), token.trim()));
-            let (name, scope) = owner.ok_or_else(rules::bad_token)?;
-            return Ok(Some(Visitor { name, scope, via: Via::Bearer }));
+            let (name, Standing { scope, agent }) = owner.ok_or_else(rules::bad_token)?;
+            return Ok(Some(Visitor { name, scope, agent, via: Via::Bearer }));
         }
         let Some(scope) = self.cookie(headers).and_then(|value| self.launches.scope(now(), value))
         else {
@@ -179,7 +180,7 @@ impl Guard {
         let ours = headers.contains_key(ORIGIN) || headers.contains_key("sec-fetch-site");
         let proven = if upgrade { headers.contains_key(ORIGIN) } else { looks || ours };
         match proven {
-            true => Ok(Some(Visitor { name: "page".to_owned(), scope, via: Via::Page })),
+            true => Ok(Some(Visitor::person("page", scope, Via::Page))),
             false => Err(rules::no_origin()),
         }
     }

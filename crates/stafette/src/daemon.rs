@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::json;
 use stafette_core::redact::Redactor;
-use stafette_engine::{Engine, EngineError, Gate, Settings, crash};
+use stafette_engine::{Engine, EngineError, Gate, Settings, clock, crash};
 use stafette_files::Coordination;
 use stafette_hooks::Hooks;
 use stafette_server::{Edge, Problem, Tokens};
@@ -170,6 +170,8 @@ impl Daemon {
         let state = project.state()?;
         let _lock = take(&state).await?;
         log::start(&log_path(&state));
+        clock::arm()
+            .map_err(|error| Failure::failed("The daemon does not start").because(&error))?;
         let stages = self.stages(project, &state)?;
         let (engine, store) = open(project, &state, stages.as_ref()).await?;
         recover_changes(&engine).await;

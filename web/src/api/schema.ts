@@ -5142,7 +5142,7 @@ export interface components {
              *       "goal_price": 500
              *     }
              */
-            roi: components["schemas"]["Roi"];
+            roi: components["schemas"]["Weights"];
             /**
              * @description From when on a pattern is told.
              * @default {
@@ -5254,8 +5254,8 @@ export interface components {
         };
         /** @description What becomes of a question while nobody can answer it. */
         WhenAway: "ignore" | "move" | "default";
-        /** @description What each part of a return counts. */
-        Roi: {
+        /** @description What each part counts, and what hours and goals are worth in money. */
+        Weights: {
             /**
              * Format: double
              * @description Of what it brings.
@@ -6124,6 +6124,8 @@ export interface components {
             condition: components["schemas"]["Condition2"];
             /** @description Where events are kept, if anywhere. */
             calendar?: string | null;
+            /** @description The user's own time zone: days and hours of the calendar are meant by its clock. */
+            timezone: string;
             /** @description Why the calendar cannot be used at the moment. */
             calendar_trouble?: string | null;
             /**
@@ -6761,51 +6763,6 @@ export interface components {
             /** @description Who catches up. */
             rival: string;
         };
-        /** @description What each part counts, and what hours and goals are worth in money. */
-        Weights: {
-            /**
-             * Format: double
-             * @description Of what it brings.
-             * @default 1
-             */
-            benefit: number;
-            /**
-             * Format: double
-             * @description Of the goals that it serves.
-             * @default 1
-             */
-            goals: number;
-            /**
-             * Format: double
-             * @description Of the money that it costs.
-             * @default 1
-             */
-            cost: number;
-            /**
-             * Format: double
-             * @description Of the hours that it takes.
-             * @default 1
-             */
-            hours: number;
-            /**
-             * Format: double
-             * @description Of what can be lost.
-             * @default 1
-             */
-            risk: number;
-            /**
-             * Format: double
-             * @description What an hour of work is worth.
-             * @default 50
-             */
-            hour_price: number;
-            /**
-             * Format: double
-             * @description What it is worth to serve a goal fully.
-             * @default 500
-             */
-            goal_price: number;
-        };
         /** @description Something that was learned and counts from now on. */
         Learned: {
             /** @description The insight. */
@@ -7174,6 +7131,8 @@ export interface components {
             name: string;
             /** @description What it allows. */
             scope: components["schemas"]["Scope"];
+            /** @description The agent that it is for: it has that role's rights and no others. A person's otherwise. */
+            agent?: components["schemas"]["AgentName"] | null;
             /** @description When it was made. */
             created_at: string;
             /** @description When it ends. */
@@ -7193,6 +7152,11 @@ export interface components {
             /** @description What it allows. */
             scope: components["schemas"]["Scope"];
             /**
+             * @description The agent that it is for, with that role's rights; a person's otherwise.
+             * @default null
+             */
+            agent: components["schemas"]["AgentName"] | null;
+            /**
              * @description How long it lasts, such as `30d`; for ever otherwise.
              * @default null
              */
@@ -7206,6 +7170,8 @@ export interface components {
             name: string;
             /** @description What it allows. */
             scope: components["schemas"]["Scope"];
+            /** @description The agent that it is for: it has that role's rights and no others. A person's otherwise. */
+            agent?: components["schemas"]["AgentName"] | null;
             /** @description When it was made. */
             created_at: string;
             /** @description When it ends. */

@@ -45,11 +45,10 @@ impl Generations {
         let mut feed = self.engine.feed(cursor);
         loop {
             let due = self.due.values().map(|(at, _)| *at).min();
-            let pause = due.map_or(Duration::from_secs(3600), clock::until);
             let page = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
-                () = tokio::time::sleep(pause), if due.is_some() => None,
+                () = clock::reach(due, Duration::from_secs(3600)), if due.is_some() => None,
                 page = feed.next() => Some(page),
             };
             let heard = match page {
