@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use stafette_agents::end_left_behind;
 use stafette_core::change::{Change, ChangeId, ChangeRules, ChangeStatus, Comment, Proposal};
 use stafette_core::run::change::ChangeWork;
 use stafette_core::{Input, Recorded, RunId, TurnKey};
 use stafette_store::AppendError;
-use stafette_workspace::changes::Report;
+use stafette_workspace::changes::{Report, mark};
 use stafette_workspace::{ChangeError, Changes};
 
 use super::{follow, home, mirror, take_in, told};
@@ -162,6 +163,8 @@ impl Engine {
         if !home(&self.settings().project).join("changes").is_dir() {
             return;
         }
+        // A command that outlived its daemon would write to what is being mended.
+        end_left_behind(&mark(&self.settings().project)).await;
         let mended = self.changes(async |changes| {
             changes.recover().await?;
             changes.list()
