@@ -26,7 +26,7 @@ mod feed;
 mod fork;
 pub mod garbage;
 mod gate;
-mod generations;
+pub mod generations;
 mod house;
 mod locks;
 mod measure;

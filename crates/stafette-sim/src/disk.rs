@@ -4,7 +4,7 @@ use std::fmt;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use stafette_core::{RunId, Time};
+use stafette_core::{Event, Recorded, Run, RunId, Time};
 use stafette_engine::Driver;
 use stafette_store::{
     AppendError, Batch, Entry, Fault, HandoffRow, MemoryStore, Reply, RunRow, Store, Stored,
@@ -74,6 +74,16 @@ impl Disk {
     pub(crate) fn restore(&self, run: RunId) -> Option<Driver> {
         let loaded = self.store.load_now(run).ok().flatten()?;
         Driver::restore(&loaded).ok()
+    }
+
+    /// The run as it was after so many events, told from the first one on.
+    pub(crate) fn replay(&self, run: RunId, seq: u64) -> Option<Run> {
+        let entries = self.entries_after(run, 0).into_iter().filter(|it| it.entry.seq <= seq);
+        let read = |it: Stored| {
+            let event: Event = serde_json::from_str(&it.entry.body).ok()?;
+            Some(Recorded { seq: it.entry.seq, at: it.entry.at, event })
+        };
+        Run::replay(&entries.filter_map(read).collect::<Vec<_>>())
     }
 
     /// Takes the run as the store has it.

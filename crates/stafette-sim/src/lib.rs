@@ -5,13 +5,15 @@
 //! otherwise: who is slow, which message comes twice, where a process dies. After every step the
 //! [laws](Violation) are checked. The same seed always tells the same story.
 //!
-//! What survives a crash: the store, and the agents' ledger (their files, their commits, what they
-//! were told). Everything else is lost with the process, except agents that outlive it.
+//! What survives a crash: the store, the agents' ledger (their files, their commits, what they were
+//! told), the sets of edits, and of the project's own files what was synced. Everything else is lost
+//! with the process, except agents that outlive it.
 //!
 //! Invariants:
 //! - No clock, no thread, no hash map with an order of its own: nothing but the seed decides.
 //! - The engine is not imitated where it can be used: [`stafette_engine::Driver`] decides, batches
-//!   and commits; only the waiting around it is written anew.
+//!   and commits, and [`stafette_engine::generations::picture`] writes the team's file; only the
+//!   waiting around them is written anew.
 //! - Every world ends, or breaks the law that says so.
 
 mod agent;
@@ -20,6 +22,8 @@ mod chance;
 mod disk;
 mod law;
 mod report;
+mod sets;
+mod shelf;
 mod world;
 
 pub use report::{Counts, Report, Violation};
@@ -42,6 +46,8 @@ pub enum Sabotage {
     KeepResultsTwice,
     /// Nobody looks at the clock.
     NoClock,
+    /// The disk does not sync files before they get their names.
+    LazyDisk,
 }
 
 /// Lives through a seed.

@@ -27,7 +27,7 @@ pub(crate) struct History {
     /// Handoffs whose offers wait for a person's word.
     unconfirmed: BTreeSet<HandoffId>,
     pub(super) paths: Paths,
-    pub(super) spent: Usage,
+    pub(crate) spent: Usage,
     /// The most that one turn used or had set aside.
     pub(super) biggest: Usage,
     /// The most turns that were out at once.

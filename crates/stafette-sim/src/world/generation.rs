@@ -1,10 +1,13 @@
-//! Generations: what is over hands over, once, however often it is tried.
+//! Generations: what is over hands over, once, however often it is tried, and the next one follows.
 
-use stafette_core::generation::{ChangeCounts, Lineage, Plan, successor};
+use stafette_core::generation::{Lineage, Plan, successor};
+use stafette_core::run::create::RunCreated;
 use stafette_core::{Fields, Input, Millis, Usd};
+use stafette_engine::generations::counts;
 
+use super::node::Node;
 use super::{Passage, World};
-use crate::law::must;
+use crate::law::{Witness, must};
 
 /// So often the store may fail before it takes something.
 const TRIES: usize = 100;
@@ -14,9 +17,9 @@ impl World {
     pub(super) fn lineage(&self) -> Option<Box<Lineage>> {
         let first = Lineage::first(self.began, Fields::new());
         let plan = Plan {
-            max_runs: 3,
+            max_runs: 10,
             max_cost: Usd(5_000_000),
-            check_in_every: 1,
+            check_in_every: if self.seed.is_multiple_of(4) { 1 } else { 0 },
             pause: Millis::seconds(2),
             budget: self.cast.workflow.budget.clone(),
             first: 1,
@@ -27,11 +30,14 @@ impl World {
         self.seed.is_multiple_of(2).then(|| Box::new(lineage))
     }
 
-    /// The run is over and hands over, by two who both believe that it is theirs to do.
-    pub(super) fn hand_over(&mut self) -> Passage {
+    /// The run is over and hands over, by two who both believe that it is theirs to do; then the
+    /// picture is drawn once more. What follows is told.
+    pub(super) fn hand_over(&mut self) -> Result<Option<RunCreated>, super::Stop> {
+        let before = self.counts.of("generation_handed_over");
         for _ in 0..TRIES {
             let Some(driver) = self.disk.restore(self.run) else { break };
-            let inputs = [Input::HandOver { changes: ChangeCounts::default() }];
+            let changes = counts(driver.run(), &self.sets.of_team(driver.run()));
+            let inputs = [Input::HandOver { changes }];
             let (one, other) =
                 (driver.decide(self.now, inputs.clone()), driver.decide(self.now, inputs));
             if one.is_empty() {
@@ -42,17 +48,47 @@ impl World {
             // A disk that is full is so for a while.
             self.now = self.now + Millis::seconds(10);
         }
-        let Some(run) = self.witness.run.as_ref() else { return Ok(()) };
-        let (times, is_one) = (self.counts.of("generation_handed_over"), run.lineage.is_some());
+        let Some(run) = self.witness.run.clone() else { return Ok(None) };
+        let times = self.counts.of("generation_handed_over") - before;
+        let is_one = run.lineage.is_some();
         must(times == u64::from(is_one), "a generation hands over once", || {
             format!("{times} times")
         })?;
-        let next = self.disk.restore(self.run).map(|driver| successor(driver.run()));
+        let next = successor(&run);
+        let again = self.disk.restore(self.run).map(|driver| successor(driver.run()));
         must(
-            next == Some(successor(run)),
+            again.as_ref() == Some(&next),
             "the next generation follows from events alone",
-            || format!("{next:?}"),
+            || format!("{again:?}"),
         )?;
+        if is_one {
+            self.sketch(&run, self.now, None)?;
+        }
+        Ok(next)
+    }
+
+    /// The next generation begins: nothing of the last one goes on but what the store, the agents'
+    /// ledgers and the project's files have.
+    pub(super) fn follow(&mut self, created: RunCreated) -> Passage {
+        self.counts.note("generation follows");
+        let spent = std::mem::take(&mut self.witness).history.spent.money;
+        self.earlier = Usd(self.earlier.0 + spent.0);
+        let told = created.lineage.as_ref().map_or(Usd(0), |lineage| lineage.spent);
+        must(told == self.earlier, "the total cost is the sum of the turns", || {
+            format!("the next one is told {told}, the turns cost {}", self.earlier)
+        })?;
+        let last = self.run;
+        self.tell(format_args!("the generation after {last} begins"));
+        self.run = created.run;
+        self.created = Some(created);
+        self.witness = Witness::default();
+        self.queue.clear();
+        self.sessions.clear();
+        self.ledger.acknowledged.clear();
+        self.nodes =
+            (0..self.cast.faults.nodes).map(|number| Node::new(&mut self.chance, number)).collect();
+        (self.generation_began, self.steps_before) = (self.now, self.step);
+        self.set_up();
         Ok(())
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use stafette_core::run::create::RunCreated;
-use stafette_core::{Event, HandoffId, Input, Millis, Party, Recorded, Time, TurnKey};
+use stafette_core::{Event, HandoffId, Input, Millis, Party, Recorded, Run, Time, TurnKey};
 use stafette_engine::{Driver, Plan, Step};
 use stafette_store::AppendError;
 
@@ -55,6 +55,15 @@ pub(super) struct Up {
     /// When it is going to look at the clock.
     alarm: Option<Time>,
     sessions: BTreeMap<TurnKey, u64>,
+    /// Whether it is going to draw the picture of the team.
+    pub(super) draws: bool,
+}
+
+impl Up {
+    /// The run as the process knows it.
+    pub(super) fn run(&self) -> &Run {
+        self.driver.run()
+    }
 }
 
 impl Node {
@@ -70,7 +79,7 @@ impl Node {
 
 impl World {
     /// The time by the clock of that process.
-    fn clock(&self, node: usize) -> Time {
+    pub(super) fn clock(&self, node: usize) -> Time {
         Time(self.now.0 + self.nodes[node].skew)
     }
 
@@ -128,6 +137,7 @@ impl World {
             awake: false,
             alarm: None,
             sessions: BTreeMap::new(),
+            draws: false,
         }));
         if self.cast.faults.crash > 0 {
             let (life, after) = (self.nodes[node].life, self.chance.between(100, 600_000));
@@ -137,11 +147,12 @@ impl World {
         }
         self.point(node, "stored")?;
         self.carry_out(node, step)?;
+        self.plan_a_picture(node);
         self.after_work(node)
     }
 
     fn created(&self) -> RunCreated {
-        RunCreated {
+        self.created.clone().unwrap_or_else(|| RunCreated {
             run: self.run,
             workflow: self.cast.workflow.clone(),
             request: "Whatever the seed wants".to_owned(),
@@ -151,7 +162,7 @@ impl World {
             origin: None,
             trace: None,
             lineage: self.lineage(),
-        }
+        })
     }
 
     pub(super) fn append(&mut self, step: &Step) -> Result<(), AppendError> {
@@ -242,7 +253,11 @@ impl World {
         }
         self.point(node, "stored")?;
         self.laws_of_a_step(&messages, &step)?;
+        let something = !step.is_empty();
         self.carry_out(node, step)?;
+        if something {
+            self.plan_a_picture(node);
+        }
         self.point(node, "answering")?;
         self.answer(node, &messages);
         let only_tick = matches!(messages.as_slice(), [Message { input: Input::Tick, .. }]);

@@ -73,6 +73,71 @@ fn s4_06_what_the_projects_command_refuses_is_taken_back_with_exit_code_5() {
     assert_eq!(world.read("src/b.txt"), "good\n");
 }
 
+/// A set is not applied: exit code 5, the file as before, and a report that says why.
+fn is_taken_back(world: &World, why: &str) {
+    let edit = json!([{ "file": "src/a.txt", "action": "modify", "content": "new\n" }]);
+    let id = propose(world, &edit);
+    let said = world.run(&["apply", &id]);
+    assert_eq!(said.code, 5, "{said:?}");
+    assert!(said.out.contains("was taken back") && said.out.contains(why), "{said:?}");
+    assert_eq!(world.read("src/a.txt"), "one\ntwo\n");
+}
+
+#[test]
+fn s4_06_a_command_that_hangs_is_taken_back_with_exit_code_5() {
+    let world = world();
+    let hangs = ECHO.replace("! grep -r bad src", "sleep 1000").replace("20s", "300ms");
+    world.write("stafette.toml", &hangs);
+    world.run(&["trust", "--yes"]).ok();
+    is_taken_back(&world, "was ended after 0.3 seconds");
+}
+
+const SMALL_DISK: &str = "STAFETTE_TEST_SMALL_DISK";
+
+/// The other half of the test below, in a world on a disk that is full soon.
+#[test]
+fn s4_06_on_a_small_disk_a_command_that_fills_it_is_taken_back() {
+    let world = world();
+    // Where the disk is large, a limit on files stands in for a small one.
+    let fills = "ulimit -f 131072; exec cat /dev/zero > .stafette/fill";
+    world.write("stafette.toml", &ECHO.replace("! grep -r bad src", fills));
+    world.run(&["trust", "--yes"]).ok();
+    let small = std::env::var_os(SMALL_DISK).is_some();
+    is_taken_back(&world, if small { "No space left" } else { "says no" });
+    if small {
+        // The daemon has lived on a full disk, and has everything to tell once there is room.
+        std::fs::remove_file(world.project().join(".stafette/fill")).expect("removed");
+        let list = world.run(&["changes", "--json"]).ok().json();
+        assert_ne!(list["changes"][0]["status"], "applied", "{list}");
+        world.write("stafette.toml", ECHO);
+        world.run(&["trust", "--yes"]).ok();
+        world.run(&["apply", "c1"]).ok();
+        assert_eq!(world.read("src/a.txt"), "new\n");
+    }
+}
+
+#[test]
+fn s4_06_a_command_that_fills_the_disk_is_taken_back_with_exit_code_5() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // A mount of our own, which is gone with the process.
+    let script = r#"mount -t tmpfs -o size=64m none "$1" && exec "$2" --exact "$3" --nocapture"#;
+    let output = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"])
+        .args([folder.path(), &std::env::current_exe().expect("this program")])
+        .arg("changes::s4_06_on_a_small_disk_a_command_that_fills_it_is_taken_back")
+        .env(SMALL_DISK, "1")
+        .env("TMPDIR", folder.path())
+        .output();
+    let Ok(output) = output else { return };
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    // Where no mount is allowed, the limit on files in the other half is all that is shown.
+    if said.contains("unshare:") || said.contains("mount:") {
+        return;
+    }
+    assert!(output.status.success(), "{}{said}", String::from_utf8_lossy(&output.stdout));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+}
+
 #[test]
 fn s5_04_what_somebody_else_has_locked_is_not_changed() {
     let world = world();
