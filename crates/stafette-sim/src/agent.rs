@@ -3,6 +3,8 @@
 //! What it commits and hears acknowledged is written in its ledger and survives every crash, as
 //! with the agent that plays scripts as a process.
 
+mod phase;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
@@ -56,7 +58,7 @@ pub(crate) enum Phase {
 /// One turn in the hands of an agent.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
-    /// Its own name, which its result carries.
+    /// Its own name, which the summary of its result begins with.
     pub(crate) name: String,
     pub(crate) order: TurnOrder,
     pub(crate) phase: Phase,
@@ -191,6 +193,13 @@ impl Session {
                 Ok(vote) => self.vote = Some(vote),
                 Err(_) => self.mistake = true,
             },
+            "PHASE" => match phase::answer(&self.order, &self.name, &payload) {
+                Some(response) => {
+                    self.usage.tokens += response.usage.tokens;
+                    self.response = Some(response);
+                }
+                None => self.mistake = true,
+            },
             "ERROR" => {
                 let (code, message) = ("AGENT_ERROR".to_owned(), payload.to_string());
                 return Some(Input::Alert { code, message });
@@ -207,8 +216,12 @@ impl Session {
         let me = Party::from(&self.order.agent);
         let response = self.response.take().unwrap_or(Response::new(me, Outcome::Resolved));
         let offers = std::mem::take(&mut self.offers);
+        let summary = match response.foreign {
+            Some(_) => response.summary.clone(),
+            None => self.name.clone(),
+        };
         let result = TurnResult {
-            response: Response { summary: self.name.clone(), usage: self.usage, ..response },
+            response: Response { summary, usage: self.usage, ..response },
             bare: self.bare && (!offers.is_empty() || self.vote.is_some()),
             offers,
             usage: self.usage,

@@ -3,6 +3,7 @@
 mod history;
 mod order;
 mod path;
+mod phase;
 mod rows;
 mod state;
 

@@ -39,7 +39,15 @@ pub(super) fn draw(
         let has = vec!["council".to_owned()];
         turns.push(Turn { when: When { has, ..When::default() }, steps });
     }
-    for _ in 0..if long { 0 } else { author.chance.below(4) } {
+    let phased = !workflow.phases.is_empty();
+    if phased {
+        // First whatever comes to mind, and most of the time something better when it is given back.
+        for turn in [Some(1), Some(2), None] {
+            let steps = author.phase_steps(turn == Some(1));
+            turns.push(Turn { when: When { turn, ..When::default() }, steps });
+        }
+    }
+    for _ in 0..if long || phased { 0 } else { author.chance.below(4) } {
         let when = author.when();
         turns.push(Turn { when, steps: author.steps() });
     }
@@ -146,6 +154,36 @@ impl Author<'_> {
         let signal = self.chance.one(signals);
         let payload = json!({ "signal": signal, "reason": "by {key}", "key_decisions": ["{key}"] });
         steps.extend([emit("SIGNAL", payload), self.done()]);
+        steps
+    }
+
+    /// An answer to a phase, or what is none. The blanks of the request are filled in when it is given.
+    fn phase_steps(&mut self, careless: bool) -> Vec<Step> {
+        let mut steps = self.work();
+        if careless && self.chance.percent(10) {
+            steps.extend(self.steps());
+            return steps;
+        }
+        let slip = |chance: &mut Chance, share| careless && chance.percent(share);
+        let decision = match self.chance.below(20) {
+            0 | 1 if careless => "CLARIFY",
+            2 => "STOP",
+            _ => "PROCEED",
+        };
+        let status = match self.chance.below(12) {
+            0 => "partial",
+            1 => "blocked",
+            _ => "complete",
+        };
+        let words = if slip(self.chance, 25) { self.chance.between(60, 700) } else { 20 };
+        let payload = json!({
+            "decision": decision,
+            "status": status,
+            "passed": !slip(self.chance, 30),
+            "words": words,
+            "stranger": slip(self.chance, 6),
+        });
+        steps.push(emit("PHASE", payload));
         steps
     }
 

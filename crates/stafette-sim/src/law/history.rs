@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stafette_core::handoff::{About, Way};
 use stafette_core::run::propose::HandoffAdmitted;
-use stafette_core::{Event, HandoffId, Party, Recorded, Run, State, Status, TurnKey, Usage};
+use stafette_core::{
+    Event, HandoffId, Party, Recorded, Response, Run, State, Status, TurnKey, Usage,
+};
 
 use super::order::may_be_given_out;
 use super::path::Paths;
+use super::phase::Phases;
 use super::{Verdict, must};
 
 /// Everything that happened, as far as a law asks for it.
@@ -27,6 +30,7 @@ pub(crate) struct History {
     /// Handoffs whose offers wait for a person's word.
     unconfirmed: BTreeSet<HandoffId>,
     pub(super) paths: Paths,
+    phases: Phases,
     pub(crate) spent: Usage,
     /// The most that one turn used or had set aside.
     pub(super) biggest: Usage,
@@ -35,6 +39,11 @@ pub(crate) struct History {
     over: bool,
     /// Questions that nobody was told of yet.
     pub(crate) asked: Vec<HandoffId>,
+}
+
+/// Who gave a response: its summary begins with the name of the session.
+fn session_of(response: &Response) -> String {
+    response.summary.split(' ').next().unwrap_or_default().to_owned()
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -85,6 +94,9 @@ impl History {
         if let Some(id) = event.handoff() {
             self.is_about_open(id, event)?;
         }
+        if let Some(run) = before {
+            self.phases.hear(run, event)?;
+        }
         match event {
             Event::TurnOrdered(e) => {
                 must(self.ordered.insert(e.turn), "a key names one turn", || e.turn.to_string())?;
@@ -105,7 +117,7 @@ impl History {
             Event::LeaseRenewed(e) => self.is_out(e.turn)?,
             Event::TurnFinished(e) => {
                 self.end(e.turn, e.result.usage)?;
-                self.finished.insert(e.turn, e.result.response.summary.clone());
+                self.finished.insert(e.turn, session_of(&e.result.response));
                 let trusting = before.is_some_and(|run| run.workflow.workflow.trust_bare_frames);
                 if e.result.bare && !trusting {
                     self.unconfirmed.insert(e.turn.handoff);
@@ -117,7 +129,7 @@ impl History {
                 must(!before.is_some_and(out), "a result in time is not late", || {
                     e.turn.to_string()
                 })?;
-                self.late.insert((e.turn, e.result.response.summary.clone()));
+                self.late.insert((e.turn, session_of(&e.result.response)));
             }
             Event::RetryScheduled(e) => {
                 let max = before.map_or(0, |run| run.workflow.retries.max);
