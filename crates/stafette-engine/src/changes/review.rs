@@ -10,7 +10,7 @@ use stafette_store::AppendError;
 use stafette_workspace::changes::{Report, mark};
 use stafette_workspace::{ChangeError, Changes};
 
-use super::{follow, home, mirror, take_in, told};
+use super::{follow, home, mirror, take_in, telling, told};
 use crate::{Driver, clock, crash};
 use crate::{Engine, EngineError};
 
@@ -34,8 +34,7 @@ impl Engine {
         crash::point();
         let set = Box::new(change.proposed());
         self.send(turn.run, Input::ProposeChange { turn: Some(turn), set }).await?;
-        let known = self.state(turn.run).await?.changes.get(&change.id).map(|set| set.revision);
-        if known != Some(change.revision) {
+        if !telling::knows(&*self.state(turn.run).await?, &change) {
             let id = change.id;
             let why = "its turn was over when it was proposed, or its run has too many open sets";
             self.changes(async move |changes| changes.turned_away(id, why).await).await?;
@@ -233,21 +232,9 @@ impl Engine {
         let Some(run) = change.author.run else { return Ok(()) };
         self.introduce(&change).await?;
         let state = self.state(run).await?;
-        let known = state.changes.get(&id);
-        if known.is_none_or(|it| it.ordered.is_none() && it.status == change.status) {
-            told(&self.settings().project, change).await;
-            return Ok(());
+        if let Some(input) = telling::outcome(&state, &change, by, note) {
+            self.record(run, input).await?;
         }
-        let note = match (&change.failure, &change.commit) {
-            _ if !note.is_empty() => note.to_owned(),
-            (Some(failure), _) if change.status == ChangeStatus::Failed => {
-                failure.lines().next().unwrap_or_default().to_owned()
-            }
-            (_, Some(commit)) if change.status.is_in() => format!("commit {commit}"),
-            _ => String::new(),
-        };
-        let (status, by) = (change.status, by.to_owned());
-        self.record(run, Input::SettleChange { change: id, status, by, note }).await?;
         told(&self.settings().project, change).await;
         Ok(())
     }
@@ -255,11 +242,8 @@ impl Engine {
     /// Has the run of a set know it, if it does not.
     async fn introduce(&self, change: &Change) -> Result<(), EngineError> {
         let Some(run) = change.author.run else { return Ok(()) };
-        let state = self.state(run).await?;
-        let known = state.changes.get(&change.id).map(|known| known.revision);
-        if known != Some(change.revision) {
-            let set = Box::new(change.proposed());
-            self.record(run, Input::ProposeChange { turn: None, set }).await?;
+        if let Some(input) = telling::introduction(&*self.state(run).await?, change) {
+            self.record(run, input).await?;
         }
         Ok(())
     }

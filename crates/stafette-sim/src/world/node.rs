@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use stafette_core::run::create::RunCreated;
-use stafette_core::{Event, HandoffId, Input, Millis, Party, Recorded, Run, Time, TurnKey};
+use stafette_core::{Event, HandoffId, Input, Millis, Party, Reason, Recorded, Run, Time, TurnKey};
 use stafette_engine::{Driver, Plan, Step};
 use stafette_store::AppendError;
 
@@ -442,11 +442,12 @@ impl World {
     }
 }
 
-/// A handoff to another agent that was admitted because of the turn that ended.
+/// A handoff to another agent that was admitted because of the turn that ended. A phase is given out
+/// by nobody's word but the workflow's, and all of its parts or none.
 fn passed_on(events: &[Recorded], by: HandoffId) -> Option<HandoffId> {
     events.iter().find_map(|recorded| match &recorded.event {
         Event::HandoffAdmitted(e) => {
-            let agent = matches!(e.offer.to, Party::Agent(_));
+            let agent = matches!(e.offer.to, Party::Agent(_)) && e.offer.reason != Reason::Phase;
             (agent && e.cause == Some(by)).then_some(e.id)
         }
         _ => None,
