@@ -15,6 +15,8 @@ use stafette_core::{
     TurnResult, Usage, Usd,
 };
 
+use crate::world::Wish;
+
 /// What agents leave behind: their files, their commits and what they were told.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
@@ -81,6 +83,8 @@ pub(crate) struct Session {
 pub(crate) enum Said {
     /// The next step after so long, and perhaps a word to the engine.
     Next(Millis, Option<Input>),
+    /// A set of edits is proposed, and the next step follows.
+    Proposes(Wish),
     /// Nothing any more.
     Silence,
     /// The turn came to its end.
@@ -158,6 +162,9 @@ impl Session {
             Step::Report { tokens, usd, note } => {
                 self.usage += Usage { tokens, money: Usd(usd.0) };
                 Said::Next(soon, Some(Input::Heartbeat { turn, note }))
+            }
+            Step::Emit { kind, payload } if kind == "CHANGE" => {
+                Said::Proposes(Wish { gated: payload["gated"] == true })
             }
             Step::Emit { kind, payload } => {
                 let payload = self.blanks.fill_value(&payload);

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use stafette_core::{Event, Recorded, Run, RunId, Time};
 use stafette_engine::Driver;
 use stafette_store::{
-    AppendError, Batch, Entry, Fault, HandoffRow, MemoryStore, Reply, RunRow, Store, Stored,
+    AppendError, Batch, Entry, Fault, HandoffRow, MemoryStore, RunRow, Store, Stored,
 };
 
 use crate::Sabotage;
@@ -114,8 +114,8 @@ impl Disk {
     }
 }
 
-/// A store in memory never keeps anyone waiting.
-fn at_once<T>(reply: Reply<'_, T>) -> Option<T> {
+/// What keeps nobody waiting is there at once.
+pub(crate) fn at_once<T>(reply: impl Future<Output = T>) -> Option<T> {
     match pin!(reply).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => Some(answer),
         Poll::Pending => None,

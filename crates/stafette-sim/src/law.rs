@@ -5,6 +5,7 @@ mod order;
 mod path;
 mod phase;
 mod rows;
+mod set;
 mod state;
 
 use stafette_core::{Event, Recorded, Run};

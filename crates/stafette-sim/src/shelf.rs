@@ -94,6 +94,20 @@ impl State {
         }
     }
 
+    /// Whether the folder at `path` below `thing` could be there without something of this name.
+    fn could_lack(&self, thing: usize, path: &[String], name: &str) -> bool {
+        let Thing::Folder { kept, pending } = &self.things[thing] else { return false };
+        (0..=pending.len()).any(|count| {
+            let names = names(kept, &pending[..count]);
+            match path.split_first() {
+                Some((folder, rest)) => {
+                    names.get(folder).is_some_and(|inner| self.could_lack(*inner, rest, name))
+                }
+                None => !names.contains_key(name),
+            }
+        })
+    }
+
     fn names(&self, folder: usize) -> Names {
         match &self.things[folder] {
             Thing::Folder { kept, pending } => names(kept, pending),
@@ -154,14 +168,11 @@ impl Shelf {
         state.images(0, &state.watched)
     }
 
-    /// Whether there is a file beside the watched one, also after a power cut; none when there is no
-    /// folder yet.
-    pub(crate) fn has_beside(&self, name: &str) -> Option<bool> {
+    /// Whether the folder of the watched file could be there after a power cut without this one.
+    pub(crate) fn could_lack(&self, name: &str) -> bool {
         let state = self.0.borrow();
-        let (_, folders) = state.watched.split_last()?;
-        folders.iter().try_fold(0, |folder, part| state.names(folder).get(part).copied())?;
-        let beside: Vec<String> = folders.iter().cloned().chain([name.to_owned()]).collect();
-        Some(!state.images(0, &beside).contains(&None))
+        let folders = state.watched.split_last().map_or(&[][..], |(_, folders)| folders);
+        state.could_lack(0, folders, name)
     }
 
     /// The power goes: what was not synced is there or not, as chance wants it.

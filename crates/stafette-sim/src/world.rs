@@ -1,5 +1,6 @@
 //! The world: one queue of what happens when, and the faults in between.
 
+mod change;
 mod generation;
 mod node;
 mod person;
@@ -10,6 +11,7 @@ mod tally;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use stafette_core::change::ChangeId;
 use stafette_core::run::Stage;
 use stafette_core::run::create::RunCreated;
 use stafette_core::{Input, Millis, RunId, Time, TurnKey, Usd};
@@ -24,6 +26,7 @@ use crate::report::Counts;
 use crate::sets::Sets;
 use crate::shelf::Shelf;
 use crate::{Options, Report, Violation};
+pub(crate) use change::Wish;
 use node::{Node, Stand};
 
 /// No run takes more steps, or it will never end.
@@ -63,6 +66,8 @@ enum Happening {
     Die { session: u64 },
     /// An agent hears that its result is recorded.
     Acknowledge { node: usize, life: u32, session: u64, key: TurnKey, name: String },
+    /// Somebody looks at a set of edits.
+    Review { change: ChangeId },
     /// A person says something, for so many times already.
     Say { input: Input, tries: u32 },
 }
@@ -265,6 +270,7 @@ impl World {
             Happening::Acknowledge { node, life, session, key, name } => {
                 self.acknowledge(node, life, session, key, name)
             }
+            Happening::Review { change } => self.review(change),
             Happening::Say { input, tries } => {
                 self.say(input, tries);
                 Ok(())
@@ -321,6 +327,9 @@ impl World {
         for id in std::mem::take(&mut self.witness.history.asked) {
             self.plan_an_answer(id);
         }
+        for change in std::mem::take(&mut self.witness.history.proposed) {
+            self.plan_a_review(change);
+        }
         self.appends += 1;
         if self.appends.is_multiple_of(ROWS_EVERY) {
             self.check_rows()?;
@@ -355,6 +364,7 @@ impl World {
             "acknowledging" => "crash while acknowledging",
             "adopting" => "crash while adopting",
             "drawing" => "crash while drawing",
+            "set kept" | "set wanted" | "set moved" | "set recorded" => "crash about a set",
             _ => "crash while idle",
         });
         self.tell_of(node, format_args!("crashes: {place}"));

@@ -140,6 +140,10 @@ impl Author<'_> {
             };
             steps.push(report);
         }
+        if self.chance.percent(25) {
+            let gated = self.chance.percent(40);
+            steps.push(emit("CHANGE", json!({ "gated": gated })));
+        }
         if self.chance.percent(4) {
             let at = self.chance.index(steps.len() + 1);
             steps.insert(at, Step::Crash);
@@ -214,6 +218,9 @@ impl Author<'_> {
 
     fn outputs(&mut self, share: u64) -> Fields {
         let mut outputs = Fields::new();
+        if self.chance.percent(share / 2) {
+            outputs.insert("next_topic".to_owned(), json!("what {key} has left"));
+        }
         for key in KEYS {
             if self.chance.percent(share) {
                 outputs.insert(key.to_owned(), json!("{commit}"));

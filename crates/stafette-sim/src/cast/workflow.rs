@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
+use stafette_core::change::ChangeRules;
 use stafette_core::wire::phase::Phase;
 use stafette_core::workflow::council::{CouncilRules, Exhausted, Mode};
 use stafette_core::workflow::phases::{PhaseStep, Rule};
@@ -56,6 +57,11 @@ pub(super) fn draw(chance: &mut Chance, long: bool) -> Workflow {
         loops,
         council,
         phases,
+        changes: ChangeRules {
+            commit: false,
+            ask_always: chance.percent(15),
+            ..ChangeRules::default()
+        },
         ..plain()
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use stafette_core::change::ChangeId;
 use stafette_core::handoff::{About, Way};
 use stafette_core::run::propose::HandoffAdmitted;
 use stafette_core::{
@@ -11,6 +12,7 @@ use stafette_core::{
 use super::order::may_be_given_out;
 use super::path::Paths;
 use super::phase::Phases;
+use super::set::Sets;
 use super::{Verdict, must};
 
 /// Everything that happened, as far as a law asks for it.
@@ -37,6 +39,9 @@ pub(crate) struct History {
     /// The most turns that were out at once.
     pub(super) most_at_once: usize,
     over: bool,
+    /// Sets that nobody was told of yet.
+    pub(crate) proposed: Vec<ChangeId>,
+    sets: Sets,
     /// Questions that nobody was told of yet.
     pub(crate) asked: Vec<HandoffId>,
 }
@@ -75,10 +80,17 @@ impl History {
 
     pub(super) fn hear(&mut self, before: Option<&Run>, recorded: &Recorded) -> Verdict {
         let event = &recorded.event;
-        // What comes after the end is evidence, a word for the next generation, or its beginning.
+        // What comes after the end is evidence, a word for the next generation, or its beginning; and
+        // sets are looked at long after.
         let late = matches!(
             event,
-            Event::LateResultKept(_) | Event::NoteLeft(_) | Event::GenerationHandedOver(_)
+            Event::LateResultKept(_)
+                | Event::NoteLeft(_)
+                | Event::GenerationHandedOver(_)
+                | Event::ChangeProposed(_)
+                | Event::ChangeCommented(_)
+                | Event::ChangeOrdered(_)
+                | Event::ChangeSettled(_)
         );
         must(!self.over || late, "a finished run changes no more", || format!("{event:?}"))?;
         let first = recorded.seq == 1;
@@ -96,6 +108,7 @@ impl History {
         }
         if let Some(run) = before {
             self.phases.hear(run, event)?;
+            self.sets.hear(run, event)?;
         }
         match event {
             Event::TurnOrdered(e) => {
@@ -138,6 +151,7 @@ impl History {
                 })?;
             }
             Event::HandoffAdmitted(e) => self.admit(before, e)?,
+            Event::ChangeProposed(e) => self.proposed.push(e.set.change),
             Event::HandoffRefused(e) => {
                 let new = !self.admitted.contains(&e.id) && self.refused.insert(e.id);
                 must(new, "a handoff has one number", || e.id.to_string())?;
@@ -182,7 +196,12 @@ impl History {
         let known = self.admitted.contains(&id) && !self.closed.contains_key(&id);
         let fine = match event {
             Event::HandoffAdmitted(_) | Event::HandoffRefused(_) => true,
-            Event::LateResultKept(_) => self.admitted.contains(&id),
+            Event::LateResultKept(_)
+            | Event::ChangeProposed(_)
+            | Event::ChangeCommented(_)
+            | Event::ChangeReturned(_)
+            | Event::ChangeOrdered(_)
+            | Event::ChangeSettled(_) => self.admitted.contains(&id),
             _ => known,
         };
         must(fine, "a handoff is closed once, and for good", || {

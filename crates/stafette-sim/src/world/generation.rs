@@ -6,7 +6,7 @@ use stafette_core::{Fields, Input, Millis, Usd};
 use stafette_engine::generations::counts;
 
 use super::node::Node;
-use super::{Passage, World};
+use super::{Passage, Stop, World};
 use crate::law::{Witness, must};
 
 /// So often the store may fail before it takes something.
@@ -32,7 +32,15 @@ impl World {
 
     /// The run is over and hands over, by two who both believe that it is theirs to do; then the
     /// picture is drawn once more. What follows is told.
-    pub(super) fn hand_over(&mut self) -> Result<Option<RunCreated>, super::Stop> {
+    pub(super) fn hand_over(&mut self) -> Result<Option<RunCreated>, Stop> {
+        for _ in 0..TRIES {
+            if matches!(self.mend_sets(0), Ok(()) | Err(Stop::Crashed)) && self.sets_agree().is_ok()
+            {
+                break;
+            }
+            self.now = self.now + Millis::seconds(10);
+        }
+        self.sets_agree()?;
         let before = self.counts.of("generation_handed_over");
         for _ in 0..TRIES {
             let Some(driver) = self.disk.restore(self.run) else { break };

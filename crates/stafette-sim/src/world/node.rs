@@ -8,7 +8,7 @@ use stafette_core::{Event, HandoffId, Input, Millis, Party, Reason, Recorded, Ru
 use stafette_engine::{Driver, Plan, Step};
 use stafette_store::AppendError;
 
-use super::{Happening, Message, Passage, Reply, World};
+use super::{Happening, Message, Passage, Reply, Stop, World};
 use crate::Sabotage;
 use crate::agent::Phase;
 use crate::chance::Chance;
@@ -147,6 +147,7 @@ impl World {
         }
         self.point(node, "stored")?;
         self.carry_out(node, step)?;
+        self.mend_sets(node)?;
         self.plan_a_picture(node);
         self.after_work(node)
     }
@@ -253,11 +254,7 @@ impl World {
         }
         self.point(node, "stored")?;
         self.laws_of_a_step(&messages, &step)?;
-        let something = !step.is_empty();
-        self.carry_out(node, step)?;
-        if something {
-            self.plan_a_picture(node);
-        }
+        self.make_true(node, step)?;
         self.point(node, "answering")?;
         self.answer(node, &messages);
         let only_tick = matches!(messages.as_slice(), [Message { input: Input::Tick, .. }]);
@@ -265,6 +262,48 @@ impl World {
             tick_moves_on(up.driver.run(), now)?;
         }
         self.after_work(node)
+    }
+
+    /// Has a stored step carried out, written to the sets, and drawn.
+    fn make_true(&mut self, node: usize, step: Step) -> Passage {
+        if step.is_empty() {
+            return self.carry_out(node, step);
+        }
+        let events = step.events.clone();
+        self.carry_out(node, step)?;
+        self.mirror(&events);
+        self.plan_a_picture(node);
+        Ok(())
+    }
+
+    /// Gives one input to the run that a process drives: whether it was stored; nothing when somebody
+    /// else was first, and it is to be tried again.
+    pub(super) fn record_now(&mut self, node: usize, input: &Input) -> Result<Option<bool>, Stop> {
+        let now = self.clock(node);
+        let Some(up) = self.up(node) else { return Ok(None) };
+        let mut step = up.driver.decide(now, [input.clone()]);
+        if step.is_empty() {
+            self.reload(node)?;
+            let Some(up) = self.up(node) else { return Ok(None) };
+            step = up.driver.decide(now, [input.clone()]);
+        }
+        let words = in_short(input);
+        self.tell_of(node, format_args!("{words}"));
+        self.point(node, "decided")?;
+        if !step.is_empty() {
+            let appended = self.append(&step);
+            self.check()?;
+            if let Err(error) = appended {
+                self.reload(node)?;
+                self.after_work(node)?;
+                let conflict = matches!(error, AppendError::Conflict { .. });
+                return Ok((!conflict).then_some(false));
+            }
+        }
+        self.point(node, "stored")?;
+        self.make_true(node, step)?;
+        self.after_work(node)?;
+        Ok(Some(true))
     }
 
     fn laws_of_a_step(&self, messages: &[Message], step: &Step) -> Passage {

@@ -68,7 +68,7 @@ impl World {
         let drawn = picture::draw(&self.shelf, run, &self.sets.of_team(run), now);
         let wanted = self.as_told(run, now)?;
         self.is_whole(run, now)?;
-        let ignored = self.shelf.has_beside(".gitignore").is_none_or(|there| there);
+        let ignored = !self.shelf.could_lack(".gitignore");
         must(ignored, "git never sees the picture", || "there is no .gitignore".to_owned())?;
         if drawn.is_ok() {
             self.counts.note("picture");
