@@ -33,6 +33,9 @@ pub use report::{Counts, Report, Violation};
 pub struct Options {
     /// Something that is deliberately broken, to see that the laws notice.
     pub sabotage: Option<Sabotage>,
+    /// A team whose generations follow each other without a person, instead of whatever the seed
+    /// draws.
+    pub team: bool,
 }
 
 /// Something that is deliberately broken.

@@ -149,7 +149,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(seed: u64, options: Options) -> Self {
         let mut chance = Chance::new(seed);
-        let cast = Cast::draw(&mut chance);
+        let cast = if options.team { Cast::team(&mut chance) } else { Cast::draw(&mut chance) };
         let began = Time(1_760_000_000_000);
         let nodes = (0..cast.faults.nodes).map(|number| Node::new(&mut chance, number)).collect();
         World {

@@ -1,6 +1,6 @@
 //! What becomes of a set between its proposal and its end, recorded in its run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use stafette_agents::end_left_behind;
 use stafette_core::change::{Change, ChangeId, ChangeRules, ChangeStatus, Comment, Proposal};
@@ -172,20 +172,33 @@ impl Engine {
             Ok(all) => all,
             Err(error) => return tracing::error!(%error, "changes cannot be looked after"),
         };
-        for run in self.living() {
-            for (id, known) in &run.changes {
-                let (id, status) = (*id, known.status);
-                let write =
-                    async move |changes: Changes| follow(&changes, id, status, "a person").await;
-                if let Err(error) = self.changes(write).await {
-                    tracing::warn!(%id, %error, "a person's word is not written to it");
-                }
-            }
-        }
+        self.follow_words(&all).await;
         for change in all.into_iter().filter(|change| change.untold) {
             let id = change.id;
             if let Err(error) = self.settle(id, "", "").await {
                 tracing::warn!(%id, %error, "its run has yet to hear of it");
+            }
+        }
+    }
+
+    /// Writes to sets what people said of them in their runs, also in those that are over.
+    async fn follow_words(&self, all: &[Change]) {
+        let mut runs = BTreeMap::new();
+        for change in all {
+            let Some(run) = change.author.run else { continue };
+            if !runs.contains_key(&run) {
+                runs.insert(run, self.state(run).await.ok());
+            }
+            let known = runs.get(&run).and_then(|run| run.as_ref()?.changes.get(&change.id));
+            let Some(status) = known.map(|known| known.status) else { continue };
+            if !telling::follows(change, status) {
+                continue;
+            }
+            let id = change.id;
+            let write =
+                async move |changes: Changes| follow(&changes, id, status, "a person").await;
+            if let Err(error) = self.changes(write).await {
+                tracing::warn!(%id, %error, "a person's word is not written to it");
             }
         }
     }

@@ -67,6 +67,22 @@ pub(super) fn draw(
     Script { ledger: None, turns }
 }
 
+/// A member of a team: it works, may propose a set, agrees, and knows what is next.
+pub(super) fn voice(chance: &mut Chance) -> Script {
+    let tokens = chance.between(10, 500);
+    let mut steps = vec![
+        Step::Wait(Millis(chance.between(10, 3000))),
+        Step::Commit("work of {key}".into()),
+        Step::Report { tokens, usd: Usd(chance.between(1, 40_000)), note: None },
+    ];
+    if chance.percent(40) {
+        steps.push(emit("CHANGE", json!({ "gated": false })));
+    }
+    let vote = json!({ "signal": "agree", "reason": "by {key}", "next_topic": "after {key}" });
+    steps.push(emit("SIGNAL", vote));
+    Script { ledger: None, turns: vec![Turn { when: When::default(), steps }] }
+}
+
 impl Author<'_> {
     fn when(&mut self) -> When {
         let number = Some(self.chance.count(1, 3));
@@ -156,7 +172,11 @@ impl Author<'_> {
         let mut steps = self.work();
         let signals = ["agree", "agree", "disagree", "building", "abstain", "nonsense"];
         let signal = self.chance.one(signals);
-        let payload = json!({ "signal": signal, "reason": "by {key}", "key_decisions": ["{key}"] });
+        let mut payload =
+            json!({ "signal": signal, "reason": "by {key}", "key_decisions": ["{key}"] });
+        if self.chance.percent(60) {
+            payload["next_topic"] = "after {key}".into();
+        }
         steps.extend([emit("SIGNAL", payload), self.done()]);
         steps
     }

@@ -72,6 +72,20 @@ fn plain() -> Workflow {
     stafette_core::workflow::file::parse(text).expect("it is a workflow")
 }
 
+/// A council of three that needs nobody else.
+pub(super) fn team() -> Workflow {
+    let text = r#"
+        workflow = { name = "team", entry = "council" }
+        agents = { planner.runner = "scripted", builder.runner = "scripted", tester.runner = "scripted" }
+        council = { members = ["planner", "builder", "tester"], quorum = "2 of 3" }
+        changes = { commit = false }
+        limits = { cooldown = 0, handoffs_per_item = 100, handoffs_per_run = 100 }
+        retries = { max = 20 }
+        budget = { money = "5usd" }
+    "#;
+    stafette_core::workflow::file::parse(text).expect("it is a workflow")
+}
+
 /// Now and then some of them decide together.
 fn council(chance: &mut Chance, names: &[AgentName], long: bool) -> Option<CouncilRules> {
     if long || !chance.percent(35) {

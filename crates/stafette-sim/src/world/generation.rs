@@ -1,11 +1,14 @@
 //! Generations: what is over hands over, once, however often it is tried, and the next one follows.
 
+use stafette_core::change::ChangeStatus;
 use stafette_core::generation::{Lineage, Plan, successor};
+use stafette_core::run::change::ChangeWork;
 use stafette_core::run::create::RunCreated;
-use stafette_core::{Fields, Input, Millis, Usd};
+use stafette_core::wire::context::NextActionType;
+use stafette_core::{Fields, Input, Millis, Run, Usd};
 use stafette_engine::generations::counts;
 
-use super::node::Node;
+use super::node::{Node, Stand};
 use super::{Passage, Stop, World};
 use crate::law::{Witness, must};
 
@@ -16,31 +19,24 @@ impl World {
     /// Every other run is one of a series, and before some of those a person is asked.
     pub(super) fn lineage(&self) -> Option<Box<Lineage>> {
         let first = Lineage::first(self.began, Fields::new());
+        let check_in = !self.options.team && self.seed.is_multiple_of(4);
         let plan = Plan {
             max_runs: 10,
             max_cost: Usd(5_000_000),
-            check_in_every: if self.seed.is_multiple_of(4) { 1 } else { 0 },
+            check_in_every: u32::from(check_in),
             pause: Millis::seconds(2),
             budget: self.cast.workflow.budget.clone(),
             first: 1,
             spent: Usd(0),
         };
-        let check_in = self.seed.is_multiple_of(4);
         let lineage = Lineage { check_in, ..first.planned(plan) };
-        self.seed.is_multiple_of(2).then(|| Box::new(lineage))
+        (self.options.team || self.seed.is_multiple_of(2)).then(|| Box::new(lineage))
     }
 
     /// The run is over and hands over, by two who both believe that it is theirs to do; then the
     /// picture is drawn once more. What follows is told.
     pub(super) fn hand_over(&mut self) -> Result<Option<RunCreated>, Stop> {
-        for _ in 0..TRIES {
-            if matches!(self.mend_sets(0), Ok(()) | Err(Stop::Crashed)) && self.sets_agree().is_ok()
-            {
-                break;
-            }
-            self.now = self.now + Millis::seconds(10);
-        }
-        self.sets_agree()?;
+        self.mend()?;
         let before = self.counts.of("generation_handed_over");
         for _ in 0..TRIES {
             let Some(driver) = self.disk.restore(self.run) else { break };
@@ -70,9 +66,51 @@ impl World {
             || format!("{again:?}"),
         )?;
         if is_one {
+            self.land(&run)?;
+            let run = self.witness.run.clone().unwrap_or(run);
             self.sketch(&run, self.now, None)?;
         }
         Ok(next)
+    }
+
+    /// What is ready gets into the project before the next one begins, as often as it takes.
+    fn land(&mut self, run: &Run) -> Passage {
+        let over = run.lineage.as_ref().and_then(|lineage| lineage.handed_over.as_ref());
+        if over.map(|over| over.action) != Some(NextActionType::ApplyChanges) {
+            return Ok(());
+        }
+        for _ in 0..TRIES {
+            let ready = self.sets.of_team(run).into_iter().find(|change| {
+                let open = matches!(change.status, ChangeStatus::Pending | ChangeStatus::Approved);
+                open && !change.waits_for_person()
+            });
+            let Some(change) = ready else { break };
+            let by = format!("generation {}", over.map_or(0, |over| over.number));
+            match self.work_on(0, change.id, ChangeWork::Apply, by) {
+                Ok(()) => {}
+                // The next process mends what this one has left, and goes on.
+                Err(Stop::Crashed) => self.counts.note("crash while landing"),
+                Err(broken) => return Err(broken),
+            }
+            self.nodes[0].stand = Stand::Done;
+            self.now = self.now + Millis::seconds(10);
+        }
+        self.mend()
+    }
+
+    /// What was cut off is made up for, by a process that finds it.
+    fn mend(&mut self) -> Passage {
+        for _ in 0..TRIES {
+            let mended = self.mend_sets(0);
+            self.nodes[0].stand = Stand::Done;
+            match mended {
+                Ok(()) if self.sets_agree().is_ok() => return Ok(()),
+                Ok(()) | Err(Stop::Crashed) => {}
+                Err(broken) => return Err(broken),
+            }
+            self.now = self.now + Millis::seconds(10);
+        }
+        self.sets_agree()
     }
 
     /// The next generation begins: nothing of the last one goes on but what the store, the agents'
