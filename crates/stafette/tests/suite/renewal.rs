@@ -279,8 +279,7 @@ fn s4_09_a_daemon_killed_at_any_step_of_a_renewal_leaves_the_old_program_or_the_
         let id = next_version(&world, steps.len() + 1 + place);
         world.run(&["down"]).ok();
         let after = place.to_string();
-        world.run_with(&["up"], b"", &[("STAFETTE_CRASH_AFTER", &after)]);
-        let said = world.run(&["renew", &id]);
+        let said = world.run_with(&["renew", &id], b"", &[("STAFETTE_CRASH_AFTER", &after)]);
         let at = format!("place {place}: {said:?}");
         let found = version(&world, &at);
         let next = (steps.len() + 1 + place).to_string();
