@@ -1,6 +1,6 @@
 //! What becomes of a set between its proposal and its end, recorded in its run.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use stafette_agents::end_left_behind;
 use stafette_core::change::{Change, ChangeId, ChangeRules, ChangeStatus, Comment, Proposal};
@@ -183,22 +183,18 @@ impl Engine {
 
     /// Writes to sets what people said of them in their runs, also in those that are over.
     async fn follow_words(&self, all: &[Change]) {
-        let mut runs = BTreeMap::new();
-        for change in all {
-            let Some(run) = change.author.run else { continue };
-            if !runs.contains_key(&run) {
-                runs.insert(run, self.state(run).await.ok());
-            }
-            let known = runs.get(&run).and_then(|run| run.as_ref()?.changes.get(&change.id));
-            let Some(status) = known.map(|known| known.status) else { continue };
-            if !telling::follows(change, status) {
-                continue;
-            }
-            let id = change.id;
-            let write =
-                async move |changes: Changes| follow(&changes, id, status, "a person").await;
-            if let Err(error) = self.changes(write).await {
-                tracing::warn!(%id, %error, "a person's word is not written to it");
+        let runs: BTreeSet<RunId> = all.iter().filter_map(|change| change.author.run).collect();
+        for run in runs {
+            let Ok(state) = self.state(run).await else { continue };
+            for (id, status) in all.iter().filter_map(|change| {
+                let status = state.changes.get(&change.id)?.status;
+                telling::follows(change, status).then_some((change.id, status))
+            }) {
+                let write =
+                    async move |changes: Changes| follow(&changes, id, status, "a person").await;
+                if let Err(error) = self.changes(write).await {
+                    tracing::warn!(%id, %error, "a person's word is not written to it");
+                }
             }
         }
     }
