@@ -15,8 +15,6 @@ use stafette_core::{
     TurnResult, Usage, Usd,
 };
 
-use crate::world::Wish;
-
 /// What agents leave behind: their files, their commits and what they were told.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
@@ -84,7 +82,10 @@ pub(crate) enum Said {
     /// The next step after so long, and perhaps a word to the engine.
     Next(Millis, Option<Input>),
     /// A set of edits is proposed, and the next step follows.
-    Proposes(Wish),
+    Proposes {
+        /// Whether it is about something that a person has to allow.
+        gated: bool,
+    },
     /// Nothing any more.
     Silence,
     /// The turn came to its end.
@@ -164,7 +165,7 @@ impl Session {
                 Said::Next(soon, Some(Input::Heartbeat { turn, note }))
             }
             Step::Emit { kind, payload } if kind == "CHANGE" => {
-                Said::Proposes(Wish { gated: payload["gated"] == true })
+                Said::Proposes { gated: payload["gated"] == true }
             }
             Step::Emit { kind, payload } => {
                 let payload = self.blanks.fill_value(&payload);

@@ -10,7 +10,8 @@
 //! with the process, except agents that outlive it.
 //!
 //! Invariants:
-//! - No clock, no thread, no hash map with an order of its own: nothing but the seed decides.
+//! - No clock, no thread, no hash map with an order of its own: nothing but the seed decides. (The
+//!   records of sets carry the moment they were written at, and nothing depends on it.)
 //! - The engine is not imitated where it can be used: [`stafette_engine::Driver`] decides, batches
 //!   and commits, and [`stafette_engine::generations::picture`] writes the team's file; only the
 //!   waiting around them is written anew.

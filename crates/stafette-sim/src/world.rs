@@ -26,7 +26,6 @@ use crate::report::Counts;
 use crate::sets::Sets;
 use crate::shelf::Shelf;
 use crate::{Options, Report, Violation};
-pub(crate) use change::Wish;
 use node::{Node, Stand};
 
 /// No run takes more steps, or it will never end.

@@ -13,16 +13,9 @@ use crate::law::must;
 /// How often something is tried that another process may be doing too.
 const TRIES: usize = 8;
 
-/// What an agent's script wants to propose.
-#[derive(Clone, Debug)]
-pub(crate) struct Wish {
-    /// Whether it is about something that a person has to allow.
-    pub(crate) gated: bool,
-}
-
 impl World {
     /// An agent proposes a set in its turn.
-    pub(super) fn propose_set(&mut self, id: u64, wish: &Wish) -> Passage {
+    pub(super) fn propose_set(&mut self, id: u64, gated: bool) -> Passage {
         let Some(session) = self.sessions.get(&id) else { return Ok(()) };
         let (key, order) = (session.key(), session.order.clone());
         let Some((node, life)) = session.home else { return Ok(()) };
@@ -36,7 +29,7 @@ impl World {
             person: String::new(),
         };
         let place = format!("{}/{}", key.run.short(), key.handoff);
-        let name = if wish.gated { "package.json" } else { "note.txt" };
+        let name = if gated { "package.json" } else { "note.txt" };
         let text = format!("{key} of {}\n", order.agent);
         let rules = self.cast.workflow.changes.clone();
         let file = format!("{place}/{}/{name}", order.agent);

@@ -509,6 +509,9 @@ fn in_short(input: &Input) -> String {
         Input::Answer { handoff, text, values, .. } => {
             format!("answer {handoff}: {text:?} {}", serde_json::Value::Object(values.clone()))
         }
+        Input::ProposeChange { set, .. } => format!("propose {} as {}", set.change, set.revision),
+        // When it was said is the one thing that no seed decides.
+        Input::CommentChange { change, .. } => format!("comment on {change}"),
         other => format!("{other:?}"),
     }
 }

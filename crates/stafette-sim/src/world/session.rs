@@ -74,9 +74,9 @@ impl World {
                 }
                 self.plan(after, Happening::Act { session: id });
             }
-            Said::Proposes(wish) => {
+            Said::Proposes { gated } => {
                 self.plan(Millis(5), Happening::Act { session: id });
-                return self.propose_set(id, &wish);
+                return self.propose_set(id, gated);
             }
             Said::Silence => {
                 self.counts.note("agent hangs");

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use serde_json::{Value, json};
+use stafette_kit::disk;
 
 use crate::world::World;
 
@@ -92,8 +93,6 @@ fn s4_06_a_command_that_hangs_is_taken_back_with_exit_code_5() {
     is_taken_back(&world, "was ended after 0.3 seconds");
 }
 
-const SMALL_DISK: &str = "STAFETTE_TEST_SMALL_DISK";
-
 /// The other half of the test below, in a world on a disk that is full soon.
 #[test]
 fn s4_06_on_a_small_disk_a_command_that_fills_it_is_taken_back() {
@@ -102,7 +101,7 @@ fn s4_06_on_a_small_disk_a_command_that_fills_it_is_taken_back() {
     let fills = "ulimit -f 131072; exec cat /dev/zero > .stafette/fill";
     world.write("stafette.toml", &ECHO.replace("! grep -r bad src", fills));
     world.run(&["trust", "--yes"]).ok();
-    let small = std::env::var_os(SMALL_DISK).is_some();
+    let small = disk::is_small();
     is_taken_back(&world, if small { "No space left" } else { "says no" });
     if small {
         // The daemon has lived on a full disk, and has everything to tell once there is room.
@@ -118,24 +117,9 @@ fn s4_06_on_a_small_disk_a_command_that_fills_it_is_taken_back() {
 
 #[test]
 fn s4_06_a_command_that_fills_the_disk_is_taken_back_with_exit_code_5() {
-    let folder = tempfile::tempdir().expect("a folder");
-    // A mount of our own, which is gone with the process.
-    let script = r#"mount -t tmpfs -o size=64m none "$1" && exec "$2" --exact "$3" --nocapture"#;
-    let output = Command::new("unshare")
-        .args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"])
-        .args([folder.path(), &std::env::current_exe().expect("this program")])
-        .arg("changes::s4_06_on_a_small_disk_a_command_that_fills_it_is_taken_back")
-        .env(SMALL_DISK, "1")
-        .env("TMPDIR", folder.path())
-        .output();
-    let Ok(output) = output else { return };
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
     // Where no mount is allowed, the limit on files in the other half is all that is shown.
-    if said.contains("unshare:") || said.contains("mount:") {
-        return;
-    }
-    assert!(output.status.success(), "{}{said}", String::from_utf8_lossy(&output.stdout));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+    let test = "changes::s4_06_on_a_small_disk_a_command_that_fills_it_is_taken_back";
+    disk::run_on_a_small_one(64, test);
 }
 
 #[test]
