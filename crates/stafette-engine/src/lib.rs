@@ -26,7 +26,7 @@ mod feed;
 mod fork;
 pub mod garbage;
 mod gate;
-mod generations;
+pub mod generations;
 mod house;
 mod locks;
 mod measure;
@@ -42,6 +42,7 @@ mod tokens;
 mod warden;
 
 pub use agents::{AgentView, Group, Work};
+pub use changes::telling;
 pub use cost::{By, Cost, CostLine};
 pub use driver::{Driver, Plan, RestoreError, Step};
 pub use engine::{Engine, Settings};
