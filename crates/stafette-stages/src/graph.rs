@@ -41,18 +41,6 @@ pub struct Health {
     pub position: u64,
 }
 
-/// Which kind of data a node is.
-pub(crate) fn data(label: Label) -> Data {
-    match label {
-        Label::Decision => Data::Decisions,
-        Label::Discussion => Data::Discussions,
-        Label::Goal => Data::Goals,
-        Label::Handoff => Data::Handoffs,
-        Label::Insight => Data::Insights,
-        Label::Task => Data::Tasks,
-    }
-}
-
 impl Stages {
     /// How what is known is doing.
     ///
@@ -97,7 +85,7 @@ impl Stages {
     /// # Errors
     /// When they may not look, or there is none.
     pub async fn node(&self, actor: &Actor, key: &NodeKey) -> Result<Node, Fault> {
-        actor.may(Access::Read, data(key.label))?;
+        actor.may(Access::Read, key.label.into())?;
         let found = self.0.graph.node(key).await?;
         found.ok_or_else(|| Fault::NoNode { node: key.clone() })
     }
@@ -115,7 +103,7 @@ impl Stages {
     ) -> Result<Picture, Fault> {
         self.node(actor, key).await?;
         let mut picture = self.0.graph.around(key, reach, limit).await?;
-        let seen = |key: &NodeKey| granted(&actor.party, Access::Read, data(key.label));
+        let seen = |key: &NodeKey| granted(&actor.party, Access::Read, key.label.into());
         picture.nodes.retain(|node| seen(&node.key()));
         picture.links.retain(|link| seen(&link.from) && seen(&link.to));
         Ok(picture)
@@ -194,7 +182,7 @@ impl Stages {
         after: &str,
         limit: usize,
     ) -> Result<Vec<Node>, Fault> {
-        actor.may(Access::Read, data(label))?;
+        actor.may(Access::Read, label.into())?;
         Ok(self.of_label(label, after, limit.min(PAGE)).await?)
     }
 
