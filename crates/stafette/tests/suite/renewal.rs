@@ -292,7 +292,8 @@ fn s4_09_a_daemon_killed_at_any_step_of_a_renewal_leaves_the_old_program_or_the_
         }
         assert!(place < 39, "it is never done: {at}");
     }
-    // The run of before all this goes on.
+    // The last one is still to be killed; then the run of before all this goes on.
+    world.run(&["down"]);
     world.run(&["answer", "h2", "this"]).ok();
     let said = world.run(&["status", "--json"]).ok().json();
     let since = Instant::now();
