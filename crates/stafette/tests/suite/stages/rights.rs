@@ -8,8 +8,11 @@ use stafette_knowledge::rights::{Access, Data, check, roles};
 use super::door::Door;
 use super::{outside, until};
 
-/// Requests, with what each needs.
-fn requests() -> Vec<(&'static str, Option<Value>, Vec<(Access, Data)>)> {
+/// A request: its first line, its body, and what it needs.
+type Request = (&'static str, Option<Value>, Vec<(Access, Data)>);
+
+/// Requests for what roles may or may not see and write.
+fn requests() -> Vec<Request> {
     use Access::{Read, Write};
     let options = json!({ "options": [{ "id": "a", "title": "A" }] });
     vec![

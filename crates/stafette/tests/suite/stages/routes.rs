@@ -82,7 +82,7 @@ impl<'a> Caller<'a> {
             let bad = heard.iter().any(|status| (400..500).contains(status));
             assert!(bad || !takes, "{route} was never given anything bad: {heard:?}");
             assert!(heard.iter().all(|status| *status < 500), "{route}: {heard:?}");
-            let first = route.replace('{', "").replace('}', "");
+            let first = route.replace(['{', '}'], "");
             assert_eq!(self.door.ask("", &first, None).0, 401, "{route} for nobody");
         }
         assert!(self.templates.len() >= 25, "{:?}", self.templates);
