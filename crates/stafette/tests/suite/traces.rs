@@ -84,7 +84,12 @@ fn s2_10_a_receiver_is_reached_by_grpc_and_tls_when_this_system_trusts_it() {
     world.write("stafette.toml", &workflow(waits, &telemetry));
     world.run(&["trust", "--yes"]).ok();
     let trusted = world.project().join("ca.pem").display().to_string();
-    let env = [("SSL_CERT_FILE", trusted.as_str()), ("TRACE_KEY", "secret")];
+    let env = [
+        ("SSL_CERT_FILE", trusted.as_str()),
+        ("TRACE_KEY", "secret"),
+        // What the receiver is tried with is in the log.
+        ("STAFETTE_DEBUG", "1"),
+    ];
 
     // Nobody is trusted at first: what cannot be sent is kept.
     let web = Web::up_with(&world, &env[1..]);
@@ -101,7 +106,7 @@ fn s2_10_a_receiver_is_reached_by_grpc_and_tls_when_this_system_trusts_it() {
     drop(web);
     world.run_with(&["up"], b"", &env).ok();
 
-    let spans = receiver.hear(4);
+    let spans = receiver.hear(4, &world);
     assert!(spans.iter().all(|span| span["trace"] == TRACE && span["key"] == "secret"));
     let named =
         |name: &str| -> Vec<&Value> { spans.iter().filter(|span| span["name"] == name).collect() };

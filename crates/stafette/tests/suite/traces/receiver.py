@@ -38,7 +38,8 @@ class Taker(service.TraceServiceServicer):
 certificate, key = (open(name, "rb").read() for name in sys.argv[1:3])
 server = grpc.server(futures.ThreadPoolExecutor(2))
 service.add_TraceServiceServicer_to_server(Taker(), server)
-port = server.add_secure_port("localhost:0", grpc.ssl_server_credentials([(key, certificate)]))
+# Not by its name, which may be two addresses, of which somebody else may have one.
+port = server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials([(key, certificate)]))
 server.start()
 print(port, flush=True)
 server.wait_for_termination()

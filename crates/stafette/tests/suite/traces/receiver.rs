@@ -8,6 +8,9 @@ use serde_json::Value;
 use crate::around::{Taker, certificates};
 use crate::world::World;
 
+/// How long a span may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// Nothing more comes when nothing did for this long: what ends together is sent together.
 const QUIET: Duration = Duration::from_millis(1500);
 
@@ -29,9 +32,14 @@ impl Receiver {
         self.0.port
     }
 
-    /// So many spans, and no more.
-    pub(super) fn hear(&self, spans: usize) -> Vec<Value> {
-        let heard: Vec<Value> = (0..spans).map(|_| self.0.hear()).collect();
+    /// So many spans of a world's daemon, and no more.
+    pub(super) fn hear(&self, spans: usize, world: &World) -> Vec<Value> {
+        let mut heard: Vec<Value> = Vec::new();
+        for _ in 0..spans {
+            let next = self.0.hear_within(PATIENCE);
+            let log = || world.read(".stafette/daemon.log");
+            heard.push(next.unwrap_or_else(|| panic!("after {heard:#?}\n{}", log())));
+        }
         assert_eq!(self.0.hear_within(QUIET), None, "after {heard:#?}");
         heard
     }
