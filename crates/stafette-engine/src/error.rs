@@ -137,6 +137,13 @@ pub enum EngineError {
         #[from]
         source: stafette_workspace::ChangeError,
     },
+    /// The team's own program could not be renewed.
+    #[error(transparent)]
+    Renewal {
+        /// Why.
+        #[from]
+        source: stafette_workspace::RenewalError,
+    },
     /// A hook said no.
     #[error("a hook said no: {why}")]
     Blocked {

@@ -42,6 +42,7 @@ mod tokens;
 mod warden;
 
 pub use agents::{AgentView, Group, Work};
+pub use changes::Hand;
 pub use cost::{By, Cost, CostLine};
 pub use driver::{Driver, Plan, RestoreError, Step};
 pub use engine::{Engine, Settings};

@@ -93,6 +93,7 @@ impl From<EngineError> for Problem {
     fn from(error: EngineError) -> Self {
         let error = match error {
             EngineError::Change { source } => return source.into(),
+            EngineError::Renewal { source } => return source.into(),
             error => error,
         };
         let (status, code) = match &error {
@@ -114,7 +115,7 @@ impl From<EngineError> for Problem {
             EngineError::MayNotWrite { conflict } => locks::in_the_way(conflict),
             EngineError::LockStore { .. } => (507, "not_stored"),
             EngineError::Blocked { .. } => (409, "blocked"),
-            EngineError::Change { .. } => (409, "change_status"),
+            EngineError::Change { .. } | EngineError::Renewal { .. } => (409, "change_status"),
             EngineError::GoesOn { .. } => (409, "goes_on"),
             EngineError::Stopping => (503, "stopping"),
         };

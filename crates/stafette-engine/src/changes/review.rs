@@ -6,10 +6,11 @@ use stafette_core::change::{Change, ChangeId, ChangeRules, ChangeStatus, Comment
 use stafette_core::run::change::ChangeWork;
 use stafette_core::{Input, Recorded, RunId, TurnKey};
 use stafette_store::AppendError;
-use stafette_workspace::changes::Report;
+use stafette_workspace::changes::{Left, Report};
 use stafette_workspace::{ChangeError, Changes};
 
-use super::{follow, home, mirror, take_in, told};
+use super::hold::Hand;
+use super::{follow, home, mirror, take_in, to_the_end, told};
 use crate::{Driver, clock, crash};
 use crate::{Engine, EngineError};
 
@@ -116,18 +117,26 @@ impl Engine {
     /// Applies a set, or takes it back. That it is wanted is recorded first.
     ///
     /// # Errors
-    /// What keeps it from being tried.
+    /// What keeps it from being tried; also what somebody else has locked.
     pub async fn apply_change(
         &self,
         id: ChangeId,
         rules: ChangeRules,
-        by: String,
+        by: Hand,
     ) -> Result<Report, EngineError> {
-        let apply = async move |changes: Changes| changes.apply(id, &rules).await;
-        self.carry_out(vec![id], ChangeWork::Apply, by, apply).await
+        let engine = self.clone();
+        to_the_end(async move {
+            let set = engine.changes(async move |changes| changes.get(id)).await?;
+            let hold = engine.hold_files(&by.holder, [&set]).await?;
+            let apply = async move |changes: Changes| changes.apply(id, &rules).await;
+            let report = engine.carry_out(vec![id], ChangeWork::Apply, by.name, apply).await;
+            hold.release().await;
+            report
+        })
+        .await
     }
 
-    /// Applies all these sets that can be, in this order.
+    /// Applies all these sets that can be, in this order. What somebody else has locked is left.
     ///
     /// # Errors
     /// What keeps all of them from being tried.
@@ -135,26 +144,64 @@ impl Engine {
         &self,
         ids: Vec<ChangeId>,
         rules: ChangeRules,
-        by: String,
+        by: Hand,
     ) -> Result<Report, EngineError> {
-        let batch = ids.clone();
-        let apply = async move |changes: Changes| changes.land(&batch, &rules).await;
-        self.carry_out(ids, ChangeWork::Apply, by, apply).await
+        let engine = self.clone();
+        to_the_end(async move {
+            let (mut free, mut holds, mut left) = (Vec::new(), Vec::new(), Vec::new());
+            for id in ids {
+                let held = async {
+                    let set = engine.changes(async move |changes| changes.get(id)).await?;
+                    engine.hold_files(&by.holder, [&set]).await
+                };
+                match held.await {
+                    Ok(hold) => {
+                        free.push(id);
+                        holds.push(hold);
+                    }
+                    Err(error) => {
+                        left.push(Left { id, why: error.to_string(), needs_person: false });
+                    }
+                }
+            }
+            let batch = free.clone();
+            let apply = async move |changes: Changes| changes.land(&batch, &rules).await;
+            let report = engine.carry_out(free, ChangeWork::Apply, by.name, apply).await;
+            for hold in holds {
+                hold.release().await;
+            }
+            let mut report = report?;
+            report.left.append(&mut left);
+            Ok(report)
+        })
+        .await
     }
 
     /// Takes a set out of the project again.
     ///
     /// # Errors
-    /// What keeps it in.
+    /// What keeps it in; also what somebody else has locked.
     pub async fn undo_change(
         &self,
         id: ChangeId,
         with_later: bool,
         rules: ChangeRules,
-        by: String,
+        by: Hand,
     ) -> Result<Report, EngineError> {
-        let undo = async move |changes: Changes| changes.undo(id, with_later, &rules).await;
-        self.carry_out(vec![id], ChangeWork::Undo, by, undo).await
+        let engine = self.clone();
+        to_the_end(async move {
+            let sets = engine.changes(async move |changes| {
+                let mut sets = if with_later { changes.later(id)? } else { Vec::new() };
+                sets.push(changes.get(id)?);
+                Ok(sets)
+            });
+            let hold = engine.hold_files(&by.holder, &sets.await?).await?;
+            let undo = async move |changes: Changes| changes.undo(id, with_later, &rules).await;
+            let report = engine.carry_out(vec![id], ChangeWork::Undo, by.name, undo).await;
+            hold.release().await;
+            report
+        })
+        .await
     }
 
     /// Has the runs hear what a crash kept from them, and the sets what people said of them.

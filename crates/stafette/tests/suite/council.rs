@@ -128,7 +128,7 @@ fn s4_04_generations_follow_until_the_limit_the_ceiling_or_a_check_in() {
 }
 
 /// A team whose Alex has something to change that needs nobody's yes.
-fn team_with_a_change() -> World {
+pub(crate) fn team_with_a_change() -> World {
     let world = team(true);
     world.write("notes.txt", "old\n");
     let script = world.read("agents/Alex.toml").replace(
@@ -141,7 +141,7 @@ fn team_with_a_change() -> World {
     world
 }
 
-const TWO: [&str; 8] =
+pub(crate) const TWO: [&str; 8] =
     ["run", "Grow", "--continuous", "--max-runs", "2", "--pause", "0s", "--json"];
 
 #[test]
@@ -222,7 +222,7 @@ fn s4_04_ten_generations_killed_five_times_do_no_work_twice_and_lose_none() {
 }
 
 /// The daemon that was started last.
-fn daemon(world: &World) -> u64 {
+pub(crate) fn daemon(world: &World) -> u64 {
     let log = world.read(".stafette/daemon.log");
     let mut pids =
         log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()?["pid"].as_u64());
@@ -230,7 +230,7 @@ fn daemon(world: &World) -> u64 {
 }
 
 /// Returns once the process is no more.
-fn gone(pid: u64) {
+pub(crate) fn gone(pid: u64) {
     let since = Instant::now();
     let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     while !state().is_empty() && !state().contains(") Z ") {
