@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run, Stage, Status, phase, resume};
+use crate::generation::Awaited;
 use crate::handoff::{Closing, State, Way};
 use crate::{Event, HandoffId, Outcome, Response, Time};
 
@@ -27,6 +28,9 @@ pub struct RunFinished {
     /// How.
     #[serde(flatten)]
     pub ending: Ending,
+    /// What a person has to say first, when the generation after it is the one to hear it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub awaits: Vec<Awaited>,
 }
 
 /// How a run ended.
@@ -87,6 +91,11 @@ pub(super) fn finish_if_done(draft: &mut Draft) {
 
 /// Ends the run now; whatever is open is called off.
 pub(super) fn end(draft: &mut Draft, status: Status, why: &str) {
+    end_awaiting(draft, status, why, Vec::new());
+}
+
+/// Ends the run now, and leaves it to the next generation to ask a person what is awaited.
+pub(super) fn end_awaiting(draft: &mut Draft, status: Status, why: &str, awaits: Vec<Awaited>) {
     if draft.run.status().is_final() {
         return;
     }
@@ -98,7 +107,7 @@ pub(super) fn end(draft: &mut Draft, status: Status, why: &str) {
         draft.record(Event::HandoffClosed(Box::new(event)));
     }
     let ending = Ending { status, why: why.to_owned() };
-    draft.record(Event::RunFinished(RunFinished { ending }));
+    draft.record(Event::RunFinished(RunFinished { ending, awaits }));
 }
 
 impl HandoffClosed {
@@ -139,5 +148,8 @@ impl HandoffClosed {
 impl RunFinished {
     pub(super) fn apply(&self, run: &mut Run) {
         run.stage = Stage::Finished(self.ending.clone());
+        if let Some(lineage) = &mut run.lineage {
+            lineage.awaits.clone_from(&self.awaits);
+        }
     }
 }
