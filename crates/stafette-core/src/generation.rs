@@ -16,6 +16,7 @@ use serde_json::json;
 use uuid::{Builder, Uuid};
 
 use crate::handoff::State;
+use crate::run::council::Council;
 use crate::run::create::RunCreated;
 use crate::run::hand_over::GenerationHandedOver;
 use crate::wire::context::{CodeChange, TeamPhase};
@@ -249,7 +250,7 @@ fn heir(run: &Run, lineage: &Lineage, over: &GenerationHandedOver) -> Lineage {
         awaits: Vec::new(),
         spent: Usd(lineage.spent.0.saturating_add(run.purse.spent.money.0)),
         agents: services(run),
-        decisions: decisions(run),
+        decisions: decisions(run, run.council.as_deref()),
         handed_over: None,
         ..lineage.clone()
     };
@@ -276,9 +277,9 @@ fn services(run: &Run) -> BTreeMap<String, Service> {
 }
 
 /// What is settled, by this generation and those before.
-fn decisions(run: &Run) -> Vec<String> {
+fn decisions(run: &Run, council: Option<&Council>) -> Vec<String> {
     let earlier = run.lineage.iter().flat_map(|lineage| &lineage.decisions);
-    let now = run.council.iter().flat_map(|council| &council.decisions);
+    let now = council.iter().flat_map(|council| &council.decisions);
     let mut all: Vec<String> = Vec::new();
     for decision in earlier.chain(now) {
         if !all.contains(decision) {

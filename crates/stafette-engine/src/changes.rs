@@ -7,6 +7,7 @@
 
 mod hold;
 mod review;
+mod talk;
 
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,7 @@ use crate::engine::Settings;
 use crate::{Engine, EngineError};
 
 pub use hold::Hand;
+pub use talk::Heard;
 
 /// Where changes are kept.
 fn home(project: &Path) -> PathBuf {

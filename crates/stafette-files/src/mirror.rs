@@ -55,7 +55,7 @@ impl Coordination {
     }
 
     pub(crate) async fn mirror(&mut self, run: RunId, handoff: HandoffId) {
-        if let Ok(Some(row)) = self.engine.store().handoff(run, handoff).await {
+        if let Ok(Some(row)) = self.engine.handoff(run, handoff).await {
             self.show(run, handoff, &row.body);
         }
     }

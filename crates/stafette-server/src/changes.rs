@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use stafette_core::change::{Author, Change, ChangeId, ChangeRules, ChangeStatus, Proposal};
 use stafette_core::lock::Holder;
 use stafette_core::{RunId, TurnKey};
-use stafette_engine::{ChangeError, Explanation, FileDiff, Hand, Report};
+use stafette_engine::{ChangeError, Explanation, FileDiff, Hand, Heard, Report};
 
 use crate::openapi::named;
 use crate::request::{Asked, Body, Named};
@@ -282,12 +282,22 @@ pub(crate) struct Said {
     line: Option<u32>,
 }
 
+/// A change that something was said about.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Commented {
+    /// The change.
+    #[serde(flatten)]
+    change: Change,
+    /// Who gets to hear it.
+    heard: Heard,
+}
+
 async fn comment(
     State(edge): State<Edge>,
     visitor: Visitor,
     Named(the): Named<TheChange>,
     Body(said): Body<Said>,
-) -> Result<Json<Change>, Problem> {
+) -> Result<Json<Commented>, Problem> {
     // What is said here goes back to an agent in a person's name.
     for_people(&edge, &visitor)?;
     let id = the.id()?;
@@ -296,7 +306,10 @@ async fn comment(
     }
     let by = visitor.signed(said.by);
     let place = said.file.map(|file| (file, said.line));
-    Ok(Json(edge.engine.comment_change(id, by, place, said.text).await?))
+    let workflow = (edge.workflow)().ok();
+    let spoken = edge.engine.comment_change(id, by, place, said.text, workflow);
+    let (change, heard) = spoken.await?;
+    Ok(Json(Commented { change, heard }))
 }
 
 /// The rules of the workflow, which must be trusted: it names a command.

@@ -117,10 +117,16 @@ impl From<EngineError> for Problem {
             EngineError::Blocked { .. } => (409, "blocked"),
             EngineError::Change { .. } | EngineError::Renewal { .. } => (409, "change_status"),
             EngineError::GoesOn { .. } => (409, "goes_on"),
+            EngineError::NobodyHears { .. } => (409, "nobody_hears"),
             EngineError::Stopping => (503, "stopping"),
         };
-        let causes = causes(&error);
-        Problem::new(status, code, error.to_string()).because(causes)
+        let because = match &error {
+            EngineError::NobodyHears { change, .. } => format!(
+                "\nfix: begin a run that makes it anew, and `stafette changes refuse {change}`"
+            ),
+            error => causes(error),
+        };
+        Problem::new(status, code, error.to_string()).because(because)
     }
 }
 

@@ -98,7 +98,8 @@ fn action(
 }
 
 fn discussion(run: &Run) -> DiscussionSummary {
-    let council = run.council.as_deref();
+    let shown = run.shown_council();
+    let council = shown.as_ref();
     let members = run.workflow.council.iter().flat_map(|rules| &rules.members);
     let mut signals: BTreeMap<String, String> =
         members.map(|member| (member.to_string(), "building".to_owned())).collect();
@@ -112,7 +113,7 @@ fn discussion(run: &Run) -> DiscussionSummary {
     }
     DiscussionSummary {
         topic: council.map_or(&run.request, |council| &council.topic).clone(),
-        key_decisions: decisions(run),
+        key_decisions: decisions(run, council),
         consensus_reached: verdict.is_some_and(|v| v.decision == Decision::Consensus),
         consensus_signals: signals,
         extra,

@@ -5,6 +5,7 @@
 //! says nothing has spoken all the same.
 
 mod session;
+mod veil;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

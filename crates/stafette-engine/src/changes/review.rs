@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use stafette_core::change::{Change, ChangeId, ChangeRules, ChangeStatus, Comment, Proposal};
+use stafette_core::change::{Change, ChangeId, ChangeRules, ChangeStatus, Proposal};
 use stafette_core::run::change::ChangeWork;
 use stafette_core::{Input, Recorded, RunId, TurnKey};
 use stafette_store::AppendError;
@@ -57,7 +57,26 @@ impl Engine {
         if let Some(run) = proposal.author.run {
             self.view(run).await?;
         }
-        let propose = async move |changes: Changes| changes.propose(proposal, &rules).await;
+        self.keep_aside(async move |changes: Changes| changes.propose(proposal, &rules).await).await
+    }
+
+    /// What another orchestrator left is proposed in the run that goes on from it.
+    pub(crate) async fn propose_foreign(
+        &self,
+        proposal: Proposal,
+        rules: ChangeRules,
+    ) -> Result<Change, EngineError> {
+        let propose = async move |changes: Changes| changes.propose_foreign(proposal, &rules).await;
+        self.keep_aside(propose).await
+    }
+
+    async fn keep_aside<F>(
+        &self,
+        propose: impl FnOnce(Changes) -> F + Send + 'static,
+    ) -> Result<Change, EngineError>
+    where
+        F: Future<Output = Result<Change, ChangeError>>,
+    {
         let change = self.changes(propose).await?;
         self.introduce(&change).await?;
         told(&self.settings().project, change.clone()).await;
@@ -87,31 +106,6 @@ impl Engine {
             changes.get(id)
         };
         Ok(self.changes(write).await?)
-    }
-
-    /// Somebody says something about a set. While its run goes on, the agent that proposed it gets
-    /// to hear it.
-    ///
-    /// # Errors
-    /// When the set does not touch that place.
-    pub async fn comment_change(
-        &self,
-        id: ChangeId,
-        by: String,
-        place: Option<(String, Option<u32>)>,
-        text: String,
-    ) -> Result<Change, EngineError> {
-        let text = self.settings().redactor.text(&text).into_owned();
-        let look = async move |changes: Changes| {
-            Ok((changes.get(id)?, changes.remark(id, &by, place, &text)?))
-        };
-        let (change, comment) = self.changes(look).await?;
-        if let Some(run) = change.author.run {
-            self.introduce(&change).await?;
-            let comment: Comment = comment.clone();
-            self.record(run, Input::CommentChange { change: id, comment }).await?;
-        }
-        Ok(self.changes(async move |changes| changes.comment(id, comment).await).await?)
     }
 
     /// Applies a set, or takes it back. That it is wanted is recorded first.
@@ -227,6 +221,9 @@ impl Engine {
                 }
             }
         }
+        for change in &all {
+            self.disown(change).await;
+        }
         for change in all.into_iter().filter(|change| change.untold) {
             let id = change.id;
             if let Err(error) = self.settle(id, "", "").await {
@@ -297,7 +294,7 @@ impl Engine {
     }
 
     /// Has the run of a set know it, if it does not.
-    async fn introduce(&self, change: &Change) -> Result<(), EngineError> {
+    pub(super) async fn introduce(&self, change: &Change) -> Result<(), EngineError> {
         let Some(run) = change.author.run else { return Ok(()) };
         let state = self.state(run).await?;
         let known = state.changes.get(&change.id).map(|known| known.revision);
@@ -309,7 +306,11 @@ impl Engine {
     }
 
     /// Gives an input to a run that may be over.
-    async fn record(&self, run: RunId, input: Input) -> Result<Vec<Recorded>, EngineError> {
+    pub(super) async fn record(
+        &self,
+        run: RunId,
+        input: Input,
+    ) -> Result<Vec<Recorded>, EngineError> {
         match self.send(run, input.clone()).await {
             Err(EngineError::Over { .. }) => self.record_late(run, input).await,
             other => other,

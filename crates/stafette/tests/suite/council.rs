@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use stafette_agents::scripted::{Event, read_ledger};
-use stafette_core::wire::context::OrchestratorContext;
+use stafette_core::wire::context::{NextActionType, OrchestratorContext};
 
 use crate::world::{Said, World};
 
@@ -166,6 +166,104 @@ fn b_10_a_generation_leaves_alone_what_somebody_has_locked() {
     world.run(&TWO).ok();
     assert_eq!(world.read("notes.txt"), "old\n");
     assert_eq!(world.run(&["changes", "--json"]).ok().json()["changes"][0]["status"], "pending");
+}
+
+/// Somebody who cannot go on before a person has said which one it should be.
+fn asker() -> World {
+    let world = World::workflow(
+        "[workflow]\nname = \"asker\"\nentry = \"solo\"\n[generations]\npause = \"0s\"\n\
+         [agents.solo]\nrunner = \"scripted\"\nscript = \"solo.toml\"\n",
+    );
+    world.write(
+        "solo.toml",
+        "[[turn]]\nwhen = { has = [\"answer\"] }\nsteps = [{ emit = \"RESULT\", payload = { status = \
+         \"resolved\", summary = \"{answer} and {human_notes}\" } }]\n[[turn]]\nsteps = [{ emit = \
+         \"HANDOFF\", payload = { to = \"human\", summary = \"Which cache?\", question = { details = \
+         \"Which cache?\", options = [\"LRU\", \"LFU\"], blocking = true } } }]\n",
+    );
+    world.run(&["trust", "--yes"]).ok();
+    world
+}
+
+#[test]
+fn s4_03_a_person_is_needed_and_what_they_say_goes_into_the_next_generation() {
+    let world = asker();
+    let said = world.run(&["run", "Build a cache", "--continuous", "--pause", "0s", "--json"]);
+    assert_eq!(said.code, 3, "a person is needed: {said:?}");
+    let views = said.lines();
+    let generations: Vec<&Value> = views.iter().map(|view| &view["generation"]).collect();
+    assert_eq!(generations, [1, 2], "{said:?}");
+    assert_eq!(views[0]["status"], "succeeded");
+    let why = views[0]["why"].as_str().expect("a reason");
+    assert_eq!(why, "a person is needed: solo asks: Which cache?");
+    let first = views[0]["run"].as_str().expect("a run");
+    let events = world.run(&["log", first, "--json"]).ok().lines();
+    let over = events.iter().find(|event| event["event"] == "generation_handed_over");
+    assert_eq!(over.expect("handed over")["cause"], "human_needed");
+    let file = read(&world);
+    assert_eq!(file.next_action.kind, NextActionType::ManualReview);
+    assert_eq!(file.next_action.extra["awaits"][0]["question"], "Which cache?");
+
+    world.run(&["note", "Keep it small"]).ok();
+    let inbox = world.run(&["inbox", "--json"]).ok().json();
+    assert_eq!(inbox.as_array().map(Vec::len), Some(1), "{inbox}");
+    world.run(&["answer", "2", "LFU"]).ok();
+    let done = world.run(&["resume", "--json"]).ok().json();
+    assert_eq!((&done["status"], &done["generation"]), (&"succeeded".into(), &2.into()));
+    let second = views[1]["run"].as_str().expect("a run");
+    let events = world.run(&["log", second, "--json"]).ok().lines();
+    let turns: Vec<&Value> = events.iter().filter(|it| it["event"] == "turn_finished").collect();
+    let summary = turns[0]["result"]["response"]["summary"].as_str().expect("a summary");
+    assert!(summary.contains("LFU and") && summary.contains("Keep it small"), "{summary}");
+}
+
+#[test]
+fn s4_10_what_another_orchestrator_left_pending_is_proposed_and_waits_for_a_yes() {
+    let world = team(false);
+    world.write("src/old.ts", "old\n");
+    let context = serde_json::json!({
+        "version": "v1.0", "runNumber": 3, "startedAt": "2026-01-06T12:00:00Z",
+        "lastUpdated": "2026-01-06T12:05:00Z", "currentPhase": "code_review",
+        "discussionSummary": { "topic": "A cache", "keyDecisions": [], "consensusReached": false,
+            "consensusSignals": {} },
+        "codeChanges": [
+            { "file": "src/cache.ts", "action": "create", "content": "export {}\n",
+              "appliedAt": null, "validatedAt": null, "status": "pending" },
+            { "file": "src/done.ts", "action": "create", "content": "x", "appliedAt": null,
+              "validatedAt": null, "status": "applied" },
+            { "file": "src/old.ts", "action": "modify", "content": "new\n", "appliedAt": null,
+              "validatedAt": null, "status": "pending" },
+        ],
+        "agentStates": {}, "history": [], "totalCost": 0.0, "humanNotes": "Mind the tests",
+        "nextAction": { "type": "apply_changes", "reason": "ready" },
+    });
+    world.write("theirs.json", &context.to_string());
+    let said = world.run(&["run", "--from-context", "theirs.json", "--json"]);
+    assert_eq!(said.code, 3, "a person has to say yes: {said:?}");
+    let changes = world.run(&["changes", "--json"]).ok().json()["changes"].clone();
+    assert_eq!(changes.as_array().map(Vec::len), Some(1), "{changes}");
+    assert_eq!(changes[0]["edits"].as_array().map(Vec::len), Some(2), "{changes}");
+    assert_eq!(world.run(&["apply", "c1"]).code, 3, "not without a yes");
+    let inbox = world.run(&["inbox", "--json"]).ok().json();
+    let details = inbox[0]["handoff"]["offer"]["question"]["details"].as_str().expect("text");
+    assert!(details.contains("as another orchestrator left it"), "{details}");
+    assert_eq!(read(&world).code_changes.len(), 3, "each once");
+    let id = inbox[0]["handoff"]["id"].as_str().expect("an id").to_owned();
+    world.run(&["answer", &id, "approve"]).ok();
+    world.run(&["apply", "c1"]).ok();
+    assert_eq!(world.read("src/cache.ts"), "export {}\n");
+    assert_eq!(world.read("src/old.ts"), "new\n");
+    assert!(!world.project().join("src/done.ts").exists());
+
+    // What cannot be meant is told, and begins nothing worse.
+    let mut bad = context;
+    bad["codeChanges"][0]["file"] = "../out.ts".into();
+    world.write("bad.json", &bad.to_string());
+    world.run(&["run", "--from-context", "bad.json", "--json"]).ok();
+    assert_eq!(
+        world.run(&["changes", "--json"]).ok().json()["changes"].as_array().map(Vec::len),
+        Some(1)
+    );
 }
 
 #[test]
