@@ -174,6 +174,13 @@ impl Engine {
         .await
     }
 
+    /// Whether the team's own program runs on this change.
+    pub(crate) async fn runs_on(&self, change: ChangeId) -> bool {
+        let runs =
+            self.with_renewals(async move |renewals, changes| renewals.runs_on(change, &changes));
+        runs.await.unwrap_or(false)
+    }
+
     async fn renew_held(
         &self,
         change: ChangeId,

@@ -1,12 +1,14 @@
 //! A council that decides, and generations that follow each other, from the command line.
 
 use std::collections::BTreeSet;
+use std::io::BufRead as _;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use stafette_agents::scripted::{Event, read_ledger};
 use stafette_core::wire::context::{NextActionType, OrchestratorContext};
 
+use crate::web::Web;
 use crate::world::{Said, World};
 
 /// How long anything may take.
@@ -166,6 +168,85 @@ fn b_10_a_generation_leaves_alone_what_somebody_has_locked() {
     world.run(&TWO).ok();
     assert_eq!(world.read("notes.txt"), "old\n");
     assert_eq!(world.run(&["changes", "--json"]).ok().json()["changes"][0]["status"], "pending");
+}
+
+/// What nobody may read before everyone has voted.
+const SECRET: [&str; 3] = ["it is bounded", "Alex on Grow", "\"Said\""];
+
+#[test]
+fn s4_03_nobody_sees_a_blind_vote_before_everyone_has_voted() {
+    let world = team(true);
+    let workflow = world.read("stafette.toml");
+    let blind = workflow.replace("[council]\n", "[council]\nblind_first_vote = true\n");
+    world.write("stafette.toml", &blind);
+    let alex = world.read("agents/Alex.toml").replace("\"agree\"", "\"disagree\"");
+    world.write("agents/Alex.toml", &alex);
+    let sam = world.read("agents/Sam.toml").replace(
+        "steps = [\n",
+        "steps = [\n{ run = \"touch asked; while [ ! -e go ]; do sleep 0.01; done\" },\n",
+    );
+    world.write("agents/Sam.toml", &sam);
+    world.run(&["trust", "--yes"]).ok();
+    let web = Web::up(&world);
+    let run = world.run(&["run", "Grow", "--detach"]).ok().out.trim().to_owned();
+    let stream = web.send(
+        &format!("GET /v1/runs/{run}/events?follow=true"),
+        &[&web.bearer(), "Accept: text/event-stream"],
+        "",
+    );
+    let mut stream = std::io::BufReader::new(stream).lines().map_while(Result::ok);
+    until(&world, &["status", &run, "--json"], |view| {
+        view["council"]["members"][0]["turns"] == 1 && world.project().join("asked").exists()
+    });
+    let handoff = format!("/v1/runs/{run}/handoffs/h2");
+    let look = || -> Vec<(String, String)> {
+        let paths =
+            ["events", "handoffs", "council", "context", "briefing", "why", "why/h2", "report"];
+        let mut seen: Vec<(String, String)> = paths
+            .iter()
+            .map(|path| ((*path).to_owned(), web.get(&format!("/v1/runs/{run}/{path}")).body))
+            .collect();
+        seen.push((handoff.clone(), web.get(&handoff).body));
+        for word in ["bounded", "disagree"] {
+            seen.push((format!("find {word}"), web.get(&format!("/v1/find?q={word}")).body));
+        }
+        for command in ["status", "log", "why", "handoffs", "briefing"] {
+            let said = world.run(&[command, &run]).ok();
+            seen.push((command.to_owned(), said.out + &said.err));
+        }
+        seen.push((CONTEXT.to_owned(), world.read(CONTEXT)));
+        seen
+    };
+    for (place, text) in look() {
+        for secret in SECRET {
+            assert!(!text.contains(secret), "{secret} in {place}: {text}");
+        }
+    }
+    let view = world.run(&["status", &run, "--json"]).ok().json();
+    assert_eq!((&view["council"]["sealed"], &view["council"]["agreed"]), (&true.into(), &0.into()));
+    let shown = world.run(&["status", &run]).ok().out;
+    assert!(shown.contains("the first vote is blind: 1 of 2 have voted"), "{shown}");
+    assert!(shown.contains("Alex: has voted") && shown.contains("Sam: yet to speak"), "{shown}");
+    // Whoever follows is told that somebody has voted, and how when everybody has.
+    let heard = |lines: &mut dyn Iterator<Item = String>, key: &str| -> Value {
+        lines
+            .filter_map(|line| line.strip_prefix("data:").map(str::to_owned))
+            .filter_map(|data| serde_json::from_str::<Value>(&data).ok())
+            .find(|event| event["event"] == "council_heard" && event[key] == true)
+            .expect("a vote")
+    };
+    let closed = heard(&mut stream, "sealed");
+    assert_eq!((&closed["member"], &closed["vote"]), (&"Alex".into(), &Value::Null));
+    world.write("go", "");
+    let open = heard(&mut stream, "again");
+    assert_eq!((&open["seq"], &open["vote"]["signal"]), (&closed["seq"], &"disagree".into()));
+    until(&world, &["status", &run, "--json"], |view| view["council"]["sealed"] == false);
+    let seen = look();
+    for place in ["events", "handoffs", "council", "why/h2", "report", "find bounded", "log"] {
+        let (_, text) = seen.iter().find(|(name, _)| name == place).expect("a place");
+        assert!(SECRET.iter().any(|secret| text.contains(secret)), "nothing in {place}: {text}");
+    }
+    world.run(&["cancel", &run]);
 }
 
 /// Somebody who cannot go on before a person has said which one it should be.

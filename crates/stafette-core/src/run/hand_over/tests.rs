@@ -128,6 +128,28 @@ fn s4_04_what_the_series_has_left_is_all_that_the_next_one_may_spend() {
 }
 
 #[test]
+fn s4_08_one_dollar_for_a_series_at_thirty_cents_a_turn_is_three_turns() {
+    let mut next = Some(created(Some(plan(9, Usd(1_000_000), 0))));
+    let (mut now, mut turns) = (Time(0), 0);
+    while let Some(created) = next.take() {
+        let mut story = begin(now, created);
+        if story.run.outbox().count() == 0 {
+            assert_eq!(story.status(), Status::WaitingForBudget);
+            assert!(story.transcript().contains("$0.00 of $0.10 spent, $0.30 needed"));
+            break;
+        }
+        turns += 1;
+        let result = TurnResult { usage: costing(0.3), ..done() };
+        let outputs = fields(json!({ "next_topic": "more" }));
+        let response = crate::Response { outputs, ..result.response };
+        story.ends(h(1), TurnResult { response, ..result });
+        hand_over(&mut story, ChangeCounts::default());
+        (next, now) = (successor(&story.run), story.now);
+    }
+    assert_eq!(turns, 3);
+}
+
+#[test]
 fn s4_04_a_person_is_asked_to_check_in_before_the_next_one_begins() {
     let mut story = begin(Time(0), created(Some(plan(9, Usd(5_000_000), 1))));
     work(&mut story, Some("more"));
