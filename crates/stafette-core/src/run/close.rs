@@ -119,9 +119,12 @@ impl HandoffClosed {
             // Called off in the middle of a turn: nothing is set aside for it any more.
             run.purse.release(&agent, reserved);
         }
+        // What is said in the dark does not travel.
+        let dark = run.votes_blindly();
         let Some(handoff) = run.handoff_mut(self.handoff) else {
             return;
         };
+        let dark = dark && handoff.offer.is_council_turn();
         let (waiting, aside) = (handoff.returns_to, handoff.cause);
         let (way, response) = (self.way, self.response.clone());
         handoff.state = State::Closed(Box::new(Closing { at, response, way }));
@@ -131,7 +134,7 @@ impl HandoffClosed {
                 on.retain(|id| *id != self.handoff);
                 on.extend(&self.succeeded_by);
             }
-            if self.succeeded_by.is_empty() {
+            if self.succeeded_by.is_empty() && !dark {
                 waiting.inputs.extend(self.response.outputs.clone());
                 waiting.answers.push(self.response.clone());
             }
