@@ -171,7 +171,7 @@ fn b_10_a_generation_leaves_alone_what_somebody_has_locked() {
 }
 
 /// What nobody may read before everyone has voted.
-const SECRET: [&str; 3] = ["it is bounded", "Alex on Grow", "\"Said\""];
+const SECRET: [&str; 3] = ["it is bounded", "Alex on Grow", "A leading zero is gone"];
 
 #[test]
 fn s4_03_nobody_sees_a_blind_vote_before_everyone_has_voted() {
@@ -180,6 +180,7 @@ fn s4_03_nobody_sees_a_blind_vote_before_everyone_has_voted() {
     let blind = workflow.replace("[council]\n", "[council]\nblind_first_vote = true\n");
     world.write("stafette.toml", &blind);
     let alex = world.read("agents/Alex.toml").replace("\"agree\"", "\"disagree\"");
+    let alex = alex.replace("\"Said\"", "\"A leading zero is gone\"");
     world.write("agents/Alex.toml", &alex);
     let sam = world.read("agents/Sam.toml").replace(
         "steps = [\n",
@@ -207,7 +208,7 @@ fn s4_03_nobody_sees_a_blind_vote_before_everyone_has_voted() {
             .map(|path| ((*path).to_owned(), web.get(&format!("/v1/runs/{run}/{path}")).body))
             .collect();
         seen.push((handoff.clone(), web.get(&handoff).body));
-        for word in ["bounded", "disagree"] {
+        for word in ["bounded", "leading"] {
             seen.push((format!("find {word}"), web.get(&format!("/v1/find?q={word}")).body));
         }
         for command in ["status", "log", "why", "handoffs", "briefing"] {
@@ -242,7 +243,7 @@ fn s4_03_nobody_sees_a_blind_vote_before_everyone_has_voted() {
     assert_eq!((&open["seq"], &open["vote"]["signal"]), (&closed["seq"], &"disagree".into()));
     until(&world, &["status", &run, "--json"], |view| view["council"]["sealed"] == false);
     let seen = look();
-    for place in ["events", "handoffs", "council", "why/h2", "report", "find bounded", "log"] {
+    for place in ["events", "handoffs", "council", "why/h2", "report", "find leading", "log"] {
         let (_, text) = seen.iter().find(|(name, _)| name == place).expect("a place");
         assert!(SECRET.iter().any(|secret| text.contains(secret)), "nothing in {place}: {text}");
     }
@@ -258,7 +259,7 @@ fn asker() -> World {
     world.write(
         "solo.toml",
         "[[turn]]\nwhen = { has = [\"answer\"] }\nsteps = [{ emit = \"RESULT\", payload = { status = \
-         \"resolved\", summary = \"{answer} and {human_notes}\" } }]\n[[turn]]\nsteps = [{ emit = \
+         \"resolved\", summary = \"Built\" } }]\n[[turn]]\nsteps = [{ emit = \
          \"HANDOFF\", payload = { to = \"human\", summary = \"Which cache?\", question = { details = \
          \"Which cache?\", options = [\"LRU\", \"LFU\"], blocking = true } } }]\n",
     );
@@ -292,10 +293,11 @@ fn s4_03_a_person_is_needed_and_what_they_say_goes_into_the_next_generation() {
     let done = world.run(&["resume", "--json"]).ok().json();
     assert_eq!((&done["status"], &done["generation"]), (&"succeeded".into(), &2.into()));
     let second = views[1]["run"].as_str().expect("a run");
-    let events = world.run(&["log", second, "--json"]).ok().lines();
-    let turns: Vec<&Value> = events.iter().filter(|it| it["event"] == "turn_finished").collect();
-    let summary = turns[0]["result"]["response"]["summary"].as_str().expect("a summary");
-    assert!(summary.contains("LFU and") && summary.contains("Keep it small"), "{summary}");
+    let handoffs = world.run(&["handoffs", second, "--json"]).ok().json();
+    let inputs = &handoffs[0]["handoff"]["inputs"];
+    assert_eq!(inputs["answer"], "LFU", "{inputs}");
+    let notes = serde_json::json!(["Keep it small", "solo asked: Which cache? — LFU"]);
+    assert_eq!(inputs["human_notes"], notes, "{inputs}");
 }
 
 #[test]
