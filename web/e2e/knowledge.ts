@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Page } from 'playwright-core'
-import { type Block, answer, asks, blocks, learned, planned, stages } from './planned'
+import { type Block, answer, asks, blocks, elsewhere, learned, planned, stages } from './planned'
 import { checked, quiet, sees, story } from './story'
 import { type Project, closeBrowser, open, until } from './world'
 
@@ -122,6 +122,52 @@ test('s1_14 a decision is approved from its table; a block is moved by keys, ano
     quiet(sight)
     await sight.close()
   }))
+
+test('s1_14 the week goes by the clock of the project, wherever the browser is, and nine is nine when clocks are set', () => {
+  const events = [
+    { title: 'Saturday', start: '20260328T080000Z', end: '20260328T093000Z' },
+    { title: 'Sunday', start: '20260329T070000Z', end: '20260329T083000Z' },
+    { title: 'Autumn', start: '20261025T080000Z', end: '20261025T093000Z' },
+  ]
+  return story(elsewhere('Europe/Berlin', events), async (project) => {
+    const sight = await open(project, { path: '/knowledge/calendar/2026-03-25', zone: 'America/Los_Angeles' })
+    const { page } = sight
+    const stand = (title: string) => page.locator('.stand', { hasText: title })
+    const place = async (title: string): Promise<[string, string]> => {
+      await stand(title).waitFor()
+      const { top, left } = await stand(title).evaluate((one) => (one as HTMLElement).style)
+      assert.match(await stand(title).innerText(), /09:00–10:30/)
+      return [top, left]
+    }
+    const [[saturday, sixth], [sunday, seventh]] = [await place('Saturday'), await place('Sunday')]
+    assert.equal(saturday, sunday, 'both are beside nine')
+    assert.notEqual(sixth, seventh, 'on days of their own')
+    await sees(page, 'the clock of Europe/Berlin')
+    assert.match(await page.locator('.part-head h1').innerText(), /Mon, Mar 23 – Sun, Mar 29/)
+    await page.goto(`${sight.url}/knowledge/calendar/2026-10-25`)
+    assert.equal((await place('Autumn'))[0], saturday)
+
+    // A block that was planned for nine is there at nine, and a day later still.
+    await planned(project, REQUEST)
+    const [first] = await blocks(project)
+    assert.ok(first)
+    const hour = (at: number): string => new Intl.DateTimeFormat('en', { timeZone: 'Europe/Berlin', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }).format(at)
+    const day = new Intl.DateTimeFormat('en-CA', { timeZone: 'Europe/Berlin', dateStyle: 'short' }).format(first.start)
+    await page.goto(`${sight.url}/knowledge/calendar/${day}`)
+    assert.match(await button(page, first.title).innerText(), new RegExp(`${hour(first.start)}–${hour(first.end)}`))
+    await button(page, first.title).focus()
+    for (let step = 0; step < 7; step += 1) {
+      await page.keyboard.press('ArrowRight')
+      await page.locator('.stand.is-moving:focus').waitFor()
+    }
+    await page.keyboard.press('Enter')
+    await until('it is in the calendar', async () => (await block(project, first.title)).state === 'written')
+    const later = (await block(project, first.title)).start
+    assert.deepEqual([hour(later), Math.round((later - first.start) / 86_400_000)], [hour(first.start), 7])
+    quiet(sight)
+    await sight.close()
+  })
+})
 
 test('s1_11 s1_12 talk is searched, the graph is walked by keys, principles have their answers', () =>
   story(stages(), async (project) => {

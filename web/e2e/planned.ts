@@ -1,6 +1,6 @@
 // A project of the four stages, and how far it can be brought without a browser.
 
-import { cpSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Project, root, until } from './world'
 
@@ -13,6 +13,20 @@ export function stages(caldav?: string): (folder: string) => void {
     const text = readFileSync(file, 'utf8')
     const lines = `url = "${caldav}"\nuser_env = "CAL_USER"\npassword_env = "CAL_PASSWORD"\nlook = "1s"\n`
     writeFileSync(file, text.replace('folder = "calendar"\n', lines))
+  }
+}
+
+/** The same in another time zone, with these events in its calendar. */
+export function elsewhere(zone: string, events: readonly { title: string; start: string; end: string }[]): (folder: string) => void {
+  return (folder) => {
+    stages()(folder)
+    const file = join(folder, 'stafette.toml')
+    writeFileSync(file, readFileSync(file, 'utf8').replace('timezone = "UTC"', `timezone = "${zone}"`))
+    mkdirSync(join(folder, 'calendar'), { recursive: true })
+    for (const { title, start, end } of events) {
+      const lines = ['BEGIN:VCALENDAR', 'VERSION:2.0', 'PRODID:-//test//EN', 'BEGIN:VEVENT', `UID:${title}`, 'DTSTAMP:20260101T000000Z', `DTSTART:${start}`, `DTEND:${end}`, `SUMMARY:${title}`, 'END:VEVENT', 'END:VCALENDAR', '']
+      writeFileSync(join(folder, 'calendar', `${title}.ics`), lines.join('\r\n'))
+    }
   }
 }
 

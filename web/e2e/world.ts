@@ -181,7 +181,7 @@ export interface Sight {
 
 let browser: Browser | null = null
 
-export async function open(project: Project, how: { width?: number; height?: number; theme?: 'light' | 'dark'; path?: string; launch?: string } = {}): Promise<Sight> {
+export async function open(project: Project, how: { width?: number; height?: number; theme?: 'light' | 'dark'; path?: string; launch?: string; zone?: string } = {}): Promise<Sight> {
   browser ??= await chromium.launch({
     executablePath: process.env['STAFETTE_CHROMIUM'] ?? '/usr/bin/chromium',
     args: ['--no-sandbox', '--enable-unsafe-swiftshader', '--ignore-gpu-blocklist'],
@@ -191,6 +191,7 @@ export async function open(project: Project, how: { width?: number; height?: num
   const context = await browser.newContext({
     viewport: { width: how.width ?? 1440, height: how.height ?? 900 },
     colorScheme: how.theme ?? 'light',
+    ...(how.zone ? { timezoneId: how.zone } : {}),
     permissions: ['clipboard-read', 'clipboard-write'],
     hasTouch: (how.width ?? 1440) < 700,
   })

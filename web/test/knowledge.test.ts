@@ -2,22 +2,79 @@ import { expect, test } from 'vitest'
 import type { Node, Picture, Scored, Term } from '../src/api/knowledge'
 import { TERMS, reckon, winner } from '../src/state/returns'
 import { beside, drawn, keyOf, ways, wrapped } from '../src/state/walk'
-import { addDays, dayKey, daysOf, inTheWay, monday, moved, onDay, steps } from '../src/state/week'
+import { addDays, clockOf, dayKey, daysOf, inTheWay, minutesOf, monday, moved, onDay, steps } from '../src/state/week'
 
-const at = (text: string): number => new Date(text).getTime()
+const ZONE = 'Europe/Berlin'
+const at = (text: string): number => new Date(`${text}+01:00`).getTime()
 const timed = (id: string, start: string, end: string): { id: string; start: number; end: number } => ({ id, start: at(start), end: at(end) })
 
 test('a week begins on its Monday, whatever day it is asked by', () => {
-  expect(dayKey(monday('2026-11-22', 0))).toBe('2026-11-16')
-  expect(dayKey(monday('2026-11-16', 0))).toBe('2026-11-16')
-  expect(dayKey(monday('no day', at('2026-11-18T12:00')))).toBe('2026-11-16')
-  expect(daysOf(monday('2026-11-18', 0)).map(dayKey)).toEqual(['2026-11-16', '2026-11-17', '2026-11-18', '2026-11-19', '2026-11-20', '2026-11-21', '2026-11-22'])
+  const key = (day: string | null, now: number): string => dayKey(monday(day, now, ZONE), ZONE)
+  expect(key('2026-11-22', 0)).toBe('2026-11-16')
+  expect(key('2026-11-16', 0)).toBe('2026-11-16')
+  expect(key('no day', at('2026-11-18T12:00'))).toBe('2026-11-16')
+  expect(daysOf(monday('2026-11-18', 0, ZONE), ZONE).map((day) => dayKey(day, ZONE))).toEqual(['2026-11-16', '2026-11-17', '2026-11-18', '2026-11-19', '2026-11-20', '2026-11-21', '2026-11-22'])
+})
+
+test('days and hours are those of the zone that is asked for, wherever the browser is', () => {
+  const late = Date.parse('2026-11-15T20:30:00Z')
+  expect(['Asia/Tokyo', 'UTC', 'America/New_York', 'Asia/Kolkata'].map((zone) => [dayKey(late, zone), clockOf(late, zone)])).toEqual([
+    ['2026-11-16', '05:30'],
+    ['2026-11-15', '20:30'],
+    ['2026-11-15', '15:30'],
+    ['2026-11-16', '02:00'],
+  ])
+  expect(new Date(monday(null, late, 'Asia/Tokyo')).toISOString()).toBe('2026-11-15T15:00:00.000Z')
+  expect(new Date(monday(null, late, 'America/New_York')).toISOString()).toBe('2026-11-09T05:00:00.000Z')
+  expect(onDay([{ id: 'a', start: late, end: late + 3_600_000 }], monday('2026-11-16', 0, 'Asia/Tokyo'), 'Asia/Tokyo').map(({ from, to }) => [from, to])).toEqual([[330, 390]])
+})
+
+test('a day on which the clock is set has its midnights, and nine is nine', () => {
+  const hours = (day: string): number => {
+    const midnight = daysOf(monday(day, 0, ZONE), ZONE).find((one) => dayKey(one, ZONE) === day)!
+    return (addDays(midnight, 1, ZONE) - midnight) / 3_600_000
+  }
+  expect([hours('2026-03-28'), hours('2026-03-29'), hours('2026-10-25')]).toEqual([24, 23, 25])
+  const nine = (day: string, zulu: string): number[] => {
+    const one = { id: 'a', start: Date.parse(`${day}T${zulu}:00Z`), end: Date.parse(`${day}T${zulu}:00Z`) + 3_600_000 }
+    const midnight = daysOf(monday(day, 0, ZONE), ZONE).find((start) => dayKey(start, ZONE) === day)!
+    return onDay([one], midnight, ZONE).flatMap(({ from, to }) => [from, to])
+  }
+  expect(nine('2026-03-28', '08:00')).toEqual([540, 600])
+  expect(nine('2026-03-29', '07:00')).toEqual([540, 600])
+  expect(nine('2026-10-25', '08:00')).toEqual([540, 600])
+  expect([minutesOf(Date.parse('2026-10-25T00:30:00Z'), ZONE), minutesOf(Date.parse('2026-10-25T01:30:00Z'), ZONE)]).toEqual([150, 150])
+  // Where the clock never shows midnight, the day begins when it goes on.
+  const friday = daysOf(monday('2024-04-26', 0, 'Africa/Cairo'), 'Africa/Cairo')[4]!
+  expect([dayKey(friday, 'Africa/Cairo'), clockOf(friday, 'Africa/Cairo')]).toEqual(['2024-04-26', '01:00'])
+})
+
+test('a block that is moved over a change of the clock keeps its time on the wall', () => {
+  const saturday = { id: 'a', start: Date.parse('2026-03-28T08:00:00Z'), end: Date.parse('2026-03-28T10:00:00Z') }
+  const sunday = moved(saturday, 1, 0, ZONE)
+  expect([new Date(sunday.start).toISOString(), sunday.end - sunday.start]).toEqual(['2026-03-29T07:00:00.000Z', 7_200_000])
+  expect(moved(sunday, -1, 0, ZONE)).toEqual(saturday)
+  // An hour that there is not, and one that there is twice.
+  const early = { id: 'a', start: Date.parse('2026-03-29T00:30:00Z'), end: Date.parse('2026-03-29T00:45:00Z') }
+  expect(clockOf(moved(early, 0, 60, ZONE).start, ZONE)).toBe('03:30')
+  let twice = { id: 'a', start: Date.parse('2026-10-25T00:45:00Z'), end: Date.parse('2026-10-25T01:00:00Z') }
+  const forth: string[] = []
+  for (let step = 0; step < 3; step += 1) {
+    const next = moved(twice, 0, 15, ZONE)
+    expect(next.start).toBeGreaterThan(twice.start)
+    forth.push(clockOf((twice = next).start, ZONE))
+  }
+  expect(forth).toEqual(['03:00', '03:15', '03:30'])
+  const second = { id: 'a', start: Date.parse('2026-10-25T01:15:00Z'), end: Date.parse('2026-10-25T01:30:00Z') }
+  expect(moved(second, 0, 15, ZONE).start).toBe(second.start + 900_000)
+  expect(moved(second, 0, -15, ZONE).start).toBeLessThan(second.start)
+  expect(onDay([{ id: 'a', start: Date.parse('2026-10-25T00:45:00Z'), end: Date.parse('2026-10-25T01:15:00Z') }], Date.parse('2026-10-24T22:00:00Z'), ZONE).map(({ from, to }) => [from, to])).toEqual([[165, 195]])
 })
 
 test('what overlaps stands side by side, and what follows has the whole width again', () => {
   const day = at('2026-11-16T00:00')
   const list = [timed('a', '2026-11-16T09:00', '2026-11-16T11:00'), timed('b', '2026-11-16T10:00', '2026-11-16T12:00'), timed('c', '2026-11-16T11:00', '2026-11-16T11:30'), timed('d', '2026-11-16T12:00', '2026-11-16T13:00')]
-  expect(onDay(list, day).map(({ one, lane, lanes }) => [one.id, lane, lanes])).toEqual([
+  expect(onDay(list, day, ZONE).map(({ one, lane, lanes }) => [one.id, lane, lanes])).toEqual([
     ['a', 0, 2],
     ['b', 1, 2],
     ['c', 0, 2],
@@ -27,17 +84,17 @@ test('what overlaps stands side by side, and what follows has the whole width ag
 
 test('what lasts over midnight is on both days', () => {
   const night = timed('n', '2026-11-16T22:00', '2026-11-17T02:00')
-  expect(onDay([night], at('2026-11-16T00:00')).map(({ from, to, continued }) => [from, to, continued])).toEqual([[22 * 60, 24 * 60, true]])
-  expect(onDay([night], at('2026-11-17T00:00')).map(({ from, to }) => [from, to])).toEqual([[0, 120]])
-  expect(onDay([night], at('2026-11-18T00:00'))).toEqual([])
+  expect(onDay([night], at('2026-11-16T00:00'), ZONE).map(({ from, to, continued }) => [from, to, continued])).toEqual([[22 * 60, 24 * 60, true]])
+  expect(onDay([night], at('2026-11-17T00:00'), ZONE).map(({ from, to }) => [from, to])).toEqual([[0, 120]])
+  expect(onDay([night], at('2026-11-18T00:00'), ZONE)).toEqual([])
 })
 
 test('a block keeps its length when it is moved, by whole steps', () => {
   const block = timed('a', '2026-11-16T09:00', '2026-11-16T11:00')
-  const later = moved(block, 1, 45)
+  const later = moved(block, 1, 45, ZONE)
   expect([later.start, later.end]).toEqual([at('2026-11-17T09:45'), at('2026-11-17T11:45')])
   expect([steps(44, 44), steps(10, 44), steps(-17, 44), steps(3, 44)]).toEqual([60, 15, -30, 0])
-  expect(dayKey(addDays(at('2026-03-28T09:00'), 1))).toBe('2026-03-29')
+  expect(dayKey(addDays(at('2026-03-28T09:00'), 1, ZONE), ZONE)).toBe('2026-03-29')
 })
 
 test('something is in the way only where both are', () => {

@@ -6,15 +6,15 @@ use a2a_types::{
     AgentCapabilities, AgentCard, AgentInterface, AgentSkill, HttpAuthSecurityScheme,
     SecurityScheme, TRANSPORT_PROTOCOL_HTTP_JSON, TRANSPORT_PROTOCOL_JSONRPC,
 };
-use axum::Json;
 use axum::extract::State;
 use axum::http::header::HOST;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use serde_json::json;
 use stafette_core::Workflow;
 
-use crate::A2a;
+use crate::{A2a, Caller};
 
 /// Where the card is.
 pub(crate) const PLACE: &str = "/.well-known/agent-card.json";
@@ -28,11 +28,17 @@ pub(crate) const REST: &str = "/a2a/v1";
 /// What goes in and comes out.
 pub(crate) const MODES: [&str; 2] = ["text/plain", "application/json"];
 
-pub(crate) async fn show(State(a2a): State<A2a>, headers: HeaderMap) -> Response {
-    // Whoever reached us by this name reaches the rest by it too.
+pub(crate) async fn show(
+    State(a2a): State<A2a>,
+    caller: Option<Extension<Caller>>,
+    headers: HeaderMap,
+) -> Response {
+    // Whoever reached us by this name reaches the rest by it too, and in the same way.
+    let by_tls = caller.is_some_and(|Extension(caller)| caller.by_tls);
+    let scheme = if by_tls { "https" } else { "http" };
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
     match (a2a.workflow)() {
-        Ok(workflow) => Json(card(&workflow, &format!("http://{host}"))).into_response(),
+        Ok(workflow) => Json(card(&workflow, &format!("{scheme}://{host}"))).into_response(),
         Err(why) => {
             let problem = json!({
                 "code": "no_workflow",

@@ -91,7 +91,7 @@ async fn begin(
         inputs: words.values,
         by: caller.name.clone(),
         origin: Some(origin),
-        trace: None,
+        trace: caller.within,
         lineage: None,
     };
     // A run that is there already was begun by this very message.
@@ -227,13 +227,13 @@ mod tests {
 
     #[test]
     fn b_11_the_same_message_is_the_same_run_and_another_is_another() {
-        let caller = Caller { name: "ada".into(), may_act: true };
+        let caller = Caller { name: "ada".into(), may_act: true, ..Caller::default() };
         let message =
             Message { message_id: "1".into(), ..Message::new(Role::User, vec![Part::text("a")]) };
         let other = Message { parts: vec![Part::text("b")], ..message.clone() };
         assert_eq!(run_for(&caller, &message), run_for(&caller, &message));
         assert_ne!(run_for(&caller, &message), run_for(&caller, &other));
-        let bob = Caller { name: "bob".into(), may_act: true };
+        let bob = Caller { name: "bob".into(), ..caller.clone() };
         assert_ne!(run_for(&caller, &message), run_for(&bob, &message));
     }
 }

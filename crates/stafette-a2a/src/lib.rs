@@ -11,7 +11,8 @@
 //! - The same message does the same thing once: the run's id is made from it.
 //! - What is only here, where to send notifications and what was sent, is on the disk before it is
 //!   acknowledged.
-//! - Notifications go to this machine alone, never follow a redirect, and stop at a deadline.
+//! - Notifications go to this machine, or by TLS to the open net; they never follow a redirect, and
+//!   stop at a deadline.
 
 mod artifact;
 mod card;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{get, post};
 use stafette_core::Workflow;
+use stafette_core::trace::Traceparent;
 use stafette_engine::Engine;
 
 use push::Postman;
@@ -44,6 +46,10 @@ pub struct Caller {
     pub name: String,
     /// Whether they may begin, answer and cancel.
     pub may_act: bool,
+    /// Whether they came by TLS.
+    pub by_tls: bool,
+    /// What they do this in, in a trace of theirs.
+    pub within: Option<Traceparent>,
 }
 
 /// The A2A side of a project. Cheap to clone.

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use a2a_types::{A2AError, StreamResponse, TaskPushNotificationConfig, TaskStatusUpdateEvent};
-use stafette_agents::a2a::http::{Address, Ask, HttpError, ask_at};
 use stafette_core::RunId;
+use stafette_dial::{Address, Ask, is_public};
 use stafette_engine::{Engine, EngineError};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
@@ -214,15 +214,20 @@ async fn check(config: &TaskPushNotificationConfig) -> Result<(), A2AError> {
     }
 }
 
-/// The place that notifications go to, looked up now: this machine and nothing else, so that nobody
-/// has us knock at doors that only we can reach.
+/// The place that notifications go to, looked up now: this machine, or by TLS the open net, so that
+/// nobody has us knock at doors that only we can reach.
 async fn target(url: &str) -> Result<(Address, Vec<SocketAddr>), String> {
     let address = Address::parse(url).map_err(|error| error.to_string())?;
     let found = address.resolve().await.map_err(|error| error.to_string())?;
-    match found.iter().all(|found| found.ip().is_loopback()) {
-        true => Ok((address, found)),
-        false => Err(format!("{address} is not this machine, and plain http goes nowhere else")),
+    let ours = |found: &SocketAddr| found.ip().is_loopback();
+    let open = |found: &SocketAddr| address.is_tls() && is_public(found.ip());
+    if found.iter().all(ours) || found.iter().all(open) {
+        return Ok((address, found));
     }
+    Err(match address.is_tls() {
+        true => format!("{address} is in a network that only we can reach"),
+        false => format!("{address} is not this machine, and plain http goes nowhere else"),
+    })
 }
 
 async fn post(config: &TaskPushNotificationConfig, body: Vec<u8>) -> Result<(), String> {
@@ -231,22 +236,16 @@ async fn post(config: &TaskPushNotificationConfig, body: Vec<u8>) -> Result<(), 
         a.credentials.as_ref().map(|credentials| format!("{} {credentials}", a.scheme))
     });
     let token = config.token.as_deref().filter(|token| !token.is_empty());
-    let headers: Vec<(&str, &str)> =
-        token.map(|token| ("X-A2A-Notification-Token", token)).into_iter().collect();
-    let ask = Ask {
-        address: &address,
-        authorization: authorization.as_deref(),
-        headers: &headers,
-        body: Some(body),
-        within: WITHIN,
-    };
-    let said = |error: HttpError| error.to_string();
-    let answer = ask_at(ask, &found).await.map_err(said)?;
-    let status = answer.status;
+    let mut asked = Ask::post(&address, "application/json", body).at(found).within(WITHIN);
+    if let Some(token) = token {
+        asked = asked.header("X-A2A-Notification-Token", token);
+    }
+    let answer = asked.authorization(authorization.as_deref()).send().await;
+    let mut answer = answer.map_err(|error| error.to_string())?;
     // Read, so that the other side is done with it; what it says does not matter.
     drop(answer.whole(ANSWER, WITHIN).await);
-    match status {
-        200..300 => Ok(()),
-        status => Err(format!("it answers HTTP {status}")),
+    match answer.is_success() {
+        true => Ok(()),
+        false => Err(format!("it answers HTTP {}", answer.status)),
     }
 }

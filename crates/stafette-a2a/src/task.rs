@@ -42,6 +42,7 @@ pub(crate) fn refused(error: EngineError) -> A2AError {
     match error {
         EngineError::NoRun { run } => A2AError::task_not_found(&run),
         EngineError::Over { run } => A2AError::unsupported_operation(format!("{run} is over")),
+        EngineError::Objected { why } => A2AError::unsupported_operation(why),
         error => A2AError::internal(error.to_string()),
     }
 }

@@ -6,7 +6,6 @@
 //! to a person; the answer is the next turn's message to the same task. What the other side says
 //! may hold frames, and may quote files with frames in them, so those only propose.
 
-pub mod http;
 mod notes;
 mod remote;
 mod talk;
@@ -107,7 +106,7 @@ async fn work(job: &Job, link: &Link, current: &Current) -> Signal {
         }
     };
     let remote = match Remote::find(url, job.agent.bearer.as_deref()).await {
-        Ok(remote) => remote,
+        Ok(remote) => remote.within(traceparent(job)),
         Err(trouble) => return broken(&trouble),
     };
     let notes = Notes::of(job, url);
@@ -123,6 +122,12 @@ async fn work(job: &Job, link: &Link, current: &Current) -> Signal {
     }
 }
 
+/// Where the turn is in its trace, as an agent on this machine finds it in its environment.
+fn traceparent(job: &Job) -> Option<String> {
+    let mut given = job.given.iter();
+    given.find(|(name, _)| name == "TRACEPARENT").map(|(_, value)| value.clone())
+}
+
 /// What a turn came to.
 enum Settled {
     /// A task that has ended, or asks.
@@ -134,7 +139,7 @@ enum Settled {
 /// How a task is followed.
 enum Ear {
     /// It tells by itself.
-    Events(Events),
+    Events(Box<Events>),
     /// It is looked at again and again.
     Looks,
 }
@@ -204,7 +209,7 @@ impl Turn<'_> {
         };
         if self.remote.streams {
             let events = self.remote.stream(methods::SEND_STREAMING_MESSAGE, &request).await?;
-            return self.follow(Ear::Events(events), String::new()).await;
+            return self.follow(Ear::Events(Box::new(events)), String::new()).await;
         }
         match self.remote.call(methods::SEND_MESSAGE, &request).await? {
             SendMessageResponse::Message(message) => Ok(Settled::Message(message)),
@@ -280,7 +285,7 @@ impl Turn<'_> {
     async fn subscribe(&self, task: &str) -> Option<Ear> {
         let wanted = SubscribeToTaskRequest { id: task.to_owned(), tenant: None };
         let events = self.remote.stream(methods::SUBSCRIBE_TO_TASK, &wanted).await.ok()?;
-        Some(Ear::Events(events))
+        Some(Ear::Events(Box::new(events)))
     }
 
     /// Takes an event, and tells whether the task has come to a rest.

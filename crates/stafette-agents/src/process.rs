@@ -309,6 +309,13 @@ async fn end(group: Pid, mut reap: impl FnMut()) {
     }
 }
 
+/// Ends whoever was started with this variable, `NAME=value`, and is still there: what a process that
+/// was killed has left running. Where the system does not tell what others were started with, nobody
+/// is ended.
+pub async fn end_left_behind(variable: &str) {
+    end_strays(Some(variable)).await;
+}
+
 /// Ends whoever has left the group for one or a session of their own: known by what they carry, since
 /// nothing else ties them to it.
 async fn end_strays(carried: Option<&str>) {

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::run::permission::Permit;
 use crate::run::tell::Told;
+use crate::trace::Traceparent;
 use crate::{Fields, HandoffId, Millis, Party, Time, TurnKey, Usage};
 
 /// What happens to the giver.
@@ -234,6 +235,9 @@ pub struct Offer {
     /// What speaks against it, found by whoever looked at it on its way in: it is refused for that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objections: Vec<String>,
+    /// What the giver did it in, in a trace of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Traceparent>,
 }
 
 impl Offer {
@@ -257,6 +261,7 @@ impl Offer {
             question: None,
             foreign: None,
             objections: Vec::new(),
+            trace: None,
         }
     }
 

@@ -372,7 +372,9 @@ impl Run {
         self.open()
             .filter_map(|handoff| match &handoff.state {
                 State::Pending { not_before: moment } | State::Parked { until: moment } => {
-                    let held = held || budget::waits_for_others(self, handoff);
+                    let held = held
+                        || budget::waits_for_others(self, handoff)
+                        || council::waits_for_another(self, handoff);
                     (!held).then_some(*moment)
                 }
                 State::Asked { until } => Some(*until),

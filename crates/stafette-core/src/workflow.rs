@@ -18,6 +18,7 @@ pub mod phases;
 pub mod server;
 pub mod telemetry;
 pub mod triggers;
+pub mod weights;
 
 use std::collections::BTreeMap;
 

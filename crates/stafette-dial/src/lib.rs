@@ -1,99 +1,110 @@
-//! A connection to another machine: plain, or by TLS to whom this system trusts.
+//! Asking another machine for something by HTTP: plain, or by TLS to whom this system trusts.
 //!
-//! Invariants: no redirects, no proxies, nothing kept open; every certificate is checked against
-//! the name that was asked for.
+//! Invariants:
+//! - Every certificate is checked against the name that was asked for.
+//! - No proxy, no cookie, nothing kept open: one request is one connection to the address that was
+//!   named.
+//! - A redirection is followed only when the caller says so, and only to where the caller allows.
+//! - Every wait has a deadline, and no answer is read beyond a limit.
 
-use std::io;
-use std::sync::{Arc, OnceLock};
+mod address;
+mod answer;
+mod ask;
+mod connect;
 
-use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, RootCertStore};
+use std::time::Duration;
+
 use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 
-/// Nobody was reached.
+pub use address::{Address, is_public};
+pub use answer::Answer;
+pub use ask::Ask;
+
+/// Why there was no answer.
 #[derive(Debug, Error)]
-pub enum DialError {
-    /// The host's name cannot be in a certificate.
-    #[error("`{host}` is not the name of a host")]
-    Host {
+pub enum HttpError {
+    /// The address cannot be used.
+    #[error("`{url}` cannot be used: {why}")]
+    Address {
         /// What was given.
-        host: String,
+        url: String,
+        /// What is wrong with it.
+        why: &'static str,
     },
-    /// This system trusts nobody.
-    #[error("this system trusts no certificates: install ca-certificates")]
-    NoTrust,
-    /// The protocol cannot be set up.
-    #[error("TLS cannot be used")]
-    Tls {
+    /// A header or the method cannot be sent.
+    #[error("{at} cannot be asked this: {why}")]
+    Request {
+        /// Where.
+        at: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// This system cannot speak TLS.
+    #[error("there is no TLS: {why}")]
+    NoTls {
         /// Why.
-        source: rustls::Error,
+        why: String,
     },
-    /// The connection was not made.
-    #[error(transparent)]
-    Broken(#[from] io::Error),
+    /// Nobody can be reached there, or not who was meant.
+    #[error("{at} cannot be reached: {why}")]
+    Unreachable {
+        /// Where.
+        at: String,
+        /// Why.
+        why: String,
+    },
+    /// It took too long.
+    #[error("{at} did not answer within {} s", within.as_secs())]
+    Late {
+        /// Where.
+        at: String,
+        /// How long it had.
+        within: Duration,
+    },
+    /// The connection broke.
+    #[error("the connection to {at} broke: {why}")]
+    Broken {
+        /// Where.
+        at: String,
+        /// How.
+        why: String,
+    },
+    /// The answer is larger than it may be.
+    #[error("the answer of {at} is larger than {limit} bytes")]
+    TooLarge {
+        /// Where.
+        at: String,
+        /// The most that is read.
+        limit: usize,
+    },
+    /// It leads to where the caller does not want to go.
+    #[error("{to} belongs to somebody else; it is not followed")]
+    Elsewhere {
+        /// Where it leads.
+        to: String,
+    },
+    /// One redirection follows the other.
+    #[error("{at} leads in circles")]
+    Circles {
+        /// Where it began.
+        at: String,
+    },
 }
 
-impl DialError {
-    /// Whether another try would end the same way.
+impl HttpError {
+    /// Whether another try can go better.
     #[must_use]
-    pub fn is_final(&self) -> bool {
-        matches!(self, DialError::Host { .. } | DialError::Tls { .. })
+    pub fn may_pass(&self) -> bool {
+        match self {
+            HttpError::Unreachable { .. }
+            | HttpError::Late { .. }
+            | HttpError::Broken { .. }
+            | HttpError::TooLarge { .. }
+            | HttpError::NoTls { .. } => true,
+            HttpError::Address { .. }
+            | HttpError::Request { .. }
+            | HttpError::Elsewhere { .. }
+            | HttpError::Circles { .. } => false,
+        }
     }
-}
-
-/// Both ways of a connection.
-pub trait Wire: AsyncRead + AsyncWrite + Unpin + Send {}
-
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Wire for T {}
-
-/// Which protocol is spoken over TLS.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Speak {
-    /// HTTP/1.1.
-    Http1,
-    /// HTTP/2.
-    Http2,
-}
-
-/// A connection to `host`, whose brackets do not matter; with `tls` to say what is spoken when it
-/// is not plain.
-///
-/// # Errors
-/// When there is none.
-pub async fn dial(host: &str, port: u16, tls: Option<Speak>) -> Result<Box<dyn Wire>, DialError> {
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let stream = TcpStream::connect((host, port)).await?;
-    let Some(speak) = tls else { return Ok(Box::new(stream)) };
-    let name = ServerName::try_from(host.to_owned());
-    let name = name.map_err(|_| DialError::Host { host: host.to_owned() })?;
-    let connector = TlsConnector::from(config(speak)?);
-    Ok(Box::new(connector.connect(name, stream).await?))
-}
-
-fn config(speak: Speak) -> Result<Arc<ClientConfig>, DialError> {
-    static HTTP1: OnceLock<Arc<ClientConfig>> = OnceLock::new();
-    static HTTP2: OnceLock<Arc<ClientConfig>> = OnceLock::new();
-    let (made, protocol) = match speak {
-        Speak::Http1 => (&HTTP1, "http/1.1"),
-        Speak::Http2 => (&HTTP2, "h2"),
-    };
-    if let Some(config) = made.get() {
-        return Ok(config.clone());
-    }
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if roots.is_empty() {
-        return Err(DialError::NoTrust);
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|source| DialError::Tls { source })?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
-    Ok(made.get_or_init(|| Arc::new(config)).clone())
 }

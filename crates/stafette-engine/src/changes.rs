@@ -8,6 +8,7 @@
 mod hold;
 mod review;
 mod talk;
+pub mod telling;
 
 use std::path::{Path, PathBuf};
 
@@ -159,14 +160,12 @@ async fn follow(
     status: ChangeStatus,
     by: &str,
 ) -> Result<(), ChangeError> {
-    let change = changes.get(id)?;
-    if change.status == status || Changes::decidable(&change, status).is_err() {
+    if !telling::follows(&changes.get(id)?, status) {
         return Ok(());
     }
     match status {
         ChangeStatus::Approved => changes.approve(id, by).await.map(drop),
-        ChangeStatus::Refused => changes.refuse(id, by).await.map(drop),
-        _ => Ok(()),
+        _ => changes.refuse(id, by).await.map(drop),
     }
 }
 

@@ -152,6 +152,12 @@ pub enum EngineError {
         #[from]
         source: stafette_workspace::RenewalError,
     },
+    /// Somebody who looks at answers has something against this one.
+    #[error("{why}")]
+    Objected {
+        /// What.
+        why: String,
+    },
     /// A hook said no.
     #[error("a hook said no: {why}")]
     Blocked {

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use stafette_core::{Fields, HandoffId, Input, Offer, Party, Run};
 
+use crate::EngineError;
+
 /// How long a look may take.
 const LOOK: Duration = Duration::from_secs(10);
 
@@ -40,13 +42,20 @@ pub trait Gate: Debug + Send + Sync {
         offer: Offer,
     ) -> Looked<'a, Offer>;
 
-    /// What an answer brings besides what was said.
-    fn answer<'a>(&'a self, run: &'a Run, answered: Answered<'a>) -> Looked<'a, Fields>;
+    /// What an answer brings besides what was said, or why it cannot be taken as things are.
+    fn answer<'a>(
+        &'a self,
+        run: &'a Run,
+        answered: Answered<'a>,
+    ) -> Looked<'a, Result<Fields, String>>;
 }
 
 /// The input as it is after somebody has looked at it.
-pub(crate) async fn look(gate: &dyn Gate, run: &Run, input: Input) -> Input {
-    match input {
+///
+/// # Errors
+/// What speaks against an answer: whoever gave it hears of it, and the question stays open.
+pub(crate) async fn look(gate: &dyn Gate, run: &Run, input: Input) -> Result<Input, EngineError> {
+    Ok(match input {
         Input::Tell { turn, mut told } => {
             told.offers = offers(gate, run, Some(turn.handoff), told.offers).await;
             Input::Tell { turn, told }
@@ -61,11 +70,16 @@ pub(crate) async fn look(gate: &dyn Gate, run: &Run, input: Input) -> Input {
         Input::Answer { handoff, mut values, text, by } => {
             let answered = Answered { handoff, values: &values, text: &text, by: &by };
             let more = tokio::time::timeout(LOOK, gate.answer(run, answered)).await;
-            values.extend(more.unwrap_or_default());
+            let more = more.unwrap_or_else(|_| Err(late()));
+            values.extend(more.map_err(|why| EngineError::Objected { why })?);
             Input::Answer { handoff, values, text, by }
         }
         input => input,
-    }
+    })
+}
+
+fn late() -> String {
+    format!("it was not looked at within {LOOK:?}")
 }
 
 async fn offers(
@@ -88,9 +102,6 @@ async fn offers(
 
 async fn one(gate: &dyn Gate, run: &Run, cause: Option<HandoffId>, mut offer: Offer) -> Offer {
     offer.objections.clear();
-    let late = Offer {
-        objections: vec![format!("it was not looked at within {LOOK:?}")],
-        ..offer.clone()
-    };
+    let late = Offer { objections: vec![late()], ..offer.clone() };
     tokio::time::timeout(LOOK, gate.offer(run, cause, offer)).await.unwrap_or(late)
 }

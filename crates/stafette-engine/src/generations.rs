@@ -6,7 +6,7 @@
 mod follower;
 mod imported;
 mod landing;
-mod picture;
+pub mod picture;
 
 use stafette_core::change::{Action, Change, ChangeStatus};
 use stafette_core::generation::{self, ChangeCounts, Imported, Lineage};
@@ -15,7 +15,7 @@ use stafette_core::wire::context::{
     self as wire, ChangeAction, CodeChange, OrchestratorContext, PastRun,
 };
 use stafette_core::wire::scalar::Stamp;
-use stafette_core::{Fields, Input, Recorded, Run, RunId};
+use stafette_core::{Fields, Input, Recorded, Run, RunId, Time};
 use stafette_store::AppendError;
 use uuid::Uuid;
 
@@ -146,9 +146,7 @@ impl Engine {
     pub async fn context(&self, run: RunId) -> Result<OrchestratorContext, EngineError> {
         let state = self.state(run).await?;
         let changes = self.changes_of(&state).await;
-        let code: Vec<CodeChange> = changes.iter().flat_map(code_changes).collect();
-        let counts = counts(&state, &changes);
-        Ok(generation::context(&state, &code, &counts, clock::now()))
+        Ok(picture_of(&state, &changes, clock::now()))
     }
 
     /// What the next generation after a run reads first.
@@ -186,8 +184,16 @@ impl Engine {
     }
 }
 
+/// Where the team of a run stands, with the changes that its generations have made.
+#[must_use]
+pub fn picture_of(run: &Run, changes: &[Change], at: Time) -> OrchestratorContext {
+    let code: Vec<CodeChange> = changes.iter().flat_map(code_changes).collect();
+    generation::context(run, &code, &counts(run, changes), at)
+}
+
 /// How the changes stand that matter to what comes next: its own, and what is still open.
-fn counts(run: &Run, changes: &[Change]) -> ChangeCounts {
+#[must_use]
+pub fn counts(run: &Run, changes: &[Change]) -> ChangeCounts {
     let matters = |change: &&Change| {
         let open = matches!(change.status, ChangeStatus::Pending | ChangeStatus::Approved);
         open || change.author.run == Some(run.id)

@@ -13,7 +13,7 @@
 
 mod agents;
 mod changes;
-mod clock;
+pub mod clock;
 mod confine;
 mod cost;
 mod council;
@@ -27,7 +27,7 @@ mod feed;
 mod fork;
 pub mod garbage;
 mod gate;
-mod generations;
+pub mod generations;
 mod house;
 mod locks;
 mod measure;
@@ -44,7 +44,7 @@ mod veil;
 mod warden;
 
 pub use agents::{AgentView, Group, Work};
-pub use changes::{Hand, Heard};
+pub use changes::{Hand, Heard, telling};
 pub use cost::{By, Cost, CostLine};
 pub use council::{CouncilView, MemberView};
 pub use driver::{Driver, Plan, RestoreError, Step};

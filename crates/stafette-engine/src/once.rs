@@ -6,8 +6,7 @@
 use std::sync::Arc;
 
 use stafette_core::run::create::RunCreated;
-use stafette_core::workflow::Budget;
-use stafette_core::{Event, Fields, RunId, Workflow};
+use stafette_core::{Event, RunId};
 use stafette_store::AppendError;
 use tokio::sync::Mutex;
 use uuid::{Builder, Uuid};
@@ -28,31 +27,12 @@ impl Once {
 }
 
 impl Engine {
-    /// Begins a run unless `key` began one already; that one is returned then, and whether it was
-    /// there.
+    /// Begins a run, of which everything is known but its name, unless `key` began one already; that
+    /// one is returned then, and whether it was there. Within which trace it is asked for does not
+    /// matter for that.
     ///
     /// # Errors
     /// When the key began a run for something else, or the store does not take it.
-    pub async fn start_once(
-        &self,
-        key: &str,
-        workflow: Workflow,
-        request: String,
-        inputs: Fields,
-        budget: Budget,
-        by: String,
-    ) -> Result<(RunId, bool), EngineError> {
-        let (run, workflow) = (RunId(Uuid::nil()), Arc::new(workflow));
-        let (origin, trace, lineage) = (None, None, None);
-        let created =
-            RunCreated { run, workflow, request, inputs, budget, by, origin, trace, lineage };
-        self.begin_keyed(key, created).await
-    }
-
-    /// The same for a run of which everything is known but its name.
-    ///
-    /// # Errors
-    /// As [`Engine::start_once`].
     pub async fn begin_keyed(
         &self,
         key: &str,

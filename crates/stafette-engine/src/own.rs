@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use stafette_agents::end_left_behind;
 use stafette_core::Input;
 use stafette_core::change::{ChangeId, ChangeRules};
 use stafette_core::workflow::own::Own;
@@ -16,7 +17,10 @@ use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 
 use crate::changes::to_the_end;
-use crate::{Engine, EngineError, Hand};
+use crate::{Engine, EngineError, Hand, crash};
+
+/// The variable that the program is started with, and whoever it starts: it names the project.
+const MARK: &str = "STAFETTE_OWN_PROGRAM_OF";
 
 /// How long a program may take to end when it is told to.
 const GRACE: Duration = Duration::from_secs(5);
@@ -46,11 +50,13 @@ impl OwnProgram {
         let named = path.components().count() == 1;
         let program_path = if named { path.to_owned() } else { project.join(path) };
         let mut command = Command::new(program_path);
-        command.args(arguments).current_dir(project).stdin(Stdio::null());
+        command.args(arguments).current_dir(project).env(MARK, project).stdin(Stdio::null());
         command.stdout(output.try_clone().map_err(failed)?).stderr(output);
         command.process_group(0).kill_on_drop(true);
         let mut child = command.spawn().map_err(failed)?;
+        crash::point();
         note(&home, &child).map_err(failed)?;
+        crash::point();
         let ended: Option<io::Result<ExitStatus>> =
             tokio::time::timeout(own.settle.into(), child.wait()).await.ok();
         if let Some(ended) = ended {
@@ -59,6 +65,7 @@ impl OwnProgram {
             return Err(format!("`{program}` ended as soon as it was started ({status}){said}"));
         }
         *self.running.lock().await = Some(child);
+        crash::point();
         Ok(())
     }
 
@@ -71,6 +78,7 @@ impl OwnProgram {
         let _ = tokio::time::timeout(GRACE, child.wait()).await;
         let _ = kill_process_group(group, Signal::KILL);
         let _ = child.wait().await;
+        crash::point();
     }
 }
 
@@ -78,32 +86,10 @@ fn home(project: &Path) -> PathBuf {
     project.join(".stafette/self")
 }
 
-/// When a process was started, so that a number that was given out again is not mistaken for it.
-fn started(pid: u32) -> Option<String> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold anything, so what follows it is counted from its end.
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(19).map(str::to_owned)
-}
-
-/// Writes down who runs, for a daemon that finds it still running.
+/// Writes down who runs, for people who look for it.
 fn note(home: &Path, child: &Child) -> io::Result<()> {
     let Some(pid) = child.id() else { return Ok(()) };
-    fs::write(home.join("program.pid"), format!("{pid} {}", started(pid).unwrap_or_default()))
-}
-
-/// Ends what a daemon that was killed has left running.
-fn end_left_behind(home: &Path) {
-    let text = fs::read_to_string(home.join("program.pid")).unwrap_or_default();
-    let Some((pid, when)) = text.split_once(' ') else { return };
-    let Ok(pid) = pid.parse::<u32>() else { return };
-    let group = i32::try_from(pid).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw);
-    if let Some(group) = group
-        && !when.is_empty()
-        && started(pid).as_deref() == Some(when)
-    {
-        let _ = kill_process_group(group, Signal::KILL);
-    }
+    fs::write(home.join("program.pid"), pid.to_string())
 }
 
 /// What a program printed after `before` bytes of its log, as much as helps.
@@ -126,7 +112,8 @@ impl Engine {
         let program = self.own().clone();
         let _one = program.renewing.lock().await;
         let project = self.settings().project.clone();
-        end_left_behind(&home(&project));
+        // What a daemon that was killed has left running, also when it had no time to write that down.
+        end_left_behind(&format!("{MARK}={}", project.display())).await;
         let rules = rules.clone();
         let back = self
             .with_renewals(async move |renewals, changes| renewals.recover(&changes, &rules).await);

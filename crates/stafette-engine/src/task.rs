@@ -121,14 +121,12 @@ impl Task {
     /// Waits for what arrives, or for the deadline. Nothing when it is time to stop.
     async fn next(&mut self) -> Option<Vec<Message>> {
         let deadline = self.driver.run().deadline();
-        // A deadline far away is looked at again in an hour: clocks are set, machines sleep.
-        let pause = deadline.map_or(Duration::from_secs(3600), clock::until);
         let mut messages = Vec::new();
         tokio::select! {
             biased;
             _ = self.stopping.wait_for(|stop| *stop) => None,
             count = self.queue.recv_many(&mut messages, AT_ONCE) => (count > 0).then_some(messages),
-            () = tokio::time::sleep(pause.min(Duration::from_secs(3600))) => {
+            () = clock::reach(deadline, Duration::from_secs(3600)) => {
                 Some(vec![Message::heard(Input::Tick, None)])
             }
         }
@@ -190,7 +188,11 @@ impl Task {
         }
         let mut looked = Vec::with_capacity(messages.len());
         for Message { input, reply } in messages {
-            looked.push(Message { input: gate::look(gate, run, input).await, reply });
+            match (gate::look(gate, run, input).await, reply) {
+                (Ok(input), reply) => looked.push(Message { input, reply }),
+                (Err(error), Reply::Asked(reply)) => drop(reply.send(Err(error))),
+                (Err(error), Reply::Heard(_)) => tracing::warn!(run = %run.id, %error, "not taken"),
+            }
         }
         looked
     }

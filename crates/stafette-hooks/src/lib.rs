@@ -12,7 +12,6 @@
 //!
 //! Absent on purpose: rules about runs. They are the engine's.
 
-mod clock;
 mod command;
 mod follower;
 mod memory;
@@ -24,8 +23,8 @@ mod triggers;
 mod warden;
 
 use stafette_core::Workflow;
+use stafette_engine::clock;
 
-pub use clock::now;
 pub use follower::Follower;
 pub use notify::{Alarms, Alert, Notifier, Page, Tried};
 pub use schedule::{BadZone, next_after, zone};

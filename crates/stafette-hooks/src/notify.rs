@@ -3,7 +3,6 @@
 mod alarm;
 mod channel;
 mod desk;
-mod http;
 mod note;
 
 use std::path::PathBuf;
@@ -97,13 +96,12 @@ impl Notifier {
                 self.ring(&(alarms.look)()).await;
             }
             let wake = self.step(clock::now()).await;
-            let pause = wake.map(|wake| clock::until(wake).min(LOOK));
             let page = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => None,
                 page = feed.next() => Some(page),
                 () = alarms.changed() => continue,
-                () = tokio::time::sleep(pause.unwrap_or(LOOK)), if pause.is_some() => continue,
+                () = clock::reach(wake, LOOK), if wake.is_some() => continue,
             };
             let Some(page) = page else { return self.desk.lock().await.save() };
             match page {

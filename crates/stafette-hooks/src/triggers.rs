@@ -10,11 +10,14 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use stafette_core::run::create::RunCreated;
+use stafette_core::trace::Traceparent;
 use stafette_core::workflow::triggers::{Cron, NotCron, Template, TemplateError, Trigger};
 use stafette_core::{Fields, Millis, RunId, Time, Workflow};
 use stafette_engine::{Engine, EngineError};
 use thiserror::Error;
 use tokio::sync::{Mutex, watch};
+use uuid::Uuid;
 
 use crate::memory::Memory;
 use crate::schedule::{self, BadZone};
@@ -165,11 +168,10 @@ impl Triggers {
     pub async fn live(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         loop {
             let next = self.keep(clock::now()).await;
-            let pause = next.map_or(LOOK, clock::until).min(LOOK);
             tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
-                () = tokio::time::sleep(pause) => {}
+                () = clock::reach(next, LOOK) => {}
             }
         }
     }
@@ -247,7 +249,7 @@ impl Triggers {
     ) -> Result<(), TriggerError> {
         let key = format!("trigger\n{}\n{due}", trigger.name);
         let request = request(trigger, due, &Value::Null)?;
-        let (run, repeated) = self.begin(&key, workflow, trigger, request).await?;
+        let (run, repeated) = self.begin(&key, workflow, trigger, request, None).await?;
         tracing::info!(trigger = trigger.name, %run, repeated, %due, "it is time");
         Ok(())
     }
@@ -258,11 +260,20 @@ impl Triggers {
         workflow: &Workflow,
         trigger: &Trigger,
         request: String,
+        trace: Option<Traceparent>,
     ) -> Result<(RunId, bool), TriggerError> {
-        let (budget, by) = (workflow.budget.clone(), format!("trigger {}", trigger.name));
-        let inputs = Fields::new();
-        let once = self.engine.start_once(key, workflow.clone(), request, inputs, budget, by).await;
-        match once {
+        let created = RunCreated {
+            run: RunId(Uuid::nil()),
+            budget: workflow.budget.clone(),
+            workflow: Arc::new(workflow.clone()),
+            request,
+            inputs: Fields::new(),
+            by: format!("trigger {}", trigger.name),
+            origin: None,
+            trace,
+            lineage: None,
+        };
+        match self.engine.begin_keyed(key, created).await {
             // The request says the moment or was changed since: it is the same time all the same.
             Err(EngineError::OtherRequest { run }) => Ok((run, true)),
             other => Ok(other?),
@@ -353,7 +364,8 @@ impl Triggers {
         }
         let request = request(trigger, now, &payload)?;
         let key = format!("trigger\n{name}\n{id}");
-        let (run, repeated) = self.begin(&key, &workflow, trigger, request).await?;
+        let begun = self.begin(&key, &workflow, trigger, request, delivery.within).await;
+        let (run, repeated) = begun?;
         kept.value.deliveries.note(name, id, hash, now, run);
         kept.save();
         Ok(Fired { run: Some(run), repeated })

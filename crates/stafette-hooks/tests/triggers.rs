@@ -133,7 +133,7 @@ async fn b_16_a_webhook_begins_one_run_for_each_delivery() {
     let signed = |body: &str, id: &str| Delivery {
         signature: sign_payload(&secret, body.as_bytes()),
         id: Some(id.to_owned()),
-        is_ping: false,
+        ..Delivery::default()
     };
     let first = triggers.deliver("issues", &signed(&body, "d1"), body.as_bytes(), now).await;
     let first = first.expect("a run");

@@ -10,7 +10,7 @@
 //! - Every node of the graph says who wrote it, when, and for which handoff.
 //! - What is written twice under one key is there once.
 //! - Time is handed in; nothing here reads a clock.
-//! - Foreign types (`rusqlite`, `neo4rs`, `hyper`) stop in the module that wraps them.
+//! - Foreign types (`rusqlite`, `neo4rs`, `roxmltree`) stop in the module that wraps them.
 
 pub mod calendar;
 pub mod constitution;

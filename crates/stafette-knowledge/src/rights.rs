@@ -51,6 +51,20 @@ impl Data {
     ];
 }
 
+impl From<Label> for Data {
+    /// Which kind of data nodes of a label are.
+    fn from(label: Label) -> Self {
+        match label {
+            Label::Decision => Data::Decisions,
+            Label::Discussion => Data::Discussions,
+            Label::Goal => Data::Goals,
+            Label::Handoff => Data::Handoffs,
+            Label::Insight => Data::Insights,
+            Label::Task => Data::Tasks,
+        }
+    }
+}
+
 impl fmt::Display for Data {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -187,20 +201,12 @@ pub fn roles() -> Vec<&'static str> {
 /// # Errors
 /// The first refusal; it is in the log as well.
 pub fn check_batch(who: &Party, batch: &Batch) -> Result<(), Refused> {
-    let data = |label: Label| match label {
-        Label::Decision => Data::Decisions,
-        Label::Discussion => Data::Discussions,
-        Label::Goal => Data::Goals,
-        Label::Handoff => Data::Handoffs,
-        Label::Insight => Data::Insights,
-        Label::Task => Data::Tasks,
-    };
     batch.writes.iter().try_for_each(|write| {
         let label = match write {
             Write::Put(entity) => entity.key().label,
             Write::Link { from, .. } => from.label,
         };
-        enforce(who, Access::Write, data(label))
+        enforce(who, Access::Write, label.into())
     })
 }
 

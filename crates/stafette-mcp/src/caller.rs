@@ -1,5 +1,7 @@
 //! Who is at the other end.
 
+use stafette_core::AgentName;
+
 /// Whoever calls, as far as the server knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Caller {
@@ -9,6 +11,8 @@ pub struct Caller {
     pub token: Option<String>,
     /// Its process, where the system tells.
     pub pid: Option<i32>,
+    /// The agent that it is, where what it showed says so.
+    pub agent: Option<AgentName>,
     /// What it may do when it belongs to no session.
     pub may: May,
 }

@@ -44,6 +44,8 @@ impl Desk {
             Trouble::new("no_knowledge", "This project keeps no knowledge")
                 .fix("Go on without it, or ask a person for [knowledge] in stafette.toml.")
         })?;
+        // What a role may see, it may see while it has a turn.
+        self.order(&seat).await?;
         let actor = Actor::agent(&seat.agent, seat.turn.run, seat.turn.handoff);
         Ok((stages, actor, seat))
     }

@@ -68,7 +68,28 @@ impl Desk {
         let handoff = state.handoff(turn.handoff);
         let agent = handoff.and_then(|handoff| handoff.offer.to.as_str().parse().ok());
         let none = || EngineError::NoHandoff { run: turn.run, handoff: turn.handoff };
-        Ok(Seat { turn, agent: agent.ok_or_else(none)?, token: None })
+        let agent: AgentName = agent.ok_or_else(none)?;
+        self.may_sit(&Party::from(&agent))?;
+        Ok(Seat { turn, agent, token: None })
+    }
+
+    /// Whether the caller may speak for this agent: one that is known to be an agent itself, by what
+    /// it showed or by its process, speaks for nobody else.
+    pub(crate) fn may_sit(&self, agent: &Party) -> Result<(), Trouble> {
+        match self.caller_as() {
+            Some(own) if Party::from(&own) != *agent => {
+                tracing::warn!(%own, %agent, "an agent may not speak for another");
+                Err(Trouble::new("not_yours", format!("{own} may not speak for {agent}"))
+                    .fix("Leave the turn to its own agent."))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The agent that the caller is known to be.
+    pub(crate) fn caller_as(&self) -> Option<AgentName> {
+        let by_process = || self.engine.agent_of(self.caller.pid?)?.agent;
+        self.caller.agent.clone().or_else(by_process)
     }
 
     /// Who holds a lock: the agent for its turn, or a visitor who has none.
@@ -132,7 +153,10 @@ impl Desk {
                 let pid = self.caller.pid;
                 self.engine.tell(token, pid, "HANDOFF", told_offer(&offer)).await.map(drop)
             }
-            None => self.engine.propose(seat.turn, offer).await,
+            None => {
+                let offer = Offer { trace: self.within, ..offer };
+                self.engine.propose(seat.turn, offer).await
+            }
         };
         match told {
             Ok(()) => Ok(()),

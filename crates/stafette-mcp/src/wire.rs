@@ -200,6 +200,7 @@ impl Server {
             name: String::new(),
             token: None,
             pid: None,
+            agent: None,
             may: May::Look,
         });
         if caller.name.is_empty() {

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{self, Next};
 use axum::response::Response;
+use axum::{Extension, Router};
 use stafette_a2a::{A2a, Caller};
 use stafette_engine::Engine;
 
+use crate::guard::Peer;
+use crate::request::Within;
 use crate::{Edge, ReadWorkflow, Scope, Visitor};
 
 /// The A2A side of a project.
@@ -28,9 +30,16 @@ pub(crate) fn routes(edge: &Edge) -> Router<Edge> {
     edge.a2a.clone().router().layer(middleware::from_fn(introduce))
 }
 
-/// Tells the protocol's side who asks, and what they may do.
-async fn introduce(visitor: Visitor, mut request: Request, next: Next) -> Response {
+/// Tells the protocol's side who asks, how they came, and what they may do.
+async fn introduce(
+    visitor: Visitor,
+    peer: Option<Extension<Peer>>,
+    Within(within): Within,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let may_act = visitor.scope >= Scope::Act;
-    request.extensions_mut().insert(Caller { name: visitor.name, may_act });
+    let by_tls = peer.is_some_and(|Extension(peer)| peer.tls);
+    request.extensions_mut().insert(Caller { name: visitor.name, may_act, by_tls, within });
     next.run(request).await
 }

@@ -9,14 +9,14 @@ use axum::http::header::{CONTENT_TYPE, SET_COOKIE};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_core::Millis;
+use stafette_core::{AgentName, Millis};
 
 use crate::clock::now;
 use crate::launch::STAY;
 use crate::problem::causes;
 use crate::request::{Asked, Body, Named};
 use crate::tokens::{NewToken, TokenError, TokenView};
-use crate::visitor::Scope;
+use crate::visitor::{Scope, Standing};
 use crate::{Edge, Problem};
 
 /// Where a browser goes once it is in.
@@ -65,6 +65,9 @@ pub(crate) struct Create {
     name: String,
     /// What it allows.
     scope: Scope,
+    /// The agent that it is for, with that role's rights; a person's otherwise.
+    #[serde(default)]
+    agent: Option<AgentName>,
     /// How long it lasts, such as `30d`; for ever otherwise.
     #[serde(default)]
     expires: Option<Millis>,
@@ -72,10 +75,10 @@ pub(crate) struct Create {
 
 async fn create(
     State(edge): State<Edge>,
-    Body(Create { name, scope, expires }): Body<Create>,
+    Body(Create { name, scope, agent, expires }): Body<Create>,
 ) -> Result<Json<NewToken>, Problem> {
-    let tokens = edge.tokens.clone();
-    let made = tokio::task::spawn_blocking(move || tokens.create(now(), &name, scope, expires));
+    let (tokens, standing) = (edge.tokens.clone(), Standing { scope, agent });
+    let made = tokio::task::spawn_blocking(move || tokens.create(now(), &name, standing, expires));
     Ok(Json(made.await.map_err(gone)??))
 }
 
@@ -112,6 +115,7 @@ impl From<TokenError> for Problem {
             TokenError::Taken { .. } => (409, "token_taken"),
             TokenError::Unknown { .. } => (404, "no_token"),
             TokenError::BadName { .. } => (422, "bad_name"),
+            TokenError::AgentAdmin => (422, "agent_admin"),
             TokenError::TooMany => (409, "too_many_tokens"),
             TokenError::Read { .. } => (500, "not_readable"),
             TokenError::Write { .. } => (507, "not_stored"),

@@ -114,7 +114,7 @@ async fn propose(
 ) -> Result<(StatusCode, Json<Change>), Problem> {
     let rules = rules(&edge)?;
     // An agent is who it is, whatever it says.
-    let turn = match agent(&edge, &visitor) {
+    let turn = match edge.agent(&visitor) {
         Some(author) => {
             let turn = turn(&edge, &author).await?;
             proposal.author = author;
@@ -319,7 +319,7 @@ fn rules(edge: &Edge) -> Result<ChangeRules, Problem> {
 
 /// Agents propose; what becomes of it is for people.
 pub(crate) fn for_people(edge: &Edge, visitor: &Visitor) -> Result<(), Problem> {
-    match agent(edge, visitor) {
+    match edge.agent(visitor) {
         Some(_) => Err(Problem::new(403, "not_allowed", "An agent may propose changes, no more")
             .because("a person talks about them, approves, applies and undoes them")),
         None => Ok(()),
@@ -344,11 +344,6 @@ pub(crate) fn hand(visitor: &Visitor, by: String) -> Hand {
         _ => Holder::visitor(&visitor.name),
     };
     Hand { name: visitor.signed(by), holder }
-}
-
-/// The agent whose process asks.
-fn agent(edge: &Edge, visitor: &Visitor) -> Option<Author> {
-    visitor.pid().and_then(|pid| edge.engine.agent_of(pid))
 }
 
 impl From<ChangeError> for Problem {

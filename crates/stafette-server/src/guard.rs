@@ -22,7 +22,7 @@ use axum::response::{IntoResponse, Response};
 use crate::clock::now;
 use crate::launch::Launches;
 use crate::tokens::Tokens;
-use crate::visitor::{Scope, Via, Visitor};
+use crate::visitor::{Scope, Standing, Via, Visitor};
 use crate::{MAX_BODY, Problem};
 use pace::Pace;
 
@@ -108,7 +108,12 @@ pub(crate) struct Guard {
 
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer(pub(crate) IpAddr);
+pub(crate) struct Peer {
+    /// From where it comes.
+    pub(crate) ip: IpAddr,
+    /// Whether it is spoken to by TLS.
+    pub(crate) tls: bool,
+}
 
 impl Guard {
     pub(crate) fn new(door: &Door, tokens: Arc<Tokens>, launches: Arc<Launches>) -> Self {
@@ -140,6 +145,7 @@ impl Guard {
         };
         if !is_open(request.method(), path) {
             visitor.may(Scope::needed(request.method(), path))?;
+            visitor.may_go(path)?;
         }
         // Whoever is not known hears that first, whatever they send.
         rules::content(request.method(), headers)?;
@@ -160,8 +166,8 @@ impl Guard {
             let bearer =
                 text.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
             let owner = bearer.and_then(|(_, token)| self.tokens.owner(now(), token.trim()));
-            let (name, scope) = owner.ok_or_else(rules::bad_token)?;
-            return Ok(Some(Visitor { name, scope, via: Via::Bearer }));
+            let (name, Standing { scope, agent }) = owner.ok_or_else(rules::bad_token)?;
+            return Ok(Some(Visitor { name, scope, agent, via: Via::Bearer }));
         }
         let Some(scope) = self.cookie(headers).and_then(|value| self.launches.scope(now(), value))
         else {
@@ -174,7 +180,7 @@ impl Guard {
         let ours = headers.contains_key(ORIGIN) || headers.contains_key("sec-fetch-site");
         let proven = if upgrade { headers.contains_key(ORIGIN) } else { looks || ours };
         match proven {
-            true => Ok(Some(Visitor { name: "page".to_owned(), scope, via: Via::Page })),
+            true => Ok(Some(Visitor::person("page", scope, Via::Page))),
             false => Err(rules::no_origin()),
         }
     }
@@ -200,7 +206,8 @@ pub(crate) async fn guard(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let peer = request.extensions().get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0);
+    let peer =
+        request.extensions().get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.ip);
     // Nothing that came from outside is taken for what the guard itself found out.
     request.extensions_mut().remove::<Visitor>();
     let looked = match guard.look(peer, &request) {

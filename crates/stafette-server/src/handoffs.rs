@@ -14,7 +14,7 @@ use stafette_core::{AgentName, Event, HandoffId, Input, Offer, Party, RunId, Tur
 use stafette_engine::{EngineError, HandoffRow, HandoffView};
 
 use crate::openapi::named;
-use crate::request::{Asked, Body, Named};
+use crate::request::{Asked, Body, Named, Within};
 use crate::runs::{TheHandoff, TheRun, patience};
 use crate::{Edge, Problem};
 
@@ -150,32 +150,36 @@ pub(crate) struct Proposed {
 async fn propose(
     State(edge): State<Edge>,
     Asked(besides): Asked<Besides>,
+    within: Within,
     Body(document): Body<Value>,
 ) -> Result<Json<Proposed>, Problem> {
     let run = match &besides.run {
         Some(run) => Some(crate::runs::find(&edge, run).await?),
         None => None,
     };
-    take(&edge, run, &besides, &document).await
+    take(&edge, run, &besides, within, &document).await
 }
 
 async fn propose_in(
     State(edge): State<Edge>,
     Named(TheRun { run }): Named<TheRun>,
     Asked(besides): Asked<Besides>,
+    within: Within,
     Body(document): Body<Value>,
 ) -> Result<Json<Proposed>, Problem> {
     let run = crate::runs::find(&edge, &run).await?;
-    take(&edge, Some(run), &besides, &document).await
+    take(&edge, Some(run), &besides, within, &document).await
 }
 
 async fn take(
     edge: &Edge,
     run: Option<RunId>,
     besides: &Besides,
+    Within(trace): Within,
     document: &Value,
 ) -> Result<Json<Proposed>, Problem> {
     let (offer, came) = dialect::read(document, besides.to.as_deref())?;
+    let offer = Offer { trace, ..offer };
     let given = Proposal { offer, came, document: document.clone() };
     let turn = match &given.offer.from {
         Party::Agent(name) => {

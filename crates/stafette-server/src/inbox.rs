@@ -74,7 +74,7 @@ async fn answer(
         return Err(Problem::new(422, "empty_answer", "The answer is empty"));
     }
     // What a person decides, no agent decides in their place.
-    if let Some(author) = visitor.pid().and_then(|pid| edge.engine.agent_of(pid)) {
+    if let Some(author) = edge.agent(&visitor) {
         tracing::warn!(?author, question, "an agent may not answer");
         return Err(Problem::new(403, "not_allowed", "An agent may not answer for a person"));
     }

@@ -13,11 +13,27 @@ use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Serialize;
+use stafette_core::Party;
+use stafette_core::change::Author;
 use stafette_stages::{Actor, Fault, Health, Stages};
 
 use crate::openapi::named;
 use crate::visitor::Visitor;
 use crate::{Edge, Problem};
+
+/// Where all of it is found.
+pub(crate) const ROOTS: [&str; 10] = [
+    "/v1/calendar",
+    "/v1/constitution",
+    "/v1/decisions",
+    "/v1/goals",
+    "/v1/graph",
+    "/v1/insights",
+    "/v1/knowledge",
+    "/v1/parameters",
+    "/v1/tasks",
+    "/v1/threads",
+];
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
     let about = named("knowledge", "knowledgeHealth", "How graph and calendar are doing");
@@ -40,10 +56,10 @@ struct HealthView {
     set_aside: Vec<stafette_knowledge::graph::SetAside>,
 }
 
-async fn health(State(edge): State<Edge>) -> Result<Json<HealthView>, Problem> {
-    let stages = edge.stages()?;
+async fn health(State(edge): State<Edge>, visitor: Visitor) -> Result<Json<HealthView>, Problem> {
+    let (stages, actor) = edge.knower(&visitor)?;
     let health = stages.health().await?;
-    Ok(Json(HealthView { health, set_aside: stages.set_aside().await? }))
+    Ok(Json(HealthView { health, set_aside: stages.set_aside(&actor).await? }))
 }
 
 impl Edge {
@@ -57,13 +73,13 @@ impl Edge {
         })
     }
 
-    /// The same with who asks: the agent whose process it is, or a person.
+    /// The same with who asks: an agent, or a person.
     fn knower(&self, visitor: &Visitor) -> Result<(&Stages, Actor), Problem> {
-        let author = visitor.pid().and_then(|pid| self.engine.agent_of(pid));
-        let agent = author.and_then(|author| Some((author.agent?, author.run?, author.handoff?)));
-        let actor = match agent {
-            Some((agent, run, handoff)) => Actor::agent(&agent, run, handoff),
-            None => Actor::person(),
+        let actor = match self.agent(visitor) {
+            Some(Author { agent: Some(agent), run, handoff, .. }) => {
+                Actor { party: Party::from(&agent), run, handoff }
+            }
+            _ => Actor::person(),
         };
         Ok((self.stages()?, actor))
     }

@@ -15,7 +15,6 @@ mod access;
 mod agents;
 mod answer;
 mod changes;
-mod clock;
 mod cost;
 mod emit;
 mod fork;
@@ -57,7 +56,7 @@ use axum::{Json, Router};
 use schemars::JsonSchema;
 use serde::Serialize;
 use stafette_core::Workflow;
-use stafette_engine::Engine;
+use stafette_engine::{Engine, clock};
 use stafette_hooks::{Notifier, Page, Triggers};
 use stafette_stages::Stages;
 use thiserror::Error;
@@ -74,7 +73,7 @@ pub use problem::Problem;
 pub use serve::{Tls, TlsError};
 pub use telemetry::Observed;
 pub use tokens::{NewToken, TokenError, TokenView, Tokens};
-pub use visitor::{Scope, Via, Visitor};
+pub use visitor::{Scope, Standing, Via, Visitor};
 
 /// The most that a request may carry, in bytes.
 const MAX_BODY: usize = 2 * 1024 * 1024;

@@ -92,6 +92,7 @@ fn caller(visitor: &Visitor, headers: &HeaderMap) -> Caller {
         name,
         token: header(headers, TOKEN).map(str::to_owned),
         pid: visitor.pid(),
+        agent: visitor.agent.clone(),
         may: if visitor.scope >= Scope::Act { May::Act } else { May::Look },
     }
 }

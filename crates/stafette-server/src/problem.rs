@@ -115,6 +115,7 @@ impl From<EngineError> for Problem {
             EngineError::MayNotWrite { conflict } => locks::in_the_way(conflict),
             EngineError::LockStore { .. } => (507, "not_stored"),
             EngineError::Blocked { .. } => (409, "blocked"),
+            EngineError::Objected { .. } => (409, "objected"),
             EngineError::Change { .. } | EngineError::Renewal { .. } => (409, "change_status"),
             EngineError::GoesOn { .. } => (409, "goes_on"),
             EngineError::NobodyHears { .. } => (409, "nobody_hears"),

@@ -1,5 +1,7 @@
 //! What comes with a request, read so that whatever is wrong with it is a problem document.
 
+use std::convert::Infallible;
+
 use aide::OperationInput;
 use aide::generate::GenContext;
 use aide::openapi::{
@@ -13,6 +15,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use stafette_core::trace::Traceparent;
 
 use crate::Problem;
 
@@ -182,6 +185,28 @@ impl OperationInput for LastEvent {
     fn operation_input(context: &mut GenContext, operation: &mut Operation) {
         let about = "The number of the last event that was heard; counts more than `after`.";
         header::<u64>(context, operation, "Last-Event-ID", about);
+    }
+}
+
+/// The header `traceparent`: what the caller does this in, in a trace of theirs. What cannot be
+/// understood is as if it were not there, as the format has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Within(pub(crate) Option<Traceparent>);
+
+impl<S: Sync> FromRequestParts<S> for Within {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let mut all = parts.headers.get_all("traceparent").iter();
+        let only = all.next().filter(|_| all.next().is_none());
+        Ok(Within(only.and_then(|value| value.to_str().ok()?.trim().parse().ok())))
+    }
+}
+
+impl OperationInput for Within {
+    fn operation_input(context: &mut GenContext, operation: &mut Operation) {
+        let about = "The caller's span (W3C Trace Context), which this becomes a part of.";
+        header::<String>(context, operation, "traceparent", about);
     }
 }
 

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::answer::Listed;
 use crate::generations::{Begun, Continuous};
 use crate::openapi::named;
-use crate::request::{Asked, Body, Key, Named, within};
+use crate::request::{Asked, Body, Key, Named, Within, within};
 use crate::visitor::Visitor;
 use crate::{Edge, Problem};
 
@@ -130,6 +130,7 @@ async fn start(
     State(edge): State<Edge>,
     visitor: Visitor,
     Key(key): Key,
+    Within(trace): Within,
     Body(start): Body<Start>,
 ) -> Result<Json<Started>, Problem> {
     let workflow = (edge.workflow)()?;
@@ -142,7 +143,7 @@ async fn start(
     let begun = Begun::of(&edge, &workflow, asked, start.context, start.continuous).await?;
     let Begun { request, budget, lineage } = begun;
     let (run, workflow) = (RunId(Uuid::nil()), Arc::new(workflow));
-    let (origin, trace) = (None, None);
+    let origin = None;
     let created = RunCreated { run, workflow, request, inputs, budget, by, origin, trace, lineage };
     let Some(key) = key else {
         let run = edge.engine.begin_new(created).await?;

@@ -61,7 +61,7 @@ pub(crate) async fn port(listener: TcpListener, tls: Option<Tls>, router: Router
             Ok((stream, address)) => {
                 let _ = stream.set_nodelay(true);
                 // An IPv4 address stays one when it comes through an IPv6 socket.
-                let peer = Peer(address.ip().to_canonical());
+                let peer = Peer { ip: address.ip().to_canonical(), tls: tls.is_some() };
                 let (tls, router) = (tls.clone(), router.clone());
                 tokio::spawn(async move {
                     match tls {

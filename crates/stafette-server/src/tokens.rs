@@ -5,12 +5,12 @@ use std::sync::{Mutex, PoisonError};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_core::{Millis, Time};
+use stafette_core::{AgentName, Millis, Time};
 use thiserror::Error;
 
 use crate::private;
 use crate::secret::{self, Hash};
-use crate::visitor::Scope;
+use crate::visitor::{Scope, Standing};
 
 /// How a token begins, so that people and scanners recognise one that got out.
 const PREFIX: &str = "stf_";
@@ -24,6 +24,9 @@ pub struct TokenView {
     pub name: String,
     /// What it allows.
     pub scope: Scope,
+    /// The agent that it is for: it has that role's rights and no others. A person's otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentName>,
     /// When it was made.
     pub created_at: String,
     /// When it ends.
@@ -65,6 +68,9 @@ pub enum TokenError {
         /// What was given.
         name: String,
     },
+    /// An agent would be above those who look after it.
+    #[error("a token of an agent cannot have the scope `admin`")]
+    AgentAdmin,
     /// There are too many.
     #[error("there are {MOST} tokens, which is the most")]
     TooMany,
@@ -90,6 +96,8 @@ pub enum TokenError {
 struct Kept {
     name: String,
     scope: Scope,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    agent: Option<AgentName>,
     sha256: String,
     created_at: Time,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,6 +113,7 @@ impl Kept {
         TokenView {
             name: self.name.clone(),
             scope: self.scope,
+            agent: self.agent.clone(),
             created_at: self.created_at.rfc3339(),
             expires_at: self.expires_at.map(Time::rfc3339),
             expired: self.is_over(now),
@@ -148,9 +157,13 @@ impl Tokens {
         &self,
         now: Time,
         name: &str,
-        scope: Scope,
+        standing: impl Into<Standing>,
         lasts: Option<Millis>,
     ) -> Result<NewToken, TokenError> {
+        let Standing { scope, agent } = standing.into();
+        if agent.is_some() && scope == Scope::Admin {
+            return Err(TokenError::AgentAdmin);
+        }
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
             return Err(TokenError::BadName { name: name.chars().take(80).collect() });
@@ -167,6 +180,7 @@ impl Tokens {
         let kept = Kept {
             name: name.to_owned(),
             scope,
+            agent,
             sha256: Hash::of(&token).text(),
             created_at: now,
             expires_at: lasts.map(|lasts| now + lasts),
@@ -210,7 +224,7 @@ impl Tokens {
     }
 
     /// Whose token this is, and what it allows.
-    pub(crate) fn owner(&self, now: Time, token: &str) -> Option<(String, Scope)> {
+    pub(crate) fn owner(&self, now: Time, token: &str) -> Option<(String, Standing)> {
         let hash = Hash::of(token);
         let book = self.lock();
         // All of them are compared, so that the time tells nothing.
@@ -218,7 +232,8 @@ impl Tokens {
         for kept in &book.tokens {
             let fits = Hash::read(&kept.sha256).is_some_and(|known| known.fits(hash));
             if fits && !kept.is_over(now) {
-                found = Some((kept.name.clone(), kept.scope));
+                let standing = Standing { scope: kept.scope, agent: kept.agent.clone() };
+                found = Some((kept.name.clone(), standing));
             }
         }
         found
@@ -256,7 +271,7 @@ mod tests {
         let mode = fs::metadata(&path).expect("a file").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let again = Tokens::open(&path).expect("read");
-        assert_eq!(again.owner(NOON, &ci.token), Some(("ci".to_owned(), Scope::Act)));
+        assert_eq!(again.owner(NOON, &ci.token), Some(("ci".to_owned(), Scope::Act.into())));
         assert_eq!(again.owner(NOON, &ci.token[1..]), None);
         let later = NOON + Millis::hours(1);
         assert!(again.owner(NOON, &guest.token).is_some());
@@ -265,6 +280,20 @@ mod tests {
         again.revoke("ci").expect("taken back");
         assert_eq!(Tokens::open(&path).expect("read").owner(NOON, &ci.token), None);
         assert!(!again.any(later));
+    }
+
+    #[test]
+    fn s1_13_a_token_of_an_agent_stays_one_and_is_no_admins() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("tokens.json");
+        let tokens = Tokens::open(&path).expect("none yet");
+        let agent: AgentName = "mind".parse().expect("a name");
+        let standing = |scope| Standing { scope, agent: Some(agent.clone()) };
+        let made = tokens.create(NOON, "mind-1", standing(Scope::Act), None).expect("made");
+        let (_, kept) = Tokens::open(&path).expect("read").owner(NOON, &made.token).expect("known");
+        assert_eq!(kept, standing(Scope::Act));
+        let admin = tokens.create(NOON, "mind-2", standing(Scope::Admin), None);
+        assert!(matches!(admin, Err(TokenError::AgentAdmin)));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use stafette_hooks::{Delivery, Fired, TriggerError, TriggerView, Triggers};
 
 use crate::clock::now;
 use crate::openapi::named;
-use crate::request::{Body, Named, header};
+use crate::request::{Body, Named, Within, header};
 use crate::visitor::Visitor;
 use crate::{Edge, Problem};
 
@@ -85,8 +85,10 @@ async fn list(State(edge): State<Edge>) -> Result<Json<Vec<TriggerView>>, Proble
 async fn deliver(
     State(edge): State<Edge>,
     Named(TheTrigger { trigger }): Named<TheTrigger>,
+    Within(within): Within,
     Signed { delivery, body }: Signed,
 ) -> Result<Json<Pulled>, Problem> {
+    let delivery = Delivery { within, ..delivery };
     let fired = triggers(&edge)?.deliver(&trigger, &delivery, &body, now()).await?;
     let Fired { run, repeated } = fired;
     Ok(Json(Pulled { run, repeated }))
@@ -137,7 +139,8 @@ impl<S: Send + Sync> FromRequest<S> for Signed {
         let is_ping = text("x-github-event")?.as_deref() == Some("ping");
         let too_long = |_| Problem::new(413, "too_large", "The request is too large");
         let body = Bytes::from_request(request, state).await.map_err(too_long)?;
-        Ok(Signed { delivery: Delivery { signature, id, is_ping }, body })
+        let delivery = Delivery { signature, id, is_ping, ..Delivery::default() };
+        Ok(Signed { delivery, body })
     }
 }
 

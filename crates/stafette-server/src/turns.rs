@@ -64,6 +64,7 @@ pub(crate) struct Wish {
 
 async fn wait(
     State(edge): State<Edge>,
+    visitor: Visitor,
     Asked(Wish { run, agent, within }): Asked<Wish>,
 ) -> Result<Json<Vec<TurnOrder>>, Problem> {
     let run = match run {
@@ -71,7 +72,36 @@ async fn wait(
         None => None,
     };
     let within = patience(Some(within.unwrap_or(0)))?;
+    let agent = match (&visitor.agent, agent) {
+        (Some(own), Some(other)) if *own != other => return Err(not_theirs(own, &other)),
+        (Some(own), _) => Some(own.clone()),
+        (None, agent) => agent,
+    };
     Ok(Json(edge.engine.wait_offered(&Wanted { run, agent }, within).await))
+}
+
+/// The handoff that is meant, when its turns are theirs: an agent's token takes the turns of that
+/// agent alone.
+async fn theirs(
+    edge: &Edge,
+    visitor: &Visitor,
+    place: &TheHandoff,
+) -> Result<(RunId, HandoffId), Problem> {
+    let (run, handoff) = place.find(edge).await?;
+    if let Some(own) = &visitor.agent {
+        let state = edge.engine.state(run).await?;
+        let to = state.handoff(handoff).map(|handoff| &handoff.offer.to);
+        if let Some(to) = to.filter(|to| **to != Party::from(own)) {
+            return Err(not_theirs(own, to));
+        }
+    }
+    Ok((run, handoff))
+}
+
+fn not_theirs(own: &AgentName, other: &dyn std::fmt::Display) -> Problem {
+    tracing::warn!(%own, %other, "an agent may not take the turns of another");
+    let title = format!("`{own}` may not take the turns of `{other}`");
+    Problem::new(403, "not_yours", title)
 }
 
 /// Who takes a turn.
@@ -90,7 +120,7 @@ async fn accept(
     Named(place): Named<TheHandoff>,
     Body(Accept { by, lease }): Body<Accept>,
 ) -> Result<Json<TurnOrder>, Problem> {
-    let (run, handoff) = place.find(&edge).await?;
+    let (run, handoff) = theirs(&edge, &visitor, &place).await?;
     let by = visitor.signed(by);
     Ok(Json(edge.engine.accept(run, handoff, &by, lease).await?))
 }
@@ -137,10 +167,11 @@ pub(crate) struct Heard {
 
 async fn report(
     State(edge): State<Edge>,
+    visitor: Visitor,
     Named(place): Named<TheHandoff>,
     Body(Report { turn: text, note, usage }): Body<Report>,
 ) -> Result<Json<Heard>, Problem> {
-    let (run, handoff) = place.find(&edge).await?;
+    let (run, handoff) = theirs(&edge, &visitor, &place).await?;
     let turn = turn(run, handoff, &text)?;
     edge.engine.report(turn, note, usage).await?;
     Ok(Json(Heard { turn }))
@@ -284,10 +315,11 @@ impl Ended {
 
 async fn complete(
     State(edge): State<Edge>,
+    visitor: Visitor,
     Named(place): Named<TheHandoff>,
     Body(body): Body<Complete>,
 ) -> Result<Json<Ended>, Problem> {
-    let (run, handoff) = place.find(&edge).await?;
+    let (run, handoff) = theirs(&edge, &visitor, &place).await?;
     let turn = turn(run, handoff, &body.turn)?;
     let state = edge.engine.state(run).await?;
     let missing = stafette_engine::EngineError::NoHandoff { run, handoff };
@@ -309,10 +341,11 @@ pub(crate) struct Reject {
 
 async fn reject(
     State(edge): State<Edge>,
+    visitor: Visitor,
     Named(place): Named<TheHandoff>,
     Body(Reject { turn: text, why }): Body<Reject>,
 ) -> Result<Json<Ended>, Problem> {
-    let (run, handoff) = place.find(&edge).await?;
+    let (run, handoff) = theirs(&edge, &visitor, &place).await?;
     let turn = turn(run, handoff, &text)?;
     let events = edge.engine.reject(turn, why).await?;
     Ok(Json(Ended::of(turn, &events)))

@@ -8,8 +8,10 @@ use axum::http::Method;
 use axum::http::request::Parts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stafette_core::AgentName;
+use stafette_core::change::Author;
 
-use crate::Problem;
+use crate::{Edge, Problem};
 
 /// How much somebody may do; each includes the one before.
 #[derive(
@@ -40,14 +42,27 @@ impl Scope {
     /// daemon itself is for admins. A route may ask for more, never for less.
     pub(crate) fn needed(method: &Method, path: &str) -> Scope {
         const ADMIN: [&str; 3] = ["/v1/stop", "/v1/tokens", "/v1/launch"];
-        let under = |root: &str| {
-            path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
         match method {
-            _ if ADMIN.iter().any(|root| under(root)) => Scope::Admin,
+            _ if ADMIN.iter().any(|root| is_under(path, root)) => Scope::Admin,
             &Method::GET | &Method::HEAD => Scope::Observe,
             _ => Scope::Act,
         }
+    }
+}
+
+/// What somebody may do, and in whose role.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Standing {
+    /// How much.
+    pub scope: Scope,
+    /// The agent that they are; a person otherwise.
+    pub agent: Option<AgentName>,
+}
+
+impl From<Scope> for Standing {
+    /// A person's.
+    fn from(scope: Scope) -> Self {
+        Standing { scope, agent: None }
     }
 }
 
@@ -74,6 +89,8 @@ pub struct Visitor {
     pub name: String,
     /// What they may do.
     pub scope: Scope,
+    /// The agent that they are, by their token.
+    pub agent: Option<AgentName>,
     /// How they came.
     pub via: Via,
 }
@@ -81,12 +98,17 @@ pub struct Visitor {
 impl Visitor {
     /// The user at the socket.
     pub(crate) fn at_socket(pid: Option<i32>) -> Self {
-        Visitor { name: "socket".to_owned(), scope: Scope::Admin, via: Via::Socket { pid } }
+        Visitor::person("socket", Scope::Admin, Via::Socket { pid })
     }
 
     /// Somebody of whom nothing is known.
     pub(crate) fn nobody() -> Self {
-        Visitor { name: String::new(), scope: Scope::Observe, via: Via::Nobody }
+        Visitor::person("", Scope::Observe, Via::Nobody)
+    }
+
+    /// A person, or a program of theirs.
+    pub(crate) fn person(name: &str, scope: Scope, via: Via) -> Self {
+        Visitor { name: name.to_owned(), scope, agent: None, via }
     }
 
     /// The process that asks, where that is known.
@@ -111,6 +133,22 @@ impl Visitor {
         Err(Problem::new(403, "scope", title).because(why))
     }
 
+    /// Whether they may go there: a token of an agent opens what is for agents and nothing else.
+    ///
+    /// # Errors
+    /// When they may not.
+    pub(crate) fn may_go(&self, path: &str) -> Result<(), Problem> {
+        match &self.agent {
+            Some(agent) if !is_for_agents(path) => {
+                tracing::warn!(token = self.name, %agent, path, "that is for people");
+                let title = format!("`{}` is a token of the agent `{agent}`", self.name);
+                let problem = Problem::new(403, "not_for_agents", title);
+                Err(problem.because("this is for people and their programs"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// What somebody says their name is; their own otherwise.
     #[must_use]
     pub fn signed(&self, name: String) -> String {
@@ -119,6 +157,23 @@ impl Visitor {
             false => name,
         }
     }
+}
+
+/// What agents of the outside come for: their turns, and what is known as far as their role may.
+fn is_for_agents(path: &str) -> bool {
+    const ROOTS: [&str; 4] = ["/mcp", "/v1/turns", "/v1/schemas", "/openapi.json"];
+    if ROOTS.iter().chain(&crate::knowledge::ROOTS).any(|root| is_under(path, root)) {
+        return true;
+    }
+    let parts: Vec<&str> = path.split('/').collect();
+    matches!(
+        parts.as_slice(),
+        ["", "v1", "runs", _, "handoffs", _, "accept" | "report" | "complete" | "reject"]
+    )
+}
+
+fn is_under(path: &str, root: &str) -> bool {
+    path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 impl<S: Sync> FromRequestParts<S> for Visitor {
@@ -131,9 +186,40 @@ impl<S: Sync> FromRequestParts<S> for Visitor {
 
 impl OperationInput for Visitor {}
 
+impl Edge {
+    /// The agent who asks, if one does: by its token, or by the process that it is.
+    pub(crate) fn agent(&self, visitor: &Visitor) -> Option<Author> {
+        if let Some(agent) = &visitor.agent {
+            let agent = Some(agent.clone());
+            return Some(Author { run: None, agent, handoff: None, person: String::new() });
+        }
+        visitor.pid().and_then(|pid| self.engine.agent_of(pid))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn s1_13_a_token_of_an_agent_opens_turns_and_what_is_known_and_nothing_else() {
+        let agent = Some("mind".parse().expect("a name"));
+        let mind = Visitor { agent, ..Visitor::person("mind-1", Scope::Act, Via::Bearer) };
+        for path in ["/mcp", "/v1/turns", "/v1/runs/4f/handoffs/h2/accept", "/v1/threads/search"] {
+            assert!(mind.may_go(path).is_ok(), "{path}");
+        }
+        for path in [
+            "/v1/runs",
+            "/v1/runs/4f/handoffs",
+            "/v1/inbox/h2",
+            "/v1/events",
+            "/v1/runs/4f/events",
+            "/a2a",
+        ] {
+            assert_eq!(mind.may_go(path).expect_err(path).code, "not_for_agents");
+            assert!(Visitor::person("ci", Scope::Act, Via::Bearer).may_go(path).is_ok());
+        }
+    }
 
     #[test]
     fn what_a_request_needs_follows_from_its_method_and_place() {

@@ -3,6 +3,8 @@
 //! What it commits and hears acknowledged is written in its ledger and survives every crash, as
 //! with the agent that plays scripts as a process.
 
+mod phase;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
@@ -56,7 +58,7 @@ pub(crate) enum Phase {
 /// One turn in the hands of an agent.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
-    /// Its own name, which its result carries.
+    /// Its own name, which the summary of its result begins with.
     pub(crate) name: String,
     pub(crate) order: TurnOrder,
     pub(crate) phase: Phase,
@@ -79,6 +81,11 @@ pub(crate) struct Session {
 pub(crate) enum Said {
     /// The next step after so long, and perhaps a word to the engine.
     Next(Millis, Option<Input>),
+    /// A set of edits is proposed, and the next step follows.
+    Proposes {
+        /// Whether it is about something that a person has to allow.
+        gated: bool,
+    },
     /// Nothing any more.
     Silence,
     /// The turn came to its end.
@@ -157,6 +164,9 @@ impl Session {
                 self.usage += Usage { tokens, money: Usd(usd.0) };
                 Said::Next(soon, Some(Input::Heartbeat { turn, note }))
             }
+            Step::Emit { kind, payload } if kind == "CHANGE" => {
+                Said::Proposes { gated: payload["gated"] == true }
+            }
             Step::Emit { kind, payload } => {
                 let payload = self.blanks.fill_value(&payload);
                 Said::Next(soon, self.emit(&kind, payload))
@@ -191,6 +201,13 @@ impl Session {
                 Ok(vote) => self.vote = Some(vote),
                 Err(_) => self.mistake = true,
             },
+            "PHASE" => match phase::answer(&self.order, &self.name, &payload) {
+                Some(response) => {
+                    self.usage.tokens += response.usage.tokens;
+                    self.response = Some(response);
+                }
+                None => self.mistake = true,
+            },
             "ERROR" => {
                 let (code, message) = ("AGENT_ERROR".to_owned(), payload.to_string());
                 return Some(Input::Alert { code, message });
@@ -207,8 +224,12 @@ impl Session {
         let me = Party::from(&self.order.agent);
         let response = self.response.take().unwrap_or(Response::new(me, Outcome::Resolved));
         let offers = std::mem::take(&mut self.offers);
+        let summary = match response.foreign {
+            Some(_) => response.summary.clone(),
+            None => self.name.clone(),
+        };
         let result = TurnResult {
-            response: Response { summary: self.name.clone(), usage: self.usage, ..response },
+            response: Response { summary, usage: self.usage, ..response },
             bare: self.bare && (!offers.is_empty() || self.vote.is_some()),
             offers,
             usage: self.usage,

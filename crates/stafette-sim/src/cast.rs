@@ -104,6 +104,20 @@ impl Cast {
     }
 }
 
+impl Cast {
+    /// A team that agrees on something and on what to talk about next, for as long as it may, while
+    /// its process is killed five times.
+    pub(crate) fn team(chance: &mut Chance) -> Self {
+        let workflow = workflow::team();
+        let scripts = workflow.agents.keys().map(|name| (name.clone(), script::voice(chance)));
+        let people = People { patience: 0, silent: 100, late: 0, rubbish: 0, whims: 0 };
+        let scripts = scripts.collect();
+        let faults = Faults { crash: chance.between(30, 60), crashes: 5, ..Faults::usual(chance) };
+        let bare = BTreeSet::new();
+        Cast { workflow: Arc::new(workflow), inputs: Fields::new(), scripts, bare, people, faults }
+    }
+}
+
 impl Faults {
     fn none() -> Self {
         Faults {

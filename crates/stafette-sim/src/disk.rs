@@ -4,10 +4,10 @@ use std::fmt;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use stafette_core::{RunId, Time};
+use stafette_core::{Event, Recorded, Run, RunId, Time};
 use stafette_engine::Driver;
 use stafette_store::{
-    AppendError, Batch, Entry, Fault, HandoffRow, MemoryStore, Reply, RunRow, Store, Stored,
+    AppendError, Batch, Entry, Fault, HandoffRow, MemoryStore, RunRow, Store, Stored,
 };
 
 use crate::Sabotage;
@@ -76,6 +76,16 @@ impl Disk {
         Driver::restore(&loaded).ok()
     }
 
+    /// The run as it was after so many events, told from the first one on.
+    pub(crate) fn replay(&self, run: RunId, seq: u64) -> Option<Run> {
+        let entries = self.entries_after(run, 0).into_iter().filter(|it| it.entry.seq <= seq);
+        let read = |it: Stored| {
+            let event: Event = serde_json::from_str(&it.entry.body).ok()?;
+            Some(Recorded { seq: it.entry.seq, at: it.entry.at, event })
+        };
+        Run::replay(&entries.filter_map(read).collect::<Vec<_>>())
+    }
+
     /// Takes the run as the store has it.
     pub(crate) fn reload(&self, run: RunId, driver: &mut Driver) -> bool {
         let loaded = self.store.load_now(run).ok().flatten();
@@ -104,8 +114,8 @@ impl Disk {
     }
 }
 
-/// A store in memory never keeps anyone waiting.
-fn at_once<T>(reply: Reply<'_, T>) -> Option<T> {
+/// What keeps nobody waiting is there at once.
+pub(crate) fn at_once<T>(reply: impl Future<Output = T>) -> Option<T> {
     match pin!(reply).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => Some(answer),
         Poll::Pending => None,

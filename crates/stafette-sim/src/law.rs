@@ -3,7 +3,9 @@
 mod history;
 mod order;
 mod path;
+mod phase;
 mod rows;
+mod set;
 mod state;
 
 use stafette_core::{Event, Recorded, Run};

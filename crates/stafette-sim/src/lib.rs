@@ -5,13 +5,16 @@
 //! otherwise: who is slow, which message comes twice, where a process dies. After every step the
 //! [laws](Violation) are checked. The same seed always tells the same story.
 //!
-//! What survives a crash: the store, and the agents' ledger (their files, their commits, what they
-//! were told). Everything else is lost with the process, except agents that outlive it.
+//! What survives a crash: the store, the agents' ledger (their files, their commits, what they were
+//! told), the sets of edits, and of the project's own files what was synced. Everything else is lost
+//! with the process, except agents that outlive it.
 //!
 //! Invariants:
-//! - No clock, no thread, no hash map with an order of its own: nothing but the seed decides.
+//! - No clock, no thread, no hash map with an order of its own: nothing but the seed decides. (The
+//!   records of sets carry the moment they were written at, and nothing depends on it.)
 //! - The engine is not imitated where it can be used: [`stafette_engine::Driver`] decides, batches
-//!   and commits; only the waiting around it is written anew.
+//!   and commits, and [`stafette_engine::generations::picture`] writes the team's file; only the
+//!   waiting around them is written anew.
 //! - Every world ends, or breaks the law that says so.
 
 mod agent;
@@ -20,6 +23,8 @@ mod chance;
 mod disk;
 mod law;
 mod report;
+mod sets;
+mod shelf;
 mod world;
 
 pub use report::{Counts, Report, Violation};
@@ -29,6 +34,9 @@ pub use report::{Counts, Report, Violation};
 pub struct Options {
     /// Something that is deliberately broken, to see that the laws notice.
     pub sabotage: Option<Sabotage>,
+    /// A team whose generations follow each other without a person, instead of whatever the seed
+    /// draws.
+    pub team: bool,
 }
 
 /// Something that is deliberately broken.
@@ -42,6 +50,8 @@ pub enum Sabotage {
     KeepResultsTwice,
     /// Nobody looks at the clock.
     NoClock,
+    /// The disk does not sync files before they get their names.
+    LazyDisk,
 }
 
 /// Lives through a seed.

@@ -1,16 +1,20 @@
 //! The world: one queue of what happens when, and the faults in between.
 
+mod change;
 mod generation;
 mod node;
 mod person;
+mod picture;
 mod session;
 mod tally;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use stafette_core::change::ChangeId;
 use stafette_core::run::Stage;
-use stafette_core::{Input, Millis, RunId, Time, TurnKey};
+use stafette_core::run::create::RunCreated;
+use stafette_core::{Input, Millis, RunId, Time, TurnKey, Usd};
 use uuid::Uuid;
 
 use crate::agent::{Ledger, Phase, Session};
@@ -19,10 +23,12 @@ use crate::chance::Chance;
 use crate::disk::Disk;
 use crate::law::{Breach, Witness, must, rows_tell_what_events_tell};
 use crate::report::Counts;
+use crate::sets::Sets;
+use crate::shelf::Shelf;
 use crate::{Options, Report, Violation};
 use node::{Node, Stand};
 
-/// No world takes more steps, or it will never end.
+/// No run takes more steps, or it will never end.
 const MAX_STEPS: u64 = 20_000;
 
 /// Nor does it live longer.
@@ -47,6 +53,8 @@ enum Happening {
     Crash { node: usize, life: u32 },
     /// A message arrives: at the process it was sent to, or at any.
     Arrive { to: Option<(usize, u32)>, message: Message, tries: u32 },
+    /// A process draws the picture of the team.
+    Draw { node: usize, life: u32 },
     /// An agent gets its order.
     Start { session: u64 },
     /// An agent takes its next step.
@@ -57,6 +65,8 @@ enum Happening {
     Die { session: u64 },
     /// An agent hears that its result is recorded.
     Acknowledge { node: usize, life: u32, session: u64, key: TurnKey, name: String },
+    /// Somebody looks at a set of edits.
+    Review { change: ChangeId },
     /// A person says something, for so many times already.
     Say { input: Input, tries: u32 },
 }
@@ -103,14 +113,26 @@ pub(crate) struct World {
     chance: Chance,
     cast: Cast,
     run: RunId,
+    /// What the run begins with, when it follows another one.
+    created: Option<RunCreated>,
     now: Time,
     began: Time,
+    /// When this generation did, and after how many steps.
+    generation_began: Time,
+    steps_before: u64,
+    /// What earlier generations have cost.
+    earlier: Usd,
     queue: BTreeMap<(Time, u64), Happening>,
     /// Happenings that were ever planned.
     planned: u64,
     step: u64,
     at_once: u64,
     disk: Disk,
+    shelf: Shelf,
+    /// Every picture that was true when it was drawn, and whether one was drawn to its end.
+    pictures: BTreeSet<String>,
+    drawn: bool,
+    sets: Sets,
     ledger: Ledger,
     witness: Witness,
     appends: u64,
@@ -126,19 +148,27 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(seed: u64, options: Options) -> Self {
         let mut chance = Chance::new(seed);
-        let cast = Cast::draw(&mut chance);
+        let cast = if options.team { Cast::team(&mut chance) } else { Cast::draw(&mut chance) };
         let began = Time(1_760_000_000_000);
         let nodes = (0..cast.faults.nodes).map(|number| Node::new(&mut chance, number)).collect();
         World {
             run: RunId(Uuid::from_u64_pair(0x0199_0000_0000_7000, 0x8000_0000_0000_0000 | seed)),
             disk: Disk::new(options.sabotage),
+            shelf: Shelf::new(&context(&cast), options.sabotage),
+            pictures: BTreeSet::new(),
+            drawn: false,
+            sets: Sets::default(),
             patience: cast.people.patience,
             seed,
             options,
             chance,
             cast,
+            created: None,
             now: began,
             began,
+            generation_began: began,
+            steps_before: 0,
+            earlier: Usd(0),
             queue: BTreeMap::new(),
             planned: 0,
             step: 0,
@@ -170,6 +200,14 @@ impl World {
 
     fn until_the_end(&mut self) -> Passage {
         self.set_up();
+        while let Some(next) = self.live_a_generation()? {
+            self.follow(next)?;
+        }
+        Ok(())
+    }
+
+    /// From the beginning of a run to its end; what follows it is told.
+    fn live_a_generation(&mut self) -> Result<Option<RunCreated>, Stop> {
         while !self.is_over() {
             let Some(((at, _), happening)) = self.queue.pop_first() else {
                 return Err(no_end("nothing happens any more").into());
@@ -186,7 +224,7 @@ impl World {
         self.settle()
     }
 
-    fn set_up(&mut self) {
+    pub(super) fn set_up(&mut self) {
         for node in 0..self.nodes.len() {
             let after = if node == 0 { 0 } else { self.chance.below(120_000) };
             self.plan(Millis(after), Happening::Boot { node });
@@ -218,6 +256,7 @@ impl World {
                 self.arrive(to, message, tries);
                 Ok(())
             }
+            Happening::Draw { node, life } => self.draw(node, life),
             Happening::Start { session } => self.begin_session(session),
             Happening::Act { session } => self.act(session),
             Happening::Beat { session } => self.beat(session),
@@ -230,6 +269,7 @@ impl World {
             Happening::Acknowledge { node, life, session, key, name } => {
                 self.acknowledge(node, life, session, key, name)
             }
+            Happening::Review { change } => self.review(change),
             Happening::Say { input, tries } => {
                 self.say(input, tries);
                 Ok(())
@@ -243,8 +283,8 @@ impl World {
     }
 
     fn goes_on(&self) -> Passage {
-        let lived = self.now.since(self.began);
-        let fault = if self.step > MAX_STEPS {
+        let lived = self.now.since(self.generation_began);
+        let fault = if self.step - self.steps_before > MAX_STEPS {
             format!("{MAX_STEPS} steps were not enough")
         } else if lived > MAX_LIFE {
             format!("{lived} were not enough")
@@ -257,9 +297,9 @@ impl World {
     }
 
     /// What must be true of the whole story.
-    fn settle(&mut self) -> Passage {
+    fn settle(&mut self) -> Result<Option<RunCreated>, Stop> {
         self.check()?;
-        self.hand_over()?;
+        let next = self.hand_over()?;
         self.check_rows()?;
         for (key, name) in &self.ledger.acknowledged {
             self.witness.history.has_result(*key, name)?;
@@ -267,7 +307,7 @@ impl World {
         let restored = self.disk.restore(self.run);
         let same = restored.as_ref().map(|driver| driver.run()) == self.witness.run.as_ref();
         must(same, "live state equals replayed state", || "at the end".to_owned())?;
-        Ok(())
+        Ok(next)
     }
 
     /// Reads what is new in the store, by every law.
@@ -285,6 +325,9 @@ impl World {
         read?;
         for id in std::mem::take(&mut self.witness.history.asked) {
             self.plan_an_answer(id);
+        }
+        for change in std::mem::take(&mut self.witness.history.proposed) {
+            self.plan_a_review(change);
         }
         self.appends += 1;
         if self.appends.is_multiple_of(ROWS_EVERY) {
@@ -319,6 +362,8 @@ impl World {
             "answering" => "crash before acknowledging",
             "acknowledging" => "crash while acknowledging",
             "adopting" => "crash while adopting",
+            "drawing" => "crash while drawing",
+            "set kept" | "set wanted" | "set moved" | "set recorded" => "crash about a set",
             _ => "crash while idle",
         });
         self.tell_of(node, format_args!("crashes: {place}"));
@@ -390,6 +435,11 @@ impl World {
             trace: self.trace,
         }
     }
+}
+
+/// Where the picture of the team is.
+fn context(cast: &Cast) -> String {
+    cast.workflow.generations.clone().unwrap_or_default().context
 }
 
 fn no_end(how: &str) -> Breach {

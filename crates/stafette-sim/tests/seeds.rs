@@ -6,12 +6,15 @@
 use stafette_sim::{Counts, Options, Report, Sabotage, Violation, run};
 
 /// Everything that must have happened somewhere, or the seeds prove less than they seem to.
-const KINDS: [&str; 72] = [
+const KINDS: &[&str] = &[
     "acknowledged",
     "agent breaks",
     "agent hangs",
     "begun afresh",
     "budget stop",
+    "change_commented",
+    "change_proposed",
+    "change_returned",
     "closed: answered",
     "closed: cancelled",
     "closed: expired",
@@ -21,16 +24,19 @@ const KINDS: [&str; 72] = [
     "council_opened",
     "council_reopened",
     "crash after the store",
+    "crash about a set",
     "crash before acknowledging",
     "crash before sessions start",
     "crash before the store",
     "crash between two starts",
     "crash while acknowledging",
     "crash while adopting",
+    "crash while drawing",
     "crash while idle",
     "default taken",
     "disk full",
     "inputs_assessed",
+    "generation follows",
     "generation_handed_over",
     "late_result_kept",
     "lease_renewed",
@@ -43,6 +49,11 @@ const KINDS: [&str; 72] = [
     "question about a failure",
     "question about a generation",
     "permit_given",
+    "phase_begun",
+    "phase_ended",
+    "picture",
+    "power cut",
+    "question about a change",
     "question about a permission",
     "question about inputs",
     "question about plain output",
@@ -74,6 +85,11 @@ const KINDS: [&str; 72] = [
     "run_adopted",
     "run_paused",
     "run_unpaused",
+    "set applied",
+    "set kept",
+    "set mended",
+    "set not moved",
+    "set undone",
     "store locked",
     "store unsure",
     "store unreadable",
@@ -91,7 +107,7 @@ fn lived(seed: u64) -> Report {
 
 /// The first law that a broken world breaks.
 fn caught(sabotage: Sabotage) -> Box<Violation> {
-    let options = Options { sabotage: Some(sabotage) };
+    let options = Options { sabotage: Some(sabotage), ..Options::default() };
     let broken = (0..50).find_map(|seed| run(seed, options.clone()).err());
     broken.unwrap_or_else(|| panic!("nobody noticed {sabotage:?}"))
 }
@@ -166,4 +182,26 @@ fn b_04_a_result_that_counts_twice_is_caught() {
 #[test]
 fn b_02_a_run_that_nobody_looks_after_is_caught() {
     assert_eq!(caught(Sabotage::NoClock).law, "every run ends");
+}
+
+#[test]
+fn s4_01_a_disk_that_does_not_sync_is_caught() {
+    let law = "the picture is a whole and true one after every power cut";
+    assert_eq!(caught(Sabotage::LazyDisk).law, law);
+}
+
+#[test]
+fn s4_04_ten_generations_killed_five_times_do_no_work_twice_and_lose_none() {
+    let mut counts = Counts::default();
+    for seed in 0..20 {
+        let options = Options { team: true, ..Options::default() };
+        let report = run(seed, options).unwrap_or_else(|violation| panic!("{violation}"));
+        let of = |name| report.counts.of(name);
+        assert_eq!((of("generation follows"), of("run succeeded")), (9, 10), "{}", report.why);
+        assert!(report.crashes >= 5, "seed {seed}: {} kills", report.crashes);
+        counts.add(&report.counts);
+    }
+    for kind in ["crash while drawing", "power cut", "set applied", "redelivery"] {
+        assert!(counts.of(kind) > 0, "no team has seen: {kind}\n{counts}");
+    }
 }

@@ -1,8 +1,10 @@
 //! What can go wrong, with a stable code for programs.
 
+use stafette_core::Time;
 use stafette_engine::EngineError;
 use stafette_knowledge::calendar::CalendarError;
-use stafette_knowledge::calendar::proposal::ProposalError;
+use stafette_knowledge::calendar::occurrence::Occurrence;
+use stafette_knowledge::calendar::proposal::{Proposal, ProposalError};
 use stafette_knowledge::calendar::slots::SlotError;
 use stafette_knowledge::graph::{GraphError, NodeKey};
 use stafette_knowledge::history::HistoryError;
@@ -11,6 +13,8 @@ use stafette_knowledge::rights::Refused;
 use stafette_knowledge::roi::RoiError;
 use stafette_knowledge::{CursorError, VersionsError};
 use thiserror::Error;
+
+use crate::planner::SPAN;
 
 /// Something could not be done.
 #[derive(Debug, Error)]
@@ -55,6 +59,15 @@ pub enum Fault {
         #[from]
         source: ProposalError,
     },
+    /// Something else stands where a block should be.
+    #[error("`{other}` is there from {} to {}{}", from.rfc3339(), to.rfc3339(), now_at(title, *place))]
+    Taken { title: String, other: String, from: Time, to: Time, place: Option<(Time, Time)> },
+    /// Blocks of a plan lost their places, and have others now.
+    #[error("{}", blocks.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Moved { blocks: Vec<Fault> },
+    /// The time that is asked for is none.
+    #[error("the end is not after the beginning, or more than {SPAN} behind it")]
+    Span,
     /// Room cannot be looked for.
     #[error(transparent)]
     Slots {
@@ -93,7 +106,23 @@ pub enum Fault {
     Mistaken { why: String },
 }
 
+/// Where a block is proposed to be instead.
+fn now_at(title: &str, place: Option<(Time, Time)>) -> String {
+    match place {
+        Some((start, end)) => {
+            format!(": `{title}` is proposed for {} to {} now", start.rfc3339(), end.rfc3339())
+        }
+        None => format!(": move `{title}` to another time, or drop it"),
+    }
+}
+
 impl Fault {
+    /// Something else is where a block should be; it has another place now, or none.
+    pub(crate) fn taken(block: &Proposal, other: &Occurrence, place: Option<(Time, Time)>) -> Self {
+        let (title, name) = (block.title.clone(), other.title.clone());
+        Fault::Taken { title, other: name, from: other.start, to: other.end, place }
+    }
+
     /// What was asked for cannot be meant.
     pub(crate) fn mistaken(why: impl Into<String>) -> Self {
         Fault::Mistaken { why: why.into() }
@@ -132,8 +161,11 @@ impl Fault {
             Fault::Proposal { source } => match source {
                 ProposalError::None { .. } => (404, "no_block"),
                 ProposalError::State { .. } => (409, "block_state"),
+                ProposalError::Taken { .. } => (409, "block_taken"),
                 ProposalError::Failed { .. } => (500, "proposals_failed"),
             },
+            Fault::Taken { .. } | Fault::Moved { .. } => (409, "block_taken"),
+            Fault::Span => (422, "bad_time"),
             Fault::Slots { .. } => (422, "bad_week"),
             Fault::Roi { .. } => (422, "bad_options"),
             Fault::Versions { source } => match source {

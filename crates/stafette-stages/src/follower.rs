@@ -119,10 +119,8 @@ impl Follower {
                 self.stages.mind_the_hours(&self.engine, run, &recorded, admitted).await;
             }
             Event::RunFinished(_) => {
-                if next.minds
-                    && let Err(fault) = self.stages.reflect(&self.engine).await
-                {
-                    tracing::warn!(%fault, "nothing is learned from this run yet");
+                if next.minds {
+                    self.stages.0.memory.news.notify_one();
                 }
                 self.runs.remove(&run);
                 return Ok(());
@@ -197,7 +195,8 @@ impl Stages {
     }
 }
 
-fn parse(stored: &Stored) -> Option<Recorded> {
+/// An event as it is stored.
+pub(crate) fn parse(stored: &Stored) -> Option<Recorded> {
     let entry = &stored.entry;
     let event: Event = serde_json::from_str(&entry.body).ok()?;
     Some(Recorded { seq: entry.seq, at: entry.at, event })

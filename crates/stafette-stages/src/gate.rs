@@ -38,7 +38,11 @@ impl Gate for Stages {
         })
     }
 
-    fn answer<'a>(&'a self, run: &'a Run, answered: Answered<'a>) -> Looked<'a, Fields> {
+    fn answer<'a>(
+        &'a self,
+        run: &'a Run,
+        answered: Answered<'a>,
+    ) -> Looked<'a, Result<Fields, String>> {
         Box::pin(approval::of(self, run, answered))
     }
 }

@@ -32,23 +32,13 @@ pub struct Health {
     /// Where events are kept, if anywhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calendar: Option<String>,
+    /// The user's own time zone: days and hours of the calendar are meant by its clock.
+    pub timezone: String,
     /// Why the calendar cannot be used at the moment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calendar_trouble: Option<String>,
     /// Up to which event of all runs everything is written down.
     pub position: u64,
-}
-
-/// Which kind of data a node is.
-pub(crate) fn data(label: Label) -> Data {
-    match label {
-        Label::Decision => Data::Decisions,
-        Label::Discussion => Data::Discussions,
-        Label::Goal => Data::Goals,
-        Label::Handoff => Data::Handoffs,
-        Label::Insight => Data::Insights,
-        Label::Task => Data::Tasks,
-    }
 }
 
 impl Stages {
@@ -64,17 +54,21 @@ impl Stages {
             server: settings.neo4j.as_ref().map(|neo4j| neo4j.uri.clone()),
             condition: self.0.graph.condition().await?,
             calendar: calendar.and_then(|home| home.url.clone().or(home.folder.clone())),
+            timezone: settings.week.timezone.clone(),
             calendar_trouble: self.0.diary.as_ref().and_then(crate::planner::Diary::trouble),
             position: self.0.cursors.get(crate::follower::CURSOR).await?.unwrap_or(0),
         })
     }
 
-    /// Batches that the graph refused when their turn came.
+    /// Batches that the graph refused when their turn came: for people, since they hold anything.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub async fn set_aside(&self) -> Result<Vec<SetAside>, Fault> {
-        Ok(self.0.graph.set_aside().await?)
+    pub async fn set_aside(&self, actor: &Actor) -> Result<Vec<SetAside>, Fault> {
+        match actor.party {
+            Party::Human => Ok(self.0.graph.set_aside().await?),
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// The principles that every recommendation has to answer, if there are any.
@@ -91,7 +85,7 @@ impl Stages {
     /// # Errors
     /// When they may not look, or there is none.
     pub async fn node(&self, actor: &Actor, key: &NodeKey) -> Result<Node, Fault> {
-        actor.may(Access::Read, data(key.label))?;
+        actor.may(Access::Read, key.label.into())?;
         let found = self.0.graph.node(key).await?;
         found.ok_or_else(|| Fault::NoNode { node: key.clone() })
     }
@@ -109,9 +103,7 @@ impl Stages {
     ) -> Result<Picture, Fault> {
         self.node(actor, key).await?;
         let mut picture = self.0.graph.around(key, reach, limit).await?;
-        let seen = |key: &NodeKey| {
-            stafette_knowledge::rights::check(&actor.party, Access::Read, data(key.label)).is_ok()
-        };
+        let seen = |key: &NodeKey| granted(&actor.party, Access::Read, key.label.into());
         picture.nodes.retain(|node| seen(&node.key()));
         picture.links.retain(|link| seen(&link.from) && seen(&link.to));
         Ok(picture)
@@ -126,7 +118,7 @@ impl Stages {
         Ok(self.0.graph.pending_decisions(limit).await?)
     }
 
-    /// The tasks of a decision, the oldest first.
+    /// The tasks of a decision, the oldest first; none for those who may see the decision alone.
     ///
     /// # Errors
     /// When they may not look, or the graph is away.
@@ -136,8 +128,11 @@ impl Stages {
         decision: &str,
         limit: usize,
     ) -> Result<Vec<Node>, Fault> {
-        actor.may(Access::Read, Data::Tasks)?;
-        Ok(self.0.graph.tasks_of(decision, limit).await?)
+        actor.may(Access::Read, Data::Decisions)?;
+        match granted(&actor.party, Access::Read, Data::Tasks) {
+            true => Ok(self.0.graph.tasks_of(decision, limit).await?),
+            false => Ok(Vec::new()),
+        }
     }
 
     /// Goals, each with the newest decisions that serve it.
@@ -148,7 +143,7 @@ impl Stages {
         actor.may(Access::Read, Data::Goals)?;
         self.known_goals().await?;
         let mut goals = self.0.graph.goals(limit, 10).await?;
-        if actor.may(Access::Read, Data::Decisions).is_err() {
+        if !granted(&actor.party, Access::Read, Data::Decisions) {
             goals.iter_mut().for_each(|goal| goal.decisions.clear());
         }
         Ok(goals)
@@ -157,14 +152,14 @@ impl Stages {
     /// The ways from an insight to what it was learned from.
     ///
     /// # Errors
-    /// When they may not look, or the graph is away.
+    /// When they may not look, there is no such insight, or the graph is away.
     pub async fn evidence_of(
         &self,
         actor: &Actor,
         insight: &str,
         limit: usize,
     ) -> Result<Vec<Vec<NodeKey>>, Fault> {
-        actor.may(Access::Read, Data::Insights)?;
+        self.node(actor, &NodeKey::insight(insight)).await?;
         Ok(self.0.graph.evidence_of(insight, limit).await?)
     }
 
@@ -187,7 +182,7 @@ impl Stages {
         after: &str,
         limit: usize,
     ) -> Result<Vec<Node>, Fault> {
-        actor.may(Access::Read, data(label))?;
+        actor.may(Access::Read, label.into())?;
         Ok(self.of_label(label, after, limit.min(PAGE)).await?)
     }
 

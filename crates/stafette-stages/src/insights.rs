@@ -1,8 +1,10 @@
 //! What is learned: patterns found in all that happened, and what people make of them.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_core::{Event, Fields, Party, Recorded, Time};
+use stafette_core::{Fields, Party, Recorded, RunId, Time};
 use stafette_engine::Engine;
 use stafette_knowledge::calendar::proposal::Stand;
 use stafette_knowledge::graph::{
@@ -13,6 +15,7 @@ use stafette_knowledge::mind::{Change, Detector, Insight, Limits, Observation, d
 use stafette_knowledge::rights::{Access, Data};
 use stafette_knowledge::roi::{Scored, Weights};
 
+use crate::follower::parse;
 use crate::stages::{read, value};
 use crate::{Actor, Fault, Stages, clock};
 
@@ -28,6 +31,14 @@ pub struct InsightView {
     pub in_force: Option<u32>,
 }
 
+/// What the runs show, each read once: one that is over says the same for ever.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    runs: tokio::sync::Mutex<BTreeMap<RunId, (u64, Vec<Observation>)>>,
+    /// Wakes whoever looks for patterns beside the runs.
+    pub(crate) news: tokio::sync::Notify,
+}
+
 /// What came of a look at all that happened.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Reflection {
@@ -41,8 +52,14 @@ impl Stages {
     /// Looks for patterns in all that happened, and keeps those that hold.
     ///
     /// # Errors
-    /// When the runs or the graph cannot be read.
-    pub async fn reflect(&self, engine: &Engine) -> Result<Reflection, Fault> {
+    /// When they may not, or the runs or the graph cannot be read.
+    pub async fn reflect(&self, actor: &Actor, engine: &Engine) -> Result<Reflection, Fault> {
+        actor.may(Access::Write, Data::Insights)?;
+        self.look_back(engine).await
+    }
+
+    /// The same when a run has ended.
+    pub(crate) async fn look_back(&self, engine: &Engine) -> Result<Reflection, Fault> {
         let ledger = self.ledger().await?;
         let observations = self.observations(engine, &ledger.current().parameters).await?;
         let mind = &self.0.settings.mind;
@@ -89,22 +106,34 @@ impl Stages {
         Ok(key)
     }
 
+    /// What the newest runs show. Only those are read that have gone on since they were last.
+    async fn shown_by_runs(&self, engine: &Engine) -> Result<Vec<Observation>, Fault> {
+        let mut known = self.0.memory.runs.lock().await;
+        let runs = engine.runs(self.0.settings.mind.runs).await?;
+        let mut kept = BTreeMap::new();
+        for view in &runs {
+            let shown = match known.remove(&view.run) {
+                Some((seq, shown)) if seq == view.seq => shown,
+                _ => {
+                    let events = engine.events(view.run, 0).await?;
+                    let events: Vec<Recorded> = events.iter().filter_map(parse).collect();
+                    observe(view.run, &events)
+                }
+            };
+            kept.insert(view.run, (view.seq, shown));
+        }
+        *known = kept;
+        let shown = runs.iter().filter_map(|view| known.get(&view.run));
+        Ok(shown.flat_map(|(_, shown)| shown.iter().cloned()).collect())
+    }
+
     /// All that can be learned from, in the light of what is in force.
     async fn observations(
         &self,
         engine: &Engine,
         parameters: &Parameters,
     ) -> Result<Vec<Observation>, Fault> {
-        let mut found = Vec::new();
-        for view in engine.runs(self.0.settings.mind.runs).await? {
-            let events = engine.events(view.run, 0).await?;
-            let parse = |stored: &stafette_engine::Stored| {
-                let event: Event = serde_json::from_str(&stored.entry.body).ok()?;
-                Some(Recorded { seq: stored.entry.seq, at: stored.entry.at, event })
-            };
-            let events: Vec<Recorded> = events.iter().filter_map(parse).collect();
-            found.extend(observe(view.run, &events));
-        }
+        let mut found = self.shown_by_runs(engine).await?;
         for node in self.all_of(Label::Task).await? {
             let evidence = node.key();
             if let Entity::Task(task) = node.entity
@@ -183,8 +212,9 @@ impl Stages {
     /// All versions of what the stages reckon with, the oldest first; the last one is in force.
     ///
     /// # Errors
-    /// When the file cannot be read.
-    pub async fn parameters(&self) -> Result<Vec<Version>, Fault> {
+    /// When they may not look, or the file cannot be read.
+    pub async fn parameters(&self, actor: &Actor) -> Result<Vec<Version>, Fault> {
+        actor.may(Access::Read, Data::Parameters)?;
         Ok(self.ledger().await?.into())
     }
 }

@@ -19,6 +19,7 @@ impl Stages {
         tasks.spawn(Follower::new(self.clone(), engine.clone()).live(stop.clone()));
         tasks.spawn(until(stop.clone(), self.clone().keep_graph(engine.clone())));
         tasks.spawn(until(stop.clone(), self.clone().keep_calendar()));
+        tasks.spawn(until(stop.clone(), self.clone().keep_learning(engine.clone())));
     }
 
     /// Drains what waits for the graph, and has the runs say when it goes away.
@@ -56,6 +57,18 @@ impl Stages {
                 let alert = Input::Alert { code, message: why.to_owned() };
                 let _ = engine.send(run, alert).await;
             }
+        }
+    }
+
+    /// Looks for patterns when runs have ended, and once at the beginning: one may have ended while
+    /// nobody looked. Nothing waits for it, and whatever ends meanwhile is looked at together.
+    async fn keep_learning(self, engine: Engine) {
+        loop {
+            match self.look_back(&engine).await {
+                Ok(found) => tracing::debug!(?found, "looked back"),
+                Err(fault) => tracing::warn!(%fault, "nothing is learned from these runs yet"),
+            }
+            self.0.memory.news.notified().await;
         }
     }
 

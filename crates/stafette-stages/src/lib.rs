@@ -8,15 +8,16 @@
 //!
 //! Invariants:
 //! - Everything that is asked for passes [`Actor::may`], and so the one table of rights.
-//! - The gate changes nothing: what it finds becomes part of what arrives, and is written down by
-//!   the follower once it is an event.
+//! - The gate changes nothing but where a block is proposed that lost its place: what it finds
+//!   becomes part of what arrives, and is written down by the follower once it is an event.
+//! - No two blocks that people said yes to overlap, also when they say it at once.
 //! - The follower keeps its place in the file that it writes to, and all that it writes has a key:
 //!   after a kill nothing is lost and nothing is there twice.
 //! - A decision and a block of time become real by a person's answer, and by nothing else.
 //! - Only a person changes what the stages reckon with.
 
 mod actor;
-mod clock;
+mod booking;
 mod fault;
 mod follower;
 mod gate;
@@ -30,6 +31,8 @@ mod ranking;
 mod stages;
 mod tasks;
 mod threads;
+
+use stafette_engine::clock;
 
 pub use actor::Actor;
 pub use fault::Fault;

@@ -1,4 +1,4 @@
-//! Time for tasks: proposals, a person's yes, and the calendar as it is.
+//! Time for tasks: how long each takes, where there is room, and the calendar as it is.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,12 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_core::{Fields, Input, Millis, Priority, Time};
-use stafette_engine::Engine;
-use stafette_knowledge::calendar::occurrence::{Agenda, Drift, Occurrence, agenda, drifts};
+use stafette_core::{Millis, Priority, Time};
+use stafette_knowledge::calendar::occurrence::{Agenda, Occurrence, agenda};
 use stafette_knowledge::calendar::proposal::{Proposal, Stand};
-use stafette_knowledge::calendar::slots::{Homeless, Wanted, overlap, propose};
-use stafette_knowledge::calendar::{Calendar, CalendarError, Entry, Seen, entry};
+use stafette_knowledge::calendar::slots::{Homeless, Wanted, propose};
+use stafette_knowledge::calendar::{Calendar, CalendarError, Entry, Seen};
 use stafette_knowledge::graph::NodeKey;
 use stafette_knowledge::mind::Change;
 use stafette_knowledge::rights::{Access, Data};
@@ -19,11 +18,11 @@ use stafette_knowledge::rights::{Access, Data};
 use crate::ranking::{Learned, in_force};
 use crate::{Actor, Fault, Stages, clock};
 
-/// How far around now events of ours are looked for.
-const AROUND: Millis = Millis::hours(400 * 24);
-
 /// The longest task, in hours.
-const LONGEST: f64 = 1000.0;
+pub(crate) const LONGEST: f64 = 1000.0;
+
+/// The longest time that is looked at.
+pub(crate) const SPAN: Millis = Millis::hours(100 * 24);
 
 /// A task as an agent wishes it to be planned.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -110,7 +109,7 @@ pub struct WeekView {
 /// A calendar and what was last seen of it.
 #[derive(Debug)]
 pub(crate) struct Diary {
-    calendar: Arc<dyn Calendar>,
+    pub(crate) calendar: Arc<dyn Calendar>,
     page: tokio::sync::Mutex<Page>,
     trouble: Mutex<Option<String>>,
 }
@@ -132,7 +131,7 @@ impl Diary {
     }
 
     /// All entries as they are now.
-    async fn entries(&self) -> Result<Vec<Entry>, CalendarError> {
+    pub(crate) async fn entries(&self) -> Result<Vec<Entry>, CalendarError> {
         let mut page = self.page.lock().await;
         let looked = self.calendar.changes(&page.seen).await;
         let trouble = looked.as_ref().err().map(ToString::to_string);
@@ -150,7 +149,7 @@ impl Diary {
 }
 
 impl Stages {
-    fn diary(&self) -> Result<&Diary, Fault> {
+    pub(crate) fn diary(&self) -> Result<&Diary, Fault> {
         self.0.diary.as_ref().ok_or(Fault::NoCalendar)
     }
 
@@ -170,24 +169,44 @@ impl Stages {
     /// What takes place and what is proposed between two moments.
     ///
     /// # Errors
-    /// When they may not look, or the calendar cannot be reached.
+    /// When they may not look, the time is none, or the calendar cannot be reached.
     pub async fn between(&self, actor: &Actor, from: Time, to: Time) -> Result<WeekView, Fault> {
         actor.may(Access::Read, Data::Calendar)?;
+        if to <= from || to.since(from) > SPAN {
+            return Err(Fault::Span);
+        }
         let proposals = self.0.proposals.between(from, to).await?;
         let Agenda { occurrences, doubts } = self.agenda(from, to).await?;
         Ok(WeekView { events: occurrences, proposals, doubts })
     }
 
     /// All that takes time between two moments: the calendar, and what was proposed and is not in it.
-    async fn busy(&self, from: Time, to: Time) -> Result<Vec<Occurrence>, Fault> {
-        let mut busy = self.agenda(from, to).await?.occurrences;
+    pub(crate) async fn busy(&self, from: Time, to: Time) -> Result<Vec<Occurrence>, Fault> {
+        let calendar = self.agenda(from, to).await?.occurrences;
+        self.with_blocks(calendar, from, to, Stand::holds_time).await
+    }
+
+    /// What is in the calendar, and the blocks `counting` that are not in it.
+    pub(crate) async fn with_blocks(
+        &self,
+        mut busy: Vec<Occurrence>,
+        from: Time,
+        to: Time,
+        counting: fn(Stand) -> bool,
+    ) -> Result<Vec<Occurrence>, Fault> {
         let proposals = self.0.proposals.between(from, to).await?;
         let waiting = proposals
             .iter()
-            .filter(|one| one.state.holds_time() && !busy.iter().any(|event| event.uid == one.id));
+            .filter(|one| counting(one.state) && !busy.iter().any(|event| event.uid == one.id));
         let waiting: Vec<Occurrence> = waiting.map(Proposal::occurrence).collect();
         busy.extend(waiting);
         Ok(busy)
+    }
+
+    /// The time in which room is looked for.
+    pub(crate) fn ahead(&self) -> (Time, Time) {
+        let (now, home) = (clock::now(), self.0.settings.calendar.as_ref());
+        (now, now + home.map_or(Millis::hours(14 * 24), |home| home.ahead))
     }
 
     /// A plan for these tasks: how long each takes by what was learned, and where there is room.
@@ -220,8 +239,7 @@ impl Stages {
             });
             wanted.push(want(task, hours)?);
         }
-        let (from, ahead) = (clock::now(), self.0.settings.calendar.as_ref());
-        let to = from + ahead.map_or(Millis::hours(14 * 24), |home| home.ahead);
+        let (from, to) = self.ahead();
         let plan = propose(&wanted, &self.busy(from, to).await?, &self.week(), (from, to))?;
         let blocks = plan.blocks.iter().map(|block| Planned {
             task: block.task.id.clone(),
@@ -243,182 +261,6 @@ impl Stages {
             learned,
             tasks,
         })
-    }
-
-    /// Says yes to a proposed block. When it was the last of its question, that is answered.
-    ///
-    /// # Errors
-    /// When an agent asks, something stands there by now, or it was decided already.
-    pub async fn accept(
-        &self,
-        actor: &Actor,
-        engine: &Engine,
-        id: &str,
-        by: &str,
-    ) -> Result<Proposal, Fault> {
-        actor.is_person("accept a block of time")?;
-        let found = self.0.proposals.get(id).await?;
-        self.is_free(&found).await?;
-        let accepted = |one: &mut Proposal| one.state = Stand::Accepted;
-        let accepted = self.0.proposals.change(id, &[Stand::Proposed], accepted).await?;
-        self.settle(engine, &accepted, by).await?;
-        self.write_accepted().await?;
-        Ok(self.0.proposals.get(id).await?)
-    }
-
-    /// Says no to a proposed block.
-    ///
-    /// # Errors
-    /// When an agent asks, or it was decided already.
-    pub async fn drop_block(
-        &self,
-        actor: &Actor,
-        engine: &Engine,
-        id: &str,
-        by: &str,
-    ) -> Result<Proposal, Fault> {
-        actor.is_person("drop a block of time")?;
-        let dropped = |one: &mut Proposal| one.state = Stand::Dropped;
-        let dropped = self.0.proposals.change(id, &[Stand::Proposed], dropped).await?;
-        self.settle(engine, &dropped, by).await?;
-        Ok(dropped)
-    }
-
-    /// Moves a block to another time; one that is in the calendar is moved there.
-    ///
-    /// # Errors
-    /// When an agent asks, the time is none, or something stands there.
-    pub async fn move_block(
-        &self,
-        actor: &Actor,
-        id: &str,
-        (start, end): (Time, Time),
-    ) -> Result<Proposal, Fault> {
-        const MOVABLE: &[Stand] = &[Stand::Proposed, Stand::Accepted, Stand::Written, Stand::Moved];
-        actor.is_person("move a block of time")?;
-        if end <= start || end.since(start) > Millis::hours(24) {
-            return Err(Fault::mistaken("a block ends after it begins, within a day"));
-        }
-        let found = self.0.proposals.get(id).await?;
-        self.is_free(&Proposal { start, end, ..found.clone() }).await?;
-        if found.state.is_in_calendar() {
-            let calendar = &self.diary()?.calendar;
-            let kept = calendar.get(&found.entry).await?;
-            let text = entry::moved(&kept.text, start, end, clock::now())
-                .map_err(|error| Fault::mistaken(error.to_string()))?;
-            calendar.put(&found.entry, &text, Some(&kept.etag)).await?;
-        }
-        let moved = move |one: &mut Proposal| {
-            (one.start, one.end) = (start, end);
-            if one.state == Stand::Proposed {
-                one.planned_end = end;
-            }
-        };
-        Ok(self.0.proposals.change(id, MOVABLE, moved).await?)
-    }
-
-    /// Whether nothing else is where a block would be.
-    async fn is_free(&self, proposal: &Proposal) -> Result<(), Fault> {
-        let mut busy = self.busy(proposal.start, proposal.end).await?;
-        busy.retain(|event| event.uid != proposal.id);
-        match overlap(&proposal.block(), &busy) {
-            None => Ok(()),
-            Some(other) => Err(Fault::mistaken(format!(
-                "`{}` is there from {} to {}",
-                other.title, other.start, other.end
-            ))),
-        }
-    }
-
-    /// Answers the question of a block once nothing of it is open any more.
-    async fn settle(&self, engine: &Engine, decided: &Proposal, by: &str) -> Result<(), Fault> {
-        let all = self.0.proposals.of(decided.run, decided.handoff).await?;
-        if all.iter().any(|one| one.state == Stand::Proposed) {
-            return Ok(());
-        }
-        let dropped = all.iter().all(|one| one.state == Stand::Dropped);
-        let text = if dropped { crate::gate::DROP } else { crate::gate::APPROVE };
-        let (handoff, values, by) = (decided.handoff, Fields::new(), by.to_owned());
-        let answer = Input::Answer { handoff, values, text: text.to_owned(), by };
-        match engine.send(decided.run, answer).await {
-            // A run that is over needs no answer; the block is the person's all the same.
-            Ok(_) | Err(stafette_engine::EngineError::Over { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Puts into the calendar what was accepted. What cannot be put there now waits.
-    pub(crate) async fn write_accepted(&self) -> Result<(), Fault> {
-        let Some(diary) = &self.0.diary else { return Ok(()) };
-        for proposal in self.0.proposals.in_state(Stand::Accepted).await? {
-            let written = self.put(diary, &proposal).await;
-            let away = matches!(&written, Err(CalendarError::Away { .. }));
-            let trouble = written.err().map(|error| error.to_string());
-            if let Some(trouble) = &trouble {
-                tracing::warn!(block = proposal.id, trouble, "not in the calendar yet");
-            }
-            let note = move |one: &mut Proposal| {
-                if trouble.is_none() {
-                    one.state = Stand::Written;
-                }
-                one.trouble = trouble;
-            };
-            self.0.proposals.change(&proposal.id, &[Stand::Accepted], note).await?;
-            if away {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    async fn put(&self, diary: &Diary, proposal: &Proposal) -> Result<(), CalendarError> {
-        let times = (proposal.start, proposal.end);
-        let notes = format!("Proposed by Stafette for {}", proposal.task);
-        let (id, task) = (&proposal.id, Some(&proposal.task));
-        let text = entry::event(id, &proposal.title, &notes, times, task, clock::now());
-        match diary.calendar.put(&proposal.entry, &text, None).await {
-            Ok(_) => Ok(()),
-            // Written before, by somebody who died before it was noted: it has our name.
-            Err(CalendarError::Conflict { .. }) => {
-                let kept = diary.calendar.get(&proposal.entry).await?;
-                match kept.text.contains(id.as_str()) {
-                    true => Ok(()),
-                    false => Err(CalendarError::Conflict { name: proposal.entry.clone() }),
-                }
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Looks at the calendar: what was accepted gets in, what somebody moved or deleted is noticed.
-    pub(crate) async fn look_at_calendar(&self) -> Result<Vec<Drift>, Fault> {
-        let Some(diary) = &self.0.diary else { return Ok(Vec::new()) };
-        self.write_accepted().await?;
-        let mut planned = self.0.proposals.in_state(Stand::Written).await?;
-        planned.extend(self.0.proposals.in_state(Stand::Moved).await?);
-        let mut entries = diary.entries().await?;
-        entries.retain(|entry| planned.iter().any(|one| one.entry == entry.name));
-        let now = clock::now();
-        let from = Time(now.0.saturating_sub_unsigned(AROUND.0));
-        let found = agenda(&entries, from, now + AROUND, &self.zone()).occurrences;
-        let expected: Vec<Occurrence> = planned.iter().map(Proposal::occurrence).collect();
-        let drifted = drifts(&expected, &found);
-        for drift in &drifted {
-            let (planned, at) = match drift {
-                Drift::Moved { planned, start, end } => (planned, Some((*start, *end))),
-                Drift::Deleted { planned } => (planned, None),
-            };
-            tracing::info!(block = planned.uid, moved = at.is_some(), "somebody changed a block");
-            let note = move |one: &mut Proposal| match at {
-                Some((start, end)) => {
-                    one.state = Stand::Moved;
-                    (one.start, one.end) = (start, end);
-                }
-                None => one.state = Stand::Deleted,
-            };
-            self.0.proposals.change(&planned.uid, &[Stand::Written, Stand::Moved], note).await?;
-        }
-        Ok(drifted)
     }
 }
 

@@ -12,10 +12,11 @@ use stafette_knowledge::calendar::{CalDav, CalDavSettings, Calendar, Folder};
 use stafette_knowledge::graph::{Batch, Graph, Queued, Write};
 use stafette_knowledge::history::History;
 use stafette_knowledge::mind::parameters::{Ledger, Parameters};
-use stafette_knowledge::roi::Weights;
 use stafette_knowledge::{Base, Cursors, Neo4jGraph, Neo4jSettings, SqliteGraph, Versions, rights};
 
+use crate::booking::Booking;
 use crate::goals::Goals;
+use crate::insights::Memory;
 use crate::planner::Diary;
 use crate::{Actor, Fault, clock};
 
@@ -52,6 +53,8 @@ pub(crate) struct Inner {
     pub(crate) proposals: Proposals,
     pub(crate) diary: Option<Diary>,
     pub(crate) goals: Goals,
+    pub(crate) booking: Booking,
+    pub(crate) memory: Memory,
 }
 
 impl Stages {
@@ -105,6 +108,8 @@ impl Stages {
             proposals: Proposals::new(base),
             diary: calendar.map(Diary::new),
             goals: Goals::default(),
+            booking: Booking::default(),
+            memory: Memory::default(),
             settings: knowledge,
         })))
     }
@@ -131,16 +136,7 @@ impl Stages {
 
     /// Where learning starts.
     pub(crate) fn first_version(&self) -> Ledger {
-        let roi = &self.0.settings.roi;
-        let weights = Weights {
-            benefit: roi.benefit,
-            goals: roi.goals,
-            cost: roi.cost,
-            hours: roi.hours,
-            risk: roi.risk,
-            hour_price: roi.hour_price,
-            goal_price: roi.goal_price,
-        };
+        let weights = self.0.settings.roi.clone();
         let parameters = Parameters { weights, ..Parameters::default() };
         Ledger::new(parameters, clock::now(), Party::Human)
     }

@@ -65,14 +65,15 @@ impl Stages {
 
     /// Notes at the last block of a task when it was really over.
     async fn ended(&self, task: &NodeKey, done_at: Time) -> Result<(), Fault> {
-        for state in [Stand::Written, Stand::Moved] {
-            let blocks = self.0.proposals.in_state(state).await?;
-            let last = blocks.into_iter().rfind(|one| one.task == *task);
-            if let Some(last) = last {
-                let note = move |one: &mut Proposal| one.done_at = Some(done_at);
-                let states = &[Stand::Written, Stand::Moved];
-                self.0.proposals.change(&last.id, states, note).await?;
-            }
+        const IN_CALENDAR: &[Stand] = &[Stand::Written, Stand::Moved];
+        let mut blocks = Vec::new();
+        for state in IN_CALENDAR {
+            blocks.extend(self.0.proposals.in_state(*state).await?);
+        }
+        let own = blocks.into_iter().filter(|one| one.task == *task);
+        if let Some(last) = own.max_by_key(|one| one.end) {
+            let note = move |one: &mut Proposal| one.done_at = Some(done_at);
+            self.0.proposals.change(&last.id, IN_CALENDAR, note).await?;
         }
         Ok(())
     }

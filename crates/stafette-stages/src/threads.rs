@@ -38,21 +38,28 @@ impl Stages {
     pub async fn say(&self, actor: &Actor, saying: Saying) -> Result<Message, Fault> {
         actor.may(Access::Write, Data::History)?;
         let (at, role) = (clock::now(), actor.party.as_str().to_owned());
-        let thread_id = match saying.thread_id {
-            Some(id) if saying.title.is_none() => id,
+        let id = saying.id.unwrap_or_else(|| Uuid::now_v7().to_string());
+        let said = |thread_id| Said {
+            id,
+            thread_id,
+            role: role.clone(),
+            body: saying.body,
+            created_at: at,
+        };
+        match saying.thread_id {
+            Some(thread_id) if saying.title.is_none() => {
+                Ok(self.0.history.append(said(thread_id)).await?)
+            }
             given => {
-                let id = given.unwrap_or_else(|| Uuid::now_v7().to_string());
+                let thread_id = given.unwrap_or_else(|| Uuid::now_v7().to_string());
                 let mut meta = Fields::new();
                 meta.extend(actor.run.map(|run| ("run".to_owned(), run.to_string().into())));
                 let title = saying.title.unwrap_or_else(|| "Untitled".to_owned());
-                let module = role.clone();
-                let thread = Thread { id, module, title, created_at: at, meta };
-                self.0.history.open(thread).await?.id
+                let said = said(thread_id.clone());
+                let thread = Thread { id: thread_id, module: role, title, created_at: at, meta };
+                Ok(self.0.history.begin(thread, said).await?)
             }
-        };
-        let id = saying.id.unwrap_or_else(|| Uuid::now_v7().to_string());
-        let said = Said { id, thread_id, role, body: saying.body, created_at: at };
-        Ok(self.0.history.append(said).await?)
+        }
     }
 
     /// Threads, the newest first.
@@ -113,10 +120,10 @@ impl Stages {
         if body.is_empty() {
             return Ok(());
         }
-        self.0.history.open(thread.clone()).await?;
         let (thread_id, role, body) =
             (thread.id.clone(), role.as_str().to_owned(), body.to_owned());
-        self.0.history.append(Said { id, thread_id, role, body, created_at: at }).await?;
+        let said = Said { id, thread_id, role, body, created_at: at };
+        self.0.history.begin(thread.clone(), said).await?;
         Ok(())
     }
 }

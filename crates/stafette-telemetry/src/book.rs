@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use stafette_core::change::ChangeId;
 use stafette_core::handoff::Way;
 use stafette_core::run::session::SessionState;
 use stafette_core::trace::Traceparent;
@@ -22,11 +21,15 @@ use stafette_core::{
 use stafette_engine::Seen;
 
 pub use change::{ChangeEnded, OpenChange};
+use change::{Changes, OverRuns};
 
 /// All runs that are not over, with what is open in each.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Book {
     runs: BTreeMap<RunId, OpenRun>,
+    /// Runs that are over, with changes that are not.
+    #[serde(default)]
+    over: OverRuns,
 }
 
 /// A run that is not over.
@@ -51,9 +54,9 @@ pub struct OpenRun {
     pub handoffs: BTreeMap<HandoffId, OpenHandoff>,
     /// Its agents' processes.
     pub sessions: BTreeMap<String, SessionState>,
-    /// Its changes that something is going on about.
+    /// What is known of its changes.
     #[serde(default)]
-    pub changes: BTreeMap<ChangeId, OpenChange>,
+    changes: Changes,
 }
 
 /// A handoff that is not over.
@@ -138,6 +141,9 @@ pub struct About {
     /// What the run was asked for in.
     #[serde(default)]
     pub asked_in: Option<Traceparent>,
+    /// What the giver did it in, in a trace of their own.
+    #[serde(default)]
+    pub given_in: Option<Traceparent>,
     /// The workflow's name.
     pub workflow: Arc<str>,
     /// Who gave.
@@ -310,15 +316,18 @@ impl Book {
         self.runs.get(&run)
     }
 
+    /// Where the trace of a run goes, also when the run is over and its changes are not.
+    #[must_use]
+    pub fn telemetry(&self, run: RunId) -> Option<&Telemetry> {
+        let over = || self.over.get(run).map(|over| &over.telemetry);
+        self.runs.get(&run).map(|open| &open.telemetry).or_else(over)
+    }
+
     /// Takes in what was stored and tells what happened.
     pub fn hear(&mut self, seen: &Seen) -> Vec<Fact> {
         let (run, entry) = (seen.run, &seen.entry);
         if is_silent(&entry.name) {
             return Vec::new();
-        }
-        if change::is_about_one(&entry.name) {
-            let Some(open) = self.runs.get_mut(&run) else { return Vec::new() };
-            return open.change(run, entry).into_iter().collect();
         }
         // What a newer version wrote tells nothing; the rest still does.
         seen.event().map_or_else(Vec::new, |event| self.apply(run, entry.at, event))
@@ -345,7 +354,7 @@ impl Book {
             }
             Event::RunFinished(finished) => {
                 let Some(mut open) = self.runs.remove(&run) else { return Vec::new() };
-                let mut facts = open.leave_changes(run);
+                let mut facts = open.leave_changes(run, &mut self.over);
                 let ending = &finished.ending;
                 let (status, why) = (ending.status.word(), ending.why.clone());
                 facts.push(Fact::RunEnded { run: Box::new(open), status, why });
@@ -353,7 +362,7 @@ impl Book {
             }
             _ => match self.runs.get_mut(&run) {
                 Some(open) => open.apply(run, at, event),
-                None => Vec::new(),
+                None => self.over.apply(run, at, event).into_iter().collect(),
             },
         }
     }
@@ -377,7 +386,7 @@ impl OpenRun {
             spent: Usage::default(),
             handoffs: BTreeMap::new(),
             sessions: BTreeMap::new(),
-            changes: BTreeMap::new(),
+            changes: Changes::default(),
         }
     }
 
@@ -408,6 +417,7 @@ impl OpenRun {
             run,
             id,
             asked_in: self.asked_in,
+            given_in: offer.trace,
             workflow: self.workflow.clone(),
             from: offer.from.clone(),
             to: offer.to.clone(),
@@ -461,6 +471,9 @@ impl OpenRun {
             Event::AlertRaised(alert) => {
                 let (code, message) = (alert.code.clone(), alert.message.clone());
                 vec![Fact::Alerted { code, message }]
+            }
+            Event::ChangeProposed(_) | Event::ChangeOrdered(_) | Event::ChangeSettled(_) => {
+                self.change(run, at, event).into_iter().collect()
             }
             Event::LateResultKept(_) => vec![Fact::Late],
             Event::RecoveryChosen(chosen) => vec![Fact::Recovered(word(chosen.action))],

@@ -190,7 +190,7 @@ impl Exporter {
                 Some(Event::RunForked(forked)) => forked.state.workflow.telemetry.otlp.is_some(),
                 _ => false,
             },
-            _ => self.told.book.run(seen.run).is_some(),
+            _ => self.told.book.telemetry(seen.run).is_some(),
         }
     }
 
@@ -201,8 +201,8 @@ impl Exporter {
             _ => None,
         });
         for fact in &facts {
-            let open = self.told.book.run(seen.run).map(|run| &run.telemetry);
-            let Some(telemetry) = open.or(last.as_ref()) else { continue };
+            let known = self.told.book.telemetry(seen.run);
+            let Some(telemetry) = known.or(last.as_ref()) else { continue };
             let Some(otlp) = &telemetry.otlp else { continue };
             let ended = spans(seen.run, at, fact);
             if ended.is_empty() {

@@ -7,7 +7,7 @@ use stafette_core::{Party, RunId, Time};
 
 use crate::book::{About, Fact};
 
-pub use file::{Journal, Rotation};
+pub use file::Journal;
 
 /// The six words.
 pub const WORDS: [&str; 6] = [

@@ -19,6 +19,7 @@ pub mod journal;
 pub mod metrics;
 mod observer;
 pub mod report;
+pub mod rotation;
 pub mod search;
 mod snapshot;
 #[cfg(test)]

@@ -25,6 +25,8 @@ pub struct Span {
     pub began: Time,
     /// When it ended.
     pub ended: Time,
+    /// What else led to it, in a trace of others.
+    pub link: Option<Traceparent>,
     /// What there is to know.
     pub attributes: Vec<(&'static str, Value)>,
     /// Why it failed, when it did.
@@ -76,6 +78,7 @@ pub fn attributes() -> Vec<&'static str> {
         run: RunId(uuid::Uuid::nil()),
         id: stafette_core::HandoffId(1),
         asked_in: None,
+        given_in: None,
         workflow: "".into(),
         from: Party::Human,
         to: Party::Human,
@@ -133,6 +136,7 @@ fn whole(run: RunId, at: Time, open: &OpenRun, status: &str, why: &str) -> Span 
         kind: Kind::Internal,
         began: open.began,
         ended: at,
+        link: None,
         attributes: vec![
             ("stafette.run", run.to_string().into()),
             ("stafette.workflow", Value::from(&*open.workflow)),
@@ -165,6 +169,7 @@ fn bare_handoff(about: &About, at: Time, status: &str, provided: usize, missing:
         kind: Kind::Internal,
         began: about.admitted,
         ended: at,
+        link: about.given_in,
         attributes: vec![
             ("handoff.trace_id", about.trace_id.as_str().into()),
             ("handoff.source_agent", about.from.as_str().into()),
@@ -192,6 +197,7 @@ fn turn_span(about: &About, turn: TurnKey, began: Time, ended: Time) -> Span {
         kind: Kind::Client,
         began,
         ended,
+        link: None,
         attributes: vec![
             ("gen_ai.operation.name", "invoke_agent".into()),
             ("gen_ai.agent.name", agent.into()),
@@ -224,6 +230,7 @@ fn change(ended: &ChangeEnded, at: Time) -> Span {
         kind: Kind::Internal,
         began: change.began,
         ended: at,
+        link: None,
         attributes,
         error: (change.status == "failed").then(|| note.clone()),
     }

@@ -46,6 +46,7 @@ use vault::Vault;
 pub use diff::{FileDiff, Hunk, Line};
 pub use proposal::Draft;
 pub use queue::{Left, Report, RolledBack};
+pub use validation::mark;
 
 /// Why a change could not be proposed, applied or undone. Nothing of the project has changed.
 #[derive(Debug, Error)]

@@ -15,6 +15,7 @@ use stafette_core::change::{ChangeId, ChangeRules};
 use stafette_core::workflow::own::Own;
 use thiserror::Error;
 
+use crate::changes::crash;
 use crate::changes::validation::{Verdict, validate};
 use crate::{ChangeError, Changes};
 
@@ -115,8 +116,10 @@ impl Renewals {
         let program = self.program(&own.program)?;
         let is_in = changes.get(change)?.status.is_in();
         let kept = self.keep(&program)?;
+        crash::point();
         let note = Note { change, program: own.program.clone(), kept };
         self.write(&note)?;
+        crash::point();
         if !is_in {
             let report = match changes.apply(change, rules).await {
                 Ok(report) => report,
@@ -134,6 +137,7 @@ impl Renewals {
                 return Ok(Renewal { change, stage: Stage::Apply, why, output });
             }
         }
+        crash::point();
         let (stage, why, output) = match self.try_out(own, replace).await {
             Ok(()) => (Stage::Done, String::new(), String::new()),
             Err(failed) => failed,
@@ -182,8 +186,11 @@ impl Renewals {
             if let Verdict::Bad { why, output } = verdict {
                 return Err((stage, why, output));
             }
+            crash::point();
         }
-        replace().await.map_err(|why| (Stage::Replace, why, String::new()))
+        let replaced = replace().await;
+        crash::point();
+        replaced.map_err(|why| (Stage::Replace, why, String::new()))
     }
 
     /// Brings the old program back when a renewal was under way; tells of which change.
@@ -218,6 +225,7 @@ impl Renewals {
         if changes.get(note.change)?.status.is_in() {
             changes.undo(note.change, true, rules).await?;
         }
+        crash::point();
         let program = self.program(&note.program)?;
         let failed = |source| RenewalError::Files { path: program.clone(), source };
         match note.kept {
@@ -227,12 +235,14 @@ impl Renewals {
                 _ => {}
             },
         }
+        crash::point();
         // What was put back is older than what was built from its successor: without a new time,
         // the next build would take that for the newest.
         for path in changes.get(note.change)?.paths() {
             let touched = File::options().write(true).open(self.project.join(path.as_str()));
             drop(touched.and_then(|file| file.set_modified(SystemTime::now())));
         }
+        crash::point();
         self.forget()
     }
 
@@ -275,7 +285,9 @@ impl Renewals {
             let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
             file.write_all(&serde_json::to_vec(note)?)?;
             file.as_file().sync_all()?;
+            crash::point();
             file.persist(&path)?;
+            crash::point();
             File::open(&self.folder)?.sync_all()
         };
         write().map_err(|source| RenewalError::Files { path: path.clone(), source })
@@ -285,6 +297,7 @@ impl Renewals {
         let path = self.note();
         let remove = || {
             fs::remove_file(&path)?;
+            crash::point();
             File::open(&self.folder)?.sync_all()
         };
         match remove() {
@@ -304,7 +317,9 @@ fn put(from: &Path, to: &Path) -> io::Result<()> {
     io::copy(&mut File::open(from)?, &mut copy.as_file())?;
     copy.as_file().set_permissions(fs::metadata(from)?.permissions())?;
     copy.as_file().sync_all()?;
+    crash::point();
     copy.persist(to)?;
+    crash::point();
     File::open(folder)?.sync_all()
 }
 

@@ -6,6 +6,8 @@ mod hostile;
 mod kills;
 #[path = "changes/queue.rs"]
 mod queue;
+#[path = "changes/renewals.rs"]
+mod renewals;
 #[path = "changes/stories.rs"]
 mod stories;
 #[path = "changes/validation.rs"]

@@ -472,8 +472,11 @@ pub(crate) enum Token {
         /// Its name.
         name: String,
         /// What it allows.
-        #[arg(long, value_enum)]
-        scope: Scope,
+        #[arg(long, value_enum, required_unless_present = "agent")]
+        scope: Option<Scope>,
+        /// The agent that it is for: it takes that agent's turns and has its role's rights.
+        #[arg(long)]
+        agent: Option<String>,
         /// How long it lasts, such as 30d; for ever otherwise.
         #[arg(long, value_name = "TIME")]
         expires: Option<String>,

@@ -13,6 +13,7 @@ use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use stafette_core::trace::Traceparent;
 use stafette_server::Problem;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
@@ -121,11 +122,17 @@ impl Client {
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
         tokio::spawn(connection);
-        let request = Request::builder()
+        let mut request = Request::builder()
             .method(method)
             .uri(path)
             .header(HOST, "localhost")
-            .header(CONTENT_TYPE, "application/json")
+            .header(CONTENT_TYPE, "application/json");
+        // Whoever calls us within a trace has put it there.
+        let within = std::env::var("TRACEPARENT").ok();
+        if let Some(within) = within.and_then(|text| text.parse::<Traceparent>().ok()) {
+            request = request.header("traceparent", within.to_string());
+        }
+        let request = request
             .body(Full::new(Bytes::from(body.unwrap_or_default())))
             .map_err(|error| Failure::usage("The daemon cannot be asked that").because(&error))?;
         sender.send_request(request).await.map_err(broken)

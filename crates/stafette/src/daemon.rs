@@ -14,12 +14,13 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::json;
 use stafette_core::redact::Redactor;
-use stafette_engine::{Engine, EngineError, Gate, Settings, crash};
+use stafette_engine::{Engine, EngineError, Gate, Settings, clock, crash};
 use stafette_files::Coordination;
 use stafette_hooks::Hooks;
 use stafette_server::{Edge, Problem, Tokens};
 use stafette_stages::{Stages, StagesSettings};
 use stafette_store::{OpenError, Options, SqliteStore};
+use stafette_telemetry::rotation;
 use tokio::net::UnixListener;
 use tokio::sync::Notify;
 
@@ -122,12 +123,16 @@ pub(crate) async fn wait_until_down(project: &Project, client: &Client) -> Resul
         .fix("see .stafette/daemon.log, and end it by hand"))
 }
 
-fn log_file(state: &Path) -> Result<File, Failure> {
-    let path = state.join("daemon.log");
-    let append = || OpenOptions::new().create(true).append(true).open(&path);
-    append().map_err(|error| {
+/// The daemon's log, to be written at its end.
+pub(crate) fn log_file(state: &Path) -> Result<File, Failure> {
+    let path = log_path(state);
+    rotation::open(&path).map_err(|error| {
         Failure::failed(format!("{} cannot be written", path.display())).because(&error)
     })
+}
+
+fn log_path(state: &Path) -> PathBuf {
+    state.join("daemon.log")
 }
 
 /// Finishes or takes back a change that the last daemon died in.
@@ -164,7 +169,9 @@ impl Daemon {
     ) -> Result<(), Failure> {
         let state = project.state()?;
         let _lock = take(&state).await?;
-        log::start();
+        log::start(&log_path(&state));
+        clock::arm()
+            .map_err(|error| Failure::failed("The daemon does not start").because(&error))?;
         let stages = self.stages(project, &state)?;
         let (engine, store) = open(project, &state, stages.as_ref()).await?;
         recover_changes(&engine).await;

@@ -1,22 +1,78 @@
-//! The daemon's own log: a line for each thing worth knowing, on standard error.
+//! The daemon's own log: a line for each thing worth knowing, on standard error. When that is the
+//! daemon's file, it is put aside before it gets too large, and all that is written goes on in
+//! another.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustix::fs::fstat;
+use rustix::stdio::{dup2_stderr, dup2_stdout};
 use stafette_core::Time;
+use stafette_telemetry::rotation::Rotation;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber, span};
 
-/// Writes what is logged to standard error from now on; a second call changes nothing.
-pub(crate) fn start() {
-    let _ = tracing::subscriber::set_global_default(Lines { next: AtomicU64::new(1) });
+/// How large the log gets, and how many older ones are kept.
+const ROTATION: Rotation = Rotation { bytes: 8 << 20, files: 3 };
+
+/// Writes what is logged to standard error from now on; a second call changes nothing. `path` is
+/// where the log of a daemon in the background is.
+pub(crate) fn start(path: &Path) {
+    let file = LogFile::of(path);
+    let _ = tracing::subscriber::set_global_default(Lines { next: AtomicU64::new(1), file });
+}
+
+/// The file that standard error is, when that is the daemon's.
+struct LogFile {
+    path: PathBuf,
+    rotation: Rotation,
+    /// One at a time makes room.
+    turn: Mutex<()>,
+}
+
+impl LogFile {
+    fn of(path: &Path) -> Option<Self> {
+        let limit = std::env::var("STAFETTE_LOG_MAX_BYTES").ok().and_then(|text| text.parse().ok());
+        let rotation = Rotation { bytes: limit.unwrap_or(ROTATION.bytes), ..ROTATION };
+        let ours = is_file(std::io::stderr(), path);
+        ours.then(|| LogFile { path: path.to_owned(), rotation, turn: Mutex::default() })
+    }
+
+    /// Puts the file aside when it has no room for so much more.
+    fn make_room(&self, more: usize) {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        // Others write to it as well: what it holds is known to the system alone.
+        let held =
+            fstat(std::io::stderr()).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
+        if !self.rotation.is_due(held, more as u64) {
+            return;
+        }
+        let to_both = is_file(std::io::stdout(), &self.path);
+        // A file that cannot be put aside is written on.
+        let Ok(file) = self.rotation.begin_anew(&self.path) else { return };
+        let _ = dup2_stderr(&file);
+        if to_both {
+            let _ = dup2_stdout(&file);
+        }
+    }
+}
+
+/// Whether a stream goes to a file.
+fn is_file(stream: impl AsFd, path: &Path) -> bool {
+    let (Ok(stream), Ok(file)) = (fstat(stream), std::fs::metadata(path)) else { return false };
+    (stream.st_dev, stream.st_ino) == (file.dev(), file.ino())
 }
 
 /// The smallest subscriber that is of use here: no spans, no filters but the level.
 struct Lines {
     next: AtomicU64,
+    file: Option<LogFile>,
 }
 
 impl Subscriber for Lines {
@@ -42,8 +98,12 @@ impl Subscriber for Lines {
         let at = Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
         let mut line = Line { text: format!("{at} {}", event.metadata().level()) };
         event.record(&mut line);
+        line.text.push('\n');
+        if let Some(file) = &self.file {
+            file.make_room(line.text.len());
+        }
         // Nowhere to complain to when the log itself cannot be written.
-        let _ = writeln!(std::io::stderr().lock(), "{}", line.text);
+        let _ = std::io::stderr().lock().write_all(line.text.as_bytes());
     }
 }
 

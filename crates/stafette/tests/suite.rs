@@ -72,6 +72,8 @@ mod tellings;
 mod terminal;
 #[path = "suite/top.rs"]
 mod top;
+#[path = "suite/traces.rs"]
+mod traces;
 #[path = "suite/web.rs"]
 mod web;
 #[path = "suite/world.rs"]

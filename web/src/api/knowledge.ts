@@ -17,6 +17,7 @@ export type Nodes = Got<'/v1/graph/nodes'>
 export type Node = Nodes['nodes'][number] & { label: Label }
 export type Picture = Omit<Got<'/v1/graph/nodes/{node}/around'>, 'nodes'> & { nodes: Node[] }
 export type Link = Picture['links'][number]
+export type Health = Got<'/v1/knowledge'>
 export type Goals = Got<'/v1/goals'>
 export type Week = Got<'/v1/calendar'>
 export type Block = Week['proposals'][number]
@@ -37,6 +38,7 @@ const name = encodeURIComponent
 
 export const THREADS = '/v1/threads?limit=500'
 export const INSIGHTS = '/v1/insights?limit=500'
+export const HEALTH = '/v1/knowledge'
 export const PARAMETERS = '/v1/parameters'
 export const threadPath = (id: string): string => `/v1/threads/${name(id)}?limit=500`
 export const searchPath = (words: string): string => `/v1/threads/search?limit=100&q=${name(words)}`

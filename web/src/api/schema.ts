@@ -2281,6 +2281,8 @@ export interface components {
             foreign?: components["schemas"]["Foreign"] | null;
             /** @description What speaks against it, found by whoever looked at it on its way in: it is refused for that. */
             objections?: string[];
+            /** @description What the giver did it in, in a trace of their own. */
+            trace?: components["schemas"]["Traceparent"] | null;
         };
         /**
          * @description Whoever can give or take work. Any name parses; whether the workflow knows it is a rule's
@@ -2496,6 +2498,8 @@ export interface components {
         TurnKey: string;
         /** @description A change, numbered within its project: `c7`. */
         ChangeId: string;
+        /** @description A span in its trace, as one side tells it to the other: the `traceparent` of W3C Trace Context. */
+        Traceparent: string;
         /** @description The rule under which a proposal is refused. */
         Refusal: {
             /** @constant */
@@ -5277,7 +5281,7 @@ export interface components {
              *       "goal_price": 500
              *     }
              */
-            roi: components["schemas"]["Roi"];
+            roi: components["schemas"]["Weights"];
             /**
              * @description From when on a pattern is told.
              * @default {
@@ -5389,8 +5393,8 @@ export interface components {
         };
         /** @description What becomes of a question while nobody can answer it. */
         WhenAway: "ignore" | "move" | "default";
-        /** @description What each part of a return counts. */
-        Roi: {
+        /** @description What each part counts, and what hours and goals are worth in money. */
+        Weights: {
             /**
              * Format: double
              * @description Of what it brings.
@@ -5534,8 +5538,6 @@ export interface components {
              */
             check_in_every: number;
         };
-        /** @description A span in its trace, as one side tells it to the other: the `traceparent` of W3C Trace Context. */
-        Traceparent: string;
         /** @description The run was created. Carries its workflow, so that replaying needs no file. */
         RunCreated: {
             /** @description Its name. */
@@ -6263,6 +6265,8 @@ export interface components {
             condition: components["schemas"]["Condition2"];
             /** @description Where events are kept, if anywhere. */
             calendar?: string | null;
+            /** @description The user's own time zone: days and hours of the calendar are meant by its clock. */
+            timezone: string;
             /** @description Why the calendar cannot be used at the moment. */
             calendar_trouble?: string | null;
             /**
@@ -6900,51 +6904,6 @@ export interface components {
             /** @description Who catches up. */
             rival: string;
         };
-        /** @description What each part counts, and what hours and goals are worth in money. */
-        Weights: {
-            /**
-             * Format: double
-             * @description Of what it brings.
-             * @default 1
-             */
-            benefit: number;
-            /**
-             * Format: double
-             * @description Of the goals that it serves.
-             * @default 1
-             */
-            goals: number;
-            /**
-             * Format: double
-             * @description Of the money that it costs.
-             * @default 1
-             */
-            cost: number;
-            /**
-             * Format: double
-             * @description Of the hours that it takes.
-             * @default 1
-             */
-            hours: number;
-            /**
-             * Format: double
-             * @description Of what can be lost.
-             * @default 1
-             */
-            risk: number;
-            /**
-             * Format: double
-             * @description What an hour of work is worth.
-             * @default 50
-             */
-            hour_price: number;
-            /**
-             * Format: double
-             * @description What it is worth to serve a goal fully.
-             * @default 500
-             */
-            goal_price: number;
-        };
         /** @description Something that was learned and counts from now on. */
         Learned: {
             /** @description The insight. */
@@ -7313,6 +7272,8 @@ export interface components {
             name: string;
             /** @description What it allows. */
             scope: components["schemas"]["Scope"];
+            /** @description The agent that it is for: it has that role's rights and no others. A person's otherwise. */
+            agent?: components["schemas"]["AgentName"] | null;
             /** @description When it was made. */
             created_at: string;
             /** @description When it ends. */
@@ -7332,6 +7293,11 @@ export interface components {
             /** @description What it allows. */
             scope: components["schemas"]["Scope"];
             /**
+             * @description The agent that it is for, with that role's rights; a person's otherwise.
+             * @default null
+             */
+            agent: components["schemas"]["AgentName"] | null;
+            /**
              * @description How long it lasts, such as `30d`; for ever otherwise.
              * @default null
              */
@@ -7345,6 +7311,8 @@ export interface components {
             name: string;
             /** @description What it allows. */
             scope: components["schemas"]["Scope"];
+            /** @description The agent that it is for: it has that role's rights and no others. A person's otherwise. */
+            agent?: components["schemas"]["AgentName"] | null;
             /** @description When it was made. */
             created_at: string;
             /** @description When it ends. */
@@ -7451,6 +7419,8 @@ export interface operations {
             header?: {
                 /** @description The same key again is the same request: nothing is begun twice. */
                 "Idempotency-Key"?: string;
+                /** @description The caller's span (W3C Trace Context), which this becomes a part of. */
+                traceparent?: string;
             };
             path?: never;
             cookie?: never;
@@ -8005,7 +7975,10 @@ export interface operations {
                 /** @description Who is to do a phase; otherwise the agent that is called like it. */
                 to?: string;
             };
-            header?: never;
+            header?: {
+                /** @description The caller's span (W3C Trace Context), which this becomes a part of. */
+                traceparent?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -8074,7 +8047,10 @@ export interface operations {
                 /** @description Who is to do a phase; otherwise the agent that is called like it. */
                 to?: string;
             };
-            header?: never;
+            header?: {
+                /** @description The caller's span (W3C Trace Context), which this becomes a part of. */
+                traceparent?: string;
+            };
             path: {
                 /** @description Its id, some of its first or last digits, or `latest`. */
                 run: string;
@@ -9410,6 +9386,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description The caller's span (W3C Trace Context), which this becomes a part of. */
+                traceparent?: string;
                 /** @description `sha256=` and the HMAC of the body with the trigger's secret, in hex. */
                 "X-Hub-Signature-256"?: string;
                 /** @description The sender's name for this delivery; the same again begins nothing. */

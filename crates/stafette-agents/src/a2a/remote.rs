@@ -6,9 +6,9 @@ use a2a_types::{AgentCard, JsonRpcId, JsonRpcRequest, JsonRpcResponse, StreamRes
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use stafette_dial::{Address, Answer, Ask, HttpError};
 use thiserror::Error;
 
-use super::http::{self, Address, Answer, Ask, HttpError};
 use crate::output;
 
 /// Where a card is found.
@@ -90,6 +90,8 @@ impl Trouble {
 pub(super) struct Remote {
     rpc: Address,
     authorization: Option<String>,
+    /// The turn in its trace, when that is sent.
+    traceparent: Option<String>,
     /// Whether it tells by itself what happens.
     pub(super) streams: bool,
 }
@@ -112,14 +114,8 @@ impl Remote {
             },
             None => None,
         };
-        let asked = Ask {
-            address: &place,
-            authorization: authorization.as_deref(),
-            headers: &[VERSION],
-            body: None,
-            within: WITHIN,
-        };
-        let card: AgentCard = document(http::ask(asked).await?).await?;
+        let card: AgentCard =
+            document(ask(Ask::get(&place), authorization.as_deref()).await?).await?;
         let speaks = |binding: &str, version: &str| {
             binding.eq_ignore_ascii_case("JSONRPC") && version.split('.').next() == Some("1")
         };
@@ -136,7 +132,12 @@ impl Remote {
             return Err(Trouble::Unfit { why });
         }
         let streams = card.capabilities.streaming.unwrap_or_default();
-        Ok(Remote { rpc: named.on(&base), authorization, streams })
+        Ok(Remote { rpc: named.on(&base), authorization, traceparent: None, streams })
+    }
+
+    /// The same for a turn, so that what the other side does becomes a part of its trace.
+    pub(super) fn within(self, traceparent: Option<String>) -> Remote {
+        Remote { traceparent, ..self }
     }
 
     /// Asks for something and waits for the answer.
@@ -169,15 +170,20 @@ impl Remote {
         let odd = |error: serde_json::Error| Trouble::Odd { why: error.to_string() };
         let params = serde_json::to_value(params).map_err(odd)?;
         let request = JsonRpcRequest::new(JsonRpcId::Number(1), method, Some(params));
-        let asked = Ask {
-            address: &self.rpc,
-            authorization: self.authorization.as_deref(),
-            headers: &[VERSION],
-            body: Some(serde_json::to_vec(&request).map_err(odd)?),
-            within: WITHIN,
-        };
-        Ok(http::ask(asked).await?)
+        let body = serde_json::to_vec(&request).map_err(odd)?;
+        let mut asked = Ask::post(&self.rpc, "application/json", body);
+        if let Some(traceparent) = &self.traceparent {
+            asked = asked.header("traceparent", traceparent);
+        }
+        Ok(ask(asked, self.authorization.as_deref()).await?)
     }
+}
+
+/// Asks in the version that is spoken here. Wherever else it leads, nobody goes there.
+async fn ask(asked: Ask, authorization: Option<&str>) -> Result<Answer, HttpError> {
+    let (name, version) = VERSION;
+    let asked = asked.header("accept", "application/json, text/event-stream");
+    asked.header(name, version).authorization(authorization).within(WITHIN).send().await
 }
 
 /// What a remote agent tells by itself.
@@ -229,7 +235,7 @@ fn result<T: DeserializeOwned>(answer: JsonRpcResponse) -> Result<T, Trouble> {
     serde_json::from_value(value).map_err(|error| Trouble::Odd { why: error.to_string() })
 }
 
-async fn document<T: DeserializeOwned>(answer: Answer) -> Result<T, Trouble> {
+async fn document<T: DeserializeOwned>(mut answer: Answer) -> Result<T, Trouble> {
     let status = answer.status;
     let bytes = answer.whole(LARGEST, WITHIN).await?;
     if let Ok(value) = serde_json::from_slice(&bytes) {

@@ -53,7 +53,8 @@ async fn s5_07_an_agent_that_cannot_be_reached_is_worth_another_try_and_a_wrong_
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for (url, kind, says) in [
         (Some(format!("http://{gone}")), FailureKind::Recoverable, "cannot be reached"),
-        (Some("https://example.org".into()), FailureKind::Fatal, "https is not supported"),
+        (Some(format!("https://{gone}")), FailureKind::Recoverable, "cannot be reached"),
+        (Some("ftp://example.org".into()), FailureKind::Fatal, "http:// or https://"),
         (Some("not a url".into()), FailureKind::Fatal, "cannot be used"),
         (None, FailureKind::Fatal, "give it a `url`"),
     ] {

@@ -17,8 +17,8 @@ use super::{Draft, Run, Status, close, escalate, resume};
 use crate::handoff::{About, Way};
 use crate::workflow::council::{CouncilRules, Exhausted, Mode, Quorum};
 use crate::{
-    AgentName, Event, Fields, HandoffId, Kind, Offer, Outcome, Party, Question, Reason, Response,
-    TurnResult,
+    AgentName, Event, Fields, Handoff, HandoffId, Kind, Offer, Outcome, Party, Question, Reason,
+    Response, TurnResult,
 };
 
 pub use session::{Council, Decision, Dissent, Position, Speech, Verdict};
@@ -95,6 +95,11 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId) {
     let Some(rules) = draft.run.workflow.council.clone() else {
         return close::answered(draft, id, Response::failed("The workflow has no council"));
     };
+    if in_session(&draft.run, id) {
+        // It comes up again when the other is decided. That never waits for this one: what a member
+        // hands back to the council is a cycle.
+        return;
+    }
     if draft.run.in_council(id).is_none() {
         open(draft, id, &rules);
     }
@@ -125,6 +130,18 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId) {
     if !waits.is_empty() {
         resume::block(draft, id, waits, Vec::new());
     }
+}
+
+/// Whether the council decides on another handoff now.
+fn in_session(run: &Run, id: HandoffId) -> bool {
+    let council = run.council.as_deref().filter(|council| council.verdict.is_none());
+    let other = council.map(|council| council.handoff).filter(|other| *other != id);
+    other.and_then(|other| run.handoff(other)).is_some_and(Handoff::is_open)
+}
+
+/// Whether a handoff to the council waits until that has decided on another one.
+pub(super) fn waits_for_another(run: &Run, handoff: &Handoff) -> bool {
+    handoff.offer.to == Party::Council && in_session(run, handoff.id)
 }
 
 fn open(draft: &mut Draft, id: HandoffId, rules: &CouncilRules) {

@@ -1,12 +1,11 @@
 //! `[knowledge]`: threads, graph, calendar, constitution, returns and what is learned. Without it
 //! there are none.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::notify::minutes_of;
+use super::weights::Weights;
 use crate::Millis;
 
 /// What is known and planned, and where it is kept.
@@ -36,7 +35,7 @@ pub struct Knowledge {
     /// What happens to questions while nobody can answer.
     pub people: People,
     /// What each part of a return counts, before anything is learned.
-    pub roi: Roi,
+    pub roi: Weights,
     /// From when on a pattern is told.
     pub mind: Mind,
 }
@@ -181,57 +180,6 @@ pub enum WhenAway {
     /// If nobody can answer before the deadline, its default is taken at once; without one, the
     /// deadline moves.
     Default,
-}
-
-/// What each part of a return counts.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Roi {
-    /// Of what it brings.
-    pub benefit: f64,
-    /// Of the goals that it serves.
-    pub goals: f64,
-    /// Of the money that it costs.
-    pub cost: f64,
-    /// Of the hours that it takes.
-    pub hours: f64,
-    /// Of what can be lost.
-    pub risk: f64,
-    /// What an hour of work is worth.
-    pub hour_price: f64,
-    /// What it is worth to serve a goal fully.
-    pub goal_price: f64,
-}
-
-impl Default for Roi {
-    fn default() -> Self {
-        let one = 1.0;
-        Roi {
-            benefit: one,
-            goals: one,
-            cost: one,
-            hours: one,
-            risk: one,
-            hour_price: 50.0,
-            goal_price: 500.0,
-        }
-    }
-}
-
-impl Roi {
-    /// Every number with its name.
-    #[must_use]
-    pub fn numbers(&self) -> BTreeMap<&'static str, f64> {
-        BTreeMap::from([
-            ("benefit", self.benefit),
-            ("goals", self.goals),
-            ("cost", self.cost),
-            ("hours", self.hours),
-            ("risk", self.risk),
-            ("hour_price", self.hour_price),
-            ("goal_price", self.goal_price),
-        ])
-    }
 }
 
 /// From when on a pattern is told.

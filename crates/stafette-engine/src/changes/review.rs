@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use stafette_agents::end_left_behind;
 use stafette_core::change::{Change, ChangeId, ChangeRules, ChangeStatus, Proposal};
 use stafette_core::run::change::ChangeWork;
 use stafette_core::{Input, Recorded, RunId, TurnKey};
 use stafette_store::AppendError;
-use stafette_workspace::changes::{Left, Report};
+use stafette_workspace::changes::{Left, Report, mark};
 use stafette_workspace::{ChangeError, Changes};
 
 use super::hold::Hand;
-use super::{follow, home, mirror, take_in, to_the_end, told};
+use super::{follow, home, mirror, take_in, telling, to_the_end, told};
 use crate::{Driver, clock, crash};
 use crate::{Engine, EngineError};
 
@@ -34,8 +35,7 @@ impl Engine {
         crash::point();
         let set = Box::new(change.proposed());
         self.send(turn.run, Input::ProposeChange { turn: Some(turn), set }).await?;
-        let known = self.state(turn.run).await?.changes.get(&change.id).map(|set| set.revision);
-        if known != Some(change.revision) {
+        if !telling::knows(&*self.state(turn.run).await?, &change) {
             let id = change.id;
             let why = "its turn was over when it was proposed, or its run has too many open sets";
             self.changes(async move |changes| changes.turned_away(id, why).await).await?;
@@ -203,6 +203,8 @@ impl Engine {
         if !home(&self.settings().project).join("changes").is_dir() {
             return;
         }
+        // A command that outlived its daemon would write to what is being mended.
+        end_left_behind(&mark(&self.settings().project)).await;
         let mended = self.changes(async |changes| {
             changes.recover().await?;
             changes.list()
@@ -211,23 +213,32 @@ impl Engine {
             Ok(all) => all,
             Err(error) => return tracing::error!(%error, "changes cannot be looked after"),
         };
-        for run in self.living() {
-            for (id, known) in &run.changes {
-                let (id, status) = (*id, known.status);
+        for change in &all {
+            self.disown(change).await;
+        }
+        self.follow_words(&all).await;
+        for change in all.into_iter().filter(|change| change.untold) {
+            let id = change.id;
+            if let Err(error) = self.settle(id, "", "").await {
+                tracing::warn!(%id, %error, "its run has yet to hear of it");
+            }
+        }
+    }
+
+    /// Writes to sets what people said of them in their runs, also in those that are over.
+    async fn follow_words(&self, all: &[Change]) {
+        let runs: BTreeSet<RunId> = all.iter().filter_map(|change| change.author.run).collect();
+        for run in runs {
+            let Ok(state) = self.state(run).await else { continue };
+            for (id, status) in all.iter().filter_map(|change| {
+                let status = state.changes.get(&change.id)?.status;
+                telling::follows(change, status).then_some((change.id, status))
+            }) {
                 let write =
                     async move |changes: Changes| follow(&changes, id, status, "a person").await;
                 if let Err(error) = self.changes(write).await {
                     tracing::warn!(%id, %error, "a person's word is not written to it");
                 }
-            }
-        }
-        for change in &all {
-            self.disown(change).await;
-        }
-        for change in all.into_iter().filter(|change| change.untold) {
-            let id = change.id;
-            if let Err(error) = self.settle(id, "", "").await {
-                tracing::warn!(%id, %error, "its run has yet to hear of it");
             }
         }
     }
@@ -274,21 +285,9 @@ impl Engine {
         let Some(run) = change.author.run else { return Ok(()) };
         self.introduce(&change).await?;
         let state = self.state(run).await?;
-        let known = state.changes.get(&id);
-        if known.is_none_or(|it| it.ordered.is_none() && it.status == change.status) {
-            told(&self.settings().project, change).await;
-            return Ok(());
+        if let Some(input) = telling::outcome(&state, &change, by, note) {
+            self.record(run, input).await?;
         }
-        let note = match (&change.failure, &change.commit) {
-            _ if !note.is_empty() => note.to_owned(),
-            (Some(failure), _) if change.status == ChangeStatus::Failed => {
-                failure.lines().next().unwrap_or_default().to_owned()
-            }
-            (_, Some(commit)) if change.status.is_in() => format!("commit {commit}"),
-            _ => String::new(),
-        };
-        let (status, by) = (change.status, by.to_owned());
-        self.record(run, Input::SettleChange { change: id, status, by, note }).await?;
         told(&self.settings().project, change).await;
         Ok(())
     }
@@ -296,11 +295,8 @@ impl Engine {
     /// Has the run of a set know it, if it does not.
     pub(super) async fn introduce(&self, change: &Change) -> Result<(), EngineError> {
         let Some(run) = change.author.run else { return Ok(()) };
-        let state = self.state(run).await?;
-        let known = state.changes.get(&change.id).map(|known| known.revision);
-        if known != Some(change.revision) {
-            let set = Box::new(change.proposed());
-            self.record(run, Input::ProposeChange { turn: None, set }).await?;
+        if let Some(input) = telling::introduction(&*self.state(run).await?, change) {
+            self.record(run, input).await?;
         }
         Ok(())
     }

@@ -45,11 +45,10 @@ impl Generations {
         let mut feed = self.engine.feed(cursor);
         loop {
             let due = self.due.values().map(|(at, _)| *at).min();
-            let pause = due.map_or(Duration::from_secs(3600), clock::until);
             let page = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
-                () = tokio::time::sleep(pause), if due.is_some() => None,
+                () = clock::reach(due, Duration::from_secs(3600)), if due.is_some() => None,
                 page = feed.next() => Some(page),
             };
             let heard = match page {
@@ -173,20 +172,15 @@ impl Generations {
     /// Writes the picture of the newest generation.
     async fn draw(&self) {
         let Some(run) = self.newest else { return };
-        let drawn = async {
-            let state = self.engine.state(run).await?;
-            let context = self.engine.context(run).await?;
-            Ok::<_, EngineError>((state, context))
-        };
-        let (state, context) = match drawn.await {
-            Ok(drawn) => drawn,
+        let state = match self.engine.state(run).await {
+            Ok(state) => state,
             Err(error) => return tracing::warn!(%run, %error, "no picture of the team"),
         };
-        let rules = state.workflow.generations.clone();
-        let path = rules.unwrap_or_default().context;
-        let project = self.engine.settings().project.clone();
-        let text = serde_json::to_string_pretty(&context).expect("our own types are JSON") + "\n";
-        let written = tokio::task::spawn_blocking(move || picture::write(&project, &path, &text));
+        let changes = self.engine.changes_of(&state).await;
+        let disk = picture::System::of(&self.engine.settings().project);
+        let now = clock::now();
+        let written =
+            tokio::task::spawn_blocking(move || picture::draw(&disk, &state, &changes, now));
         match written.await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%run, %error, "the context file cannot be written"),

@@ -1,65 +1,179 @@
-//! Files that are there whole or not at all.
+//! The picture of a team, in a file that is there whole or not at all.
+//!
+//! Every step goes by a [`Disk`], so that a disk that is cut off between any two of them can take the
+//! place of the system's own.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, fsync, mkdirat, openat, renameat, unlinkat};
+use rustix::fs::{
+    AtFlags, CWD, Mode, OFlags, RenameFlags, fsync, mkdirat, openat, renameat_with, unlinkat,
+};
 use rustix::io::Errno;
+use stafette_core::change::Change;
+use stafette_core::{Run, Time};
+
+use super::picture_of;
 
 const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 const NEW: OFlags = OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::CLOEXEC);
 
+/// What a picture is written to. Nothing here is durable before it is synced.
+pub trait Disk {
+    /// A folder that is open.
+    type Folder;
+    /// A new file that is open.
+    type File;
+
+    /// The project's own folder.
+    fn project(&self) -> io::Result<Self::Folder>;
+    /// Opens a folder in another one; a link is none.
+    fn open(&self, folder: &Self::Folder, name: &str) -> io::Result<Self::Folder>;
+    /// Makes a folder.
+    fn make(&self, folder: &Self::Folder, name: &str) -> io::Result<()>;
+    /// Makes a file where there is nothing.
+    fn create(&self, folder: &Self::Folder, name: &str) -> io::Result<Self::File>;
+    /// Writes to a new file.
+    fn write(&self, file: &mut Self::File, text: &str) -> io::Result<()>;
+    /// Has what was written stay.
+    fn sync(&self, file: &Self::File) -> io::Result<()>;
+    /// Gives something its name; a file takes the place of another one, a folder does not.
+    fn rename(&self, folder: &Self::Folder, from: &str, to: &str, over: bool) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, folder: &Self::Folder, name: &str) -> io::Result<()>;
+    /// Has the names in a folder stay.
+    fn sync_names(&self, folder: &Self::Folder) -> io::Result<()>;
+}
+
+/// The system's own disk, from a project on.
+#[derive(Debug)]
+pub struct System(PathBuf);
+
+impl System {
+    /// The disk that a project is on.
+    #[must_use]
+    pub fn of(project: &Path) -> Self {
+        System(project.to_owned())
+    }
+}
+
+impl Disk for System {
+    type Folder = OwnedFd;
+    type File = File;
+
+    fn project(&self) -> io::Result<OwnedFd> {
+        Ok(openat(CWD, &self.0, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())?)
+    }
+
+    fn open(&self, folder: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
+        Ok(openat(folder, name, FOLDER, Mode::empty())?)
+    }
+
+    fn make(&self, folder: &OwnedFd, name: &str) -> io::Result<()> {
+        Ok(mkdirat(folder, name, Mode::from_raw_mode(0o755))?)
+    }
+
+    fn create(&self, folder: &OwnedFd, name: &str) -> io::Result<File> {
+        Ok(File::from(openat(folder, name, NEW, Mode::from_raw_mode(0o644))?))
+    }
+
+    fn write(&self, file: &mut File, text: &str) -> io::Result<()> {
+        file.write_all(text.as_bytes())
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        file.sync_all()
+    }
+
+    fn rename(&self, folder: &OwnedFd, from: &str, to: &str, over: bool) -> io::Result<()> {
+        crate::crash::point();
+        let flags = if over { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
+        Ok(renameat_with(folder, from, folder, to, flags)?)
+    }
+
+    fn remove(&self, folder: &OwnedFd, name: &str) -> io::Result<()> {
+        Ok(unlinkat(folder, name, AtFlags::empty())?)
+    }
+
+    fn sync_names(&self, folder: &OwnedFd) -> io::Result<()> {
+        Ok(fsync(folder)?)
+    }
+}
+
+/// Draws where the team of a run stands, in the file that its workflow names.
+///
+/// # Errors
+/// When it cannot be written; then the last one is there.
+pub fn draw(disk: &impl Disk, run: &Run, changes: &[Change], at: Time) -> io::Result<()> {
+    let path = run.workflow.generations.clone().unwrap_or_default().context;
+    let picture = picture_of(run, changes, at);
+    let text = serde_json::to_string_pretty(&picture).expect("our own types are JSON") + "\n";
+    write(disk, &path, &text)
+}
+
 /// Writes a file of the project by its path, folders included. No link is followed below the project.
-pub(super) fn write(project: &Path, path: &str, text: &str) -> io::Result<()> {
-    let mut folder: OwnedFd =
-        openat(CWD, project, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+fn write(disk: &impl Disk, path: &str, text: &str) -> io::Result<()> {
+    let mut folder = disk.project()?;
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
-    let mut made = false;
-    for part in folders.split('/').filter(|part| !part.is_empty()) {
+    let mut parts = folders.split('/').filter(|part| !part.is_empty()).peekable();
+    while let Some(part) = parts.next() {
         if part == ".." {
             return Err(Errno::XDEV.into());
         }
-        match mkdirat(&folder, part, Mode::from_raw_mode(0o755)) {
-            Ok(()) => {
-                fsync(&folder)?;
-                made = true;
+        folder = match disk.open(&folder, part) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                make(disk, &folder, part, parts.peek().is_none())?;
+                disk.open(&folder, part)?
             }
-            Err(Errno::EXIST) => made = false,
-            Err(error) => return Err(error.into()),
-        }
-        folder = openat(&folder, part, FOLDER, Mode::empty())?;
+            other => other?,
+        };
     }
-    if made {
-        // The picture changes all the time: it is not part of anybody's work.
-        put(&folder, ".gitignore", "*\n")?;
+    put(disk, &folder, name, text)
+}
+
+/// Makes a folder. The last one is for the picture alone, which changes all the time and is not part
+/// of anybody's work: git is told so before anybody can see the folder.
+fn make<D: Disk>(disk: &D, outer: &D::Folder, name: &str, last: bool) -> io::Result<()> {
+    if !last {
+        disk.make(outer, name)?;
+        return disk.sync_names(outer);
     }
-    put(&folder, name, text)
+    let draft = format!(".{name}.new");
+    match disk.make(outer, &draft) {
+        // What a crash has left of the last attempt.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        other => other?,
+    }
+    put(disk, &disk.open(outer, &draft)?, ".gitignore", "*\n")?;
+    disk.rename(outer, &draft, name, false)?;
+    disk.sync_names(outer)
 }
 
 /// Writes a file of ours.
 pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     fs::create_dir_all(folder)?;
-    let folder = openat(CWD, folder, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())?;
+    let disk = System::of(folder);
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    put(&folder, name, text)
+    put(&disk, &disk.project()?, name, text)
 }
 
-fn put(folder: &OwnedFd, name: &str, text: &str) -> io::Result<()> {
+fn put<D: Disk>(disk: &D, folder: &D::Folder, name: &str, text: &str) -> io::Result<()> {
     let draft = format!(".{name}.new");
     // What a crash has left of the last one.
-    let _ = unlinkat(folder, &draft, rustix::fs::AtFlags::empty());
-    let file = openat(folder, &draft, NEW, Mode::from_raw_mode(0o644))?;
-    let mut file = File::from(file);
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    crate::crash::point();
-    renameat(folder, &draft, folder, name)?;
-    Ok(fsync(folder)?)
+    match disk.remove(folder, &draft) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = disk.create(folder, &draft)?;
+    disk.write(&mut file, text)?;
+    disk.sync(&file)?;
+    disk.rename(folder, &draft, name, true)?;
+    disk.sync_names(folder)
 }
 
 #[cfg(test)]
@@ -71,16 +185,20 @@ mod tests {
         let home = tempfile::tempdir().expect("a folder");
         let project = home.path().join("project");
         fs::create_dir(&project).expect("a project");
+        let disk = System::of(&project);
         for text in ["one", "two"] {
-            write(&project, "data/state/context.json", text).expect("written");
+            write(&disk, "data/state/context.json", text).expect("written");
             let read = fs::read_to_string(project.join("data/state/context.json"));
             assert_eq!(read.expect("read"), text);
         }
+        let ignored = fs::read_to_string(project.join("data/state/.gitignore"));
+        assert_eq!(ignored.expect("read"), "*\n");
         assert_eq!(fs::read_dir(project.join("data/state")).expect("a folder").count(), 2);
+        assert_eq!(fs::read_dir(project.join("data")).expect("a folder").count(), 1);
         fs::create_dir(home.path().join("outside")).expect("a folder");
         std::os::unix::fs::symlink("../outside", project.join("link")).expect("a link");
-        assert!(write(&project, "link/context.json", "x").is_err());
-        assert!(write(&project, "../outside/context.json", "x").is_err());
+        assert!(write(&disk, "link/context.json", "x").is_err());
+        assert!(write(&disk, "../outside/context.json", "x").is_err());
         assert_eq!(fs::read_dir(home.path().join("outside")).expect("a folder").count(), 0);
     }
 }

@@ -197,14 +197,13 @@ impl LockDesk {
                 (locks.deadline(), !locks.waiting.is_empty())
             };
             let far = if waiting { LOOK } else { Duration::from_secs(3600) };
-            let pause = next.map_or(far, clock::until).min(far);
             let due = tokio::select! {
                 _ = stopping.wait_for(|stop| *stop) => return,
                 changed = shown.changed() => match changed {
                     Ok(()) => false,
                     Err(_) => return,
                 },
-                () = tokio::time::sleep(pause) => true,
+                () = clock::reach(next, far) => true,
             };
             if due && let Err(error) = self.pass(self.gone()).await {
                 tracing::warn!(%error, "the locks stay as they are for now");

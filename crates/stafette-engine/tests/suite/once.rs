@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use stafette_core::Fields;
+use stafette_core::run::create::RunCreated;
+use stafette_core::{Fields, RunId};
 use stafette_engine::{Engine, EngineError};
+use uuid::Uuid;
 
 use crate::flaky::Flaky;
 use crate::outside::workflow;
@@ -17,8 +19,18 @@ async fn b_01_the_same_key_is_the_same_run_also_after_a_restart() {
     let engine = open().await.expect("opens");
     let begin = async |engine: &Engine, key: &str, request: &str| {
         let workflow = workflow();
-        let budget = workflow.budget.clone();
-        engine.start_once(key, workflow, request.into(), Fields::new(), budget, "ada".into()).await
+        let created = RunCreated {
+            run: RunId(Uuid::nil()),
+            budget: workflow.budget.clone(),
+            workflow: Arc::new(workflow),
+            request: request.into(),
+            inputs: Fields::new(),
+            by: "ada".into(),
+            origin: None,
+            trace: None,
+            lineage: None,
+        };
+        engine.begin_keyed(key, created).await
     };
     let (run, repeated) = begin(&engine, "k", "write").await.expect("a run");
     assert!(!repeated);

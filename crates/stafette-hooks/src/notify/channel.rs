@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stafette_core::Time;
 use stafette_core::workflow::notify::{Notify, Ntfy, Webhook};
+use stafette_dial::{Address, Ask, HttpError};
 use tokio::process::Command;
 
 use super::TRY;
 use super::desk::Message;
-use super::http;
 use crate::signature::sign_message;
 
 /// A way by which news goes out.
@@ -114,9 +114,9 @@ fn in_path(name: &str) -> Option<PathBuf> {
 }
 
 async fn publish(message: &Message, ntfy: &Ntfy) -> Result<(), Failed> {
-    let mut headers = vec![("x-stafette-id".to_owned(), message.id.to_string())];
+    let mut headers = vec![("x-stafette-id", message.id.to_string())];
     if let Some(variable) = &ntfy.token_env {
-        headers.push(("authorization".to_owned(), format!("Bearer {}", secret(variable)?)));
+        headers.push(("authorization", format!("Bearer {}", secret(variable)?)));
     }
     let body = json!({
         "topic": ntfy.topic,
@@ -125,7 +125,7 @@ async fn publish(message: &Message, ntfy: &Ntfy) -> Result<(), Failed> {
         "priority": if message.is_urgent() { 4 } else { 3 },
         "click": message.link(),
     });
-    http::post(&ntfy.url, headers, body.to_string()).await
+    post(&ntfy.url, headers, body.to_string()).await
 }
 
 async fn call(message: &Message, webhook: &Webhook, now: Time) -> Result<(), Failed> {
@@ -148,11 +148,31 @@ async fn call(message: &Message, webhook: &Webhook, now: Time) -> Result<(), Fai
     .to_string();
     let (id, seconds) = (message.id.to_string(), now.0 / 1000);
     let headers = vec![
-        ("webhook-signature".to_owned(), sign_message(&secret, &id, seconds, &body)),
-        ("webhook-timestamp".to_owned(), seconds.to_string()),
-        ("webhook-id".to_owned(), id),
+        ("webhook-signature", sign_message(&secret, &id, seconds, &body)),
+        ("webhook-timestamp", seconds.to_string()),
+        ("webhook-id", id),
     ];
-    http::post(&webhook.url, headers, body).await
+    post(&webhook.url, headers, body).await
+}
+
+/// Posts JSON; every answer but success is a failure.
+async fn post(url: &str, headers: Vec<(&str, String)>, body: String) -> Result<(), Failed> {
+    let failed = |error: HttpError| match error.may_pass() {
+        true => Failed::now(error.to_string()),
+        false => Failed::for_good(error.to_string()),
+    };
+    let address = Address::parse(url).map_err(failed)?;
+    let mut asked = Ask::post(&address, "application/json", body);
+    for (name, value) in headers {
+        asked = asked.header(name, value);
+    }
+    // What else it says does not matter.
+    match asked.send().await.map_err(failed)?.status {
+        200..=299 => Ok(()),
+        // They ask to be left alone for a while, or have trouble of their own.
+        status @ (408 | 425 | 429 | 500..=599) => Err(Failed::now(format!("it answered {status}"))),
+        status => Err(Failed::for_good(format!("it answered {status}"))),
+    }
 }
 
 fn secret(variable: &str) -> Result<String, Failed> {

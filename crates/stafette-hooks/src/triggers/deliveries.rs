@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
+use stafette_core::trace::Traceparent;
 use stafette_core::{Millis, RunId, Time};
 
 use super::TriggerError;
@@ -23,6 +24,8 @@ pub struct Delivery {
     pub id: Option<String>,
     /// Whether it only tries whether we are there.
     pub is_ping: bool,
+    /// What the program does this in, in a trace of its own.
+    pub within: Option<Traceparent>,
 }
 
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]

@@ -4,16 +4,17 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use stafette_dial::Address;
 use tokio::sync::OnceCell;
 
 use super::{
     Calendar, CalendarError, Changes, Entry, LARGEST_ENTRY, MOST_ENTRIES, Reply, Seen, check_name,
 };
 
-mod http;
+mod server;
 mod xml;
 
-use http::{Answer, Http, Url};
+use server::{Answer, Server};
 use xml::Response;
 
 /// How many entries are asked for at once.
@@ -45,10 +46,10 @@ impl fmt::Debug for CalDavSettings {
 /// A calendar on a CalDAV server.
 #[derive(Debug)]
 pub struct CalDav {
-    http: Http,
-    start: Url,
+    server: Server,
+    start: Address,
     wanted: Option<String>,
-    found: OnceCell<Url>,
+    found: OnceCell<Address>,
 }
 
 const PRINCIPAL: &str = r#"<propfind xmlns="DAV:"><prop><resourcetype/><displayname/><current-user-principal/></prop></propfind>"#;
@@ -63,10 +64,10 @@ impl CalDav {
     /// # Errors
     /// When the address cannot be meant.
     pub fn new(settings: &CalDavSettings) -> Result<Self, CalendarError> {
-        let start = Url::parse(&settings.url)?;
-        let http = Http::new(&start, &settings.user, &settings.password)?;
+        let start = Address::parse(&settings.url)?;
+        let server = Server::new(&start, &settings.user, &settings.password);
         let wanted = settings.calendar.clone();
-        Ok(CalDav { http, start, wanted, found: OnceCell::new() })
+        Ok(CalDav { server, start, wanted, found: OnceCell::new() })
     }
 
     /// The calendar's own address.
@@ -93,29 +94,29 @@ impl CalDav {
             xml::escape(title)
         );
         let at = home.join(&format!("{name}/"))?;
-        let answer = self.http.send("MKCALENDAR", &at, &[XML], body).await?;
+        let answer = self.server.send("MKCALENDAR", &at, &[XML], body).await?;
         match answer.status {
             200..=299 => Ok(()),
             _ => Err(answer.trouble(name)),
         }
     }
 
-    async fn collection(&self) -> Result<&Url, CalendarError> {
+    async fn collection(&self) -> Result<&Address, CalendarError> {
         self.found.get_or_try_init(|| self.discover()).await
     }
 
     async fn propfind(
         &self,
-        at: &Url,
+        at: &Address,
         depth: &str,
         body: &str,
     ) -> Result<Vec<Response>, CalendarError> {
-        let answer = self.http.send("PROPFIND", at, &[XML, ("depth", depth)], body).await?;
+        let answer = self.server.send("PROPFIND", at, &[XML, ("depth", depth)], body).await?;
         answer.multistatus()
     }
 
     /// From the address that was given to the principal, from there to the user's calendars.
-    async fn home(&self) -> Result<Url, CalendarError> {
+    async fn home(&self) -> Result<Address, CalendarError> {
         let mut principal = None;
         for at in [self.start.clone(), self.start.join("/.well-known/caldav")?] {
             let found = match self.propfind(&at, "0", PRINCIPAL).await {
@@ -136,16 +137,19 @@ impl CalDav {
         let principal = self.start.join(&principal)?;
         let found = self.propfind(&principal, "0", HOME).await?;
         let home = found.iter().find_map(|one| one.href_in("calendar-home-set"));
-        principal.join(&home.ok_or_else(|| none("the user's calendar"))?)
+        Ok(principal.join(&home.ok_or_else(|| none("the user's calendar"))?)?)
     }
 
-    async fn calendars(&self, home: &Url) -> Result<Vec<(Url, Option<String>)>, CalendarError> {
+    async fn calendars(
+        &self,
+        home: &Address,
+    ) -> Result<Vec<(Address, Option<String>)>, CalendarError> {
         let found = self.propfind(home, "1", LIST).await?;
         let calendars = found.iter().filter(|one| one.is_calendar() && one.takes_events());
         calendars.map(|one| Ok((home.join(&one.href)?, one.text("displayname")))).collect()
     }
 
-    async fn discover(&self) -> Result<Url, CalendarError> {
+    async fn discover(&self) -> Result<Address, CalendarError> {
         if let Ok(found) = self.propfind(&self.start, "0", PRINCIPAL).await
             && found.first().is_some_and(Response::is_calendar)
         {
@@ -160,7 +164,7 @@ impl CalDav {
         let chosen: Vec<_> = match &self.wanted {
             Some(wanted) => calendars
                 .iter()
-                .filter(|(at, name)| name.as_ref() == Some(wanted) || at.path_is(wanted))
+                .filter(|(at, name)| name.as_ref() == Some(wanted) || is_path(at, wanted))
                 .collect(),
             None => calendars.iter().collect(),
         };
@@ -175,14 +179,14 @@ impl CalDav {
         }
     }
 
-    async fn entry_at(&self, name: &str) -> Result<Url, CalendarError> {
+    async fn entry_at(&self, name: &str) -> Result<Address, CalendarError> {
         check_segment(name)?;
-        self.collection().await?.join(name)
+        Ok(self.collection().await?.join(name)?)
     }
 
     async fn read(&self, name: &str) -> Result<Entry, CalendarError> {
         let at = self.entry_at(name).await?;
-        let answer = self.http.send("GET", &at, &[], "").await?;
+        let answer = self.server.send("GET", &at, &[], "").await?;
         if answer.status != 200 {
             return Err(answer.trouble(name));
         }
@@ -206,7 +210,7 @@ impl CalDav {
             None => ("if-none-match", "*"),
         };
         let kind = ("content-type", "text/calendar; charset=utf-8");
-        let answer = self.http.send("PUT", &at, &[kind, only], text).await?;
+        let answer = self.server.send("PUT", &at, &[kind, only], text).await?;
         match (answer.status, answer.etag.clone()) {
             (200..=299, Some(etag)) => {
                 Ok(Entry { name: name.to_owned(), etag, text: text.to_owned() })
@@ -254,7 +258,7 @@ impl CalDav {
 
     async fn several(
         &self,
-        collection: &Url,
+        collection: &Address,
         names: &[&String],
     ) -> Result<Vec<Entry>, CalendarError> {
         let mut body = String::from(
@@ -265,7 +269,7 @@ impl CalDav {
             body.push_str(&format!("<href>{}</href>", xml::escape(at.path())));
         }
         body.push_str("</c:calendar-multiget>");
-        let answer = self.http.send("REPORT", collection, &[XML, ("depth", "1")], body).await?;
+        let answer = self.server.send("REPORT", collection, &[XML, ("depth", "1")], body).await?;
         let entry = |one: Response| {
             let (name, etag) = (one.name()?, one.text("getetag")?);
             Some(Entry { name, etag, text: one.text("calendar-data")? })
@@ -275,6 +279,10 @@ impl CalDav {
 }
 
 const XML: (&str, &str) = ("content-type", "application/xml; charset=utf-8");
+
+fn is_path(at: &Address, path: &str) -> bool {
+    at.path().trim_matches('/') == path.trim_matches('/')
+}
 
 fn no_version(name: &str) -> CalendarError {
     let why = "the server gives it no version".to_owned();
@@ -330,7 +338,7 @@ impl Calendar for CalDav {
     fn remove<'a>(&'a self, name: &'a str, etag: &'a str) -> Reply<'a, ()> {
         Box::pin(async move {
             let at = self.entry_at(name).await?;
-            let answer = self.http.send("DELETE", &at, &[("if-match", etag)], "").await?;
+            let answer = self.server.send("DELETE", &at, &[("if-match", etag)], "").await?;
             match answer.status {
                 200..=299 => Ok(()),
                 _ => Err(answer.trouble(name)),

@@ -52,6 +52,12 @@ impl Stand {
         matches!(self, Stand::Proposed | Stand::Accepted | Stand::Written | Stand::Moved)
     }
 
+    /// Whether a person said yes to that time.
+    #[must_use]
+    pub fn is_agreed(self) -> bool {
+        matches!(self, Stand::Accepted | Stand::Written | Stand::Moved)
+    }
+
     /// Whether it should be found in the calendar.
     #[must_use]
     pub fn is_in_calendar(self) -> bool {
@@ -139,6 +145,14 @@ pub enum ProposalError {
         id: String,
         /// How far it has come.
         state: Stand,
+    },
+    /// A person said yes to another one at that time.
+    #[error("`{}` has the time of the block `{id}`", by.title)]
+    Taken {
+        /// Which.
+        id: String,
+        /// The other one.
+        by: Box<Proposal>,
     },
     /// Anything else.
     #[error("the proposals failed: {why}")]

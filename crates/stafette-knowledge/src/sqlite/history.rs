@@ -1,6 +1,6 @@
 //! Threads and messages in SQLite.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use stafette_core::Time;
 
 use super::{Base, Fault, quoted};
@@ -32,6 +32,50 @@ fn measured(what: &'static str, text: &str, limit: usize) -> Result<(), HistoryE
     }
 }
 
+/// Whether the texts of a thread have their lengths; its notes as a text.
+fn fit_thread(thread: &Thread) -> Result<String, HistoryError> {
+    let meta = serde_json::to_string(&thread.meta)
+        .map_err(|error| HistoryError::Failed { why: error.to_string() })?;
+    for (what, text) in [("id", &thread.id), ("module", &thread.module), ("title", &thread.title)] {
+        measured(what, text, LONGEST_TITLE)?;
+    }
+    measured("meta", &meta, LONGEST_BODY)?;
+    Ok(meta)
+}
+
+fn fit_message(said: &Said) -> Result<(), HistoryError> {
+    measured("id", &said.id, LONGEST_TITLE)?;
+    measured("role", &said.role, LONGEST_TITLE)?;
+    measured("body", &said.body, LONGEST_BODY)
+}
+
+fn put_thread(tx: &Transaction, thread: Thread, meta: &str) -> Result<Thread, HistoryError> {
+    tx.prepare_cached(
+        "INSERT INTO threads (id, module, title, created_at, meta) \
+         VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (id) DO NOTHING",
+    )?
+    .execute(params![thread.id, thread.module, thread.title, thread.created_at.0, meta])?;
+    let kept = find(tx, &thread.id)?;
+    let same = kept.module == thread.module && kept.title == thread.title;
+    if same { Ok(kept) } else { Err(HistoryError::Taken { id: thread.id }) }
+}
+
+fn put_message(tx: &Transaction, said: Said) -> Result<Message, HistoryError> {
+    find(tx, &said.thread_id)?;
+    tx.prepare_cached(
+        "INSERT INTO messages (id, thread_id, seq, role, body, created_at) \
+         SELECT ?1, ?2, coalesce(max(seq), 0) + 1, ?3, ?4, ?5 \
+         FROM messages WHERE thread_id = ?2 \
+         ON CONFLICT (id) DO NOTHING",
+    )?
+    .execute(params![said.id, said.thread_id, said.role, said.body, said.created_at.0])?;
+    let kept = tx
+        .prepare_cached(&format!("SELECT {MESSAGE} FROM messages WHERE id = ?1"))?
+        .query_row([&said.id], message)?;
+    let same = kept.thread_id == said.thread_id && kept.body == said.body;
+    if same { Ok(kept) } else { Err(HistoryError::Taken { id: said.id }) }
+}
+
 impl SqliteHistory {
     /// The history in this file.
     #[must_use]
@@ -44,28 +88,20 @@ impl SqliteHistory {
     /// # Errors
     /// When a text is empty or too long, or the id is another thread's.
     pub async fn open(&self, thread: Thread) -> Result<Thread, HistoryError> {
-        let meta = serde_json::to_string(&thread.meta)
-            .map_err(|error| HistoryError::Failed { why: error.to_string() })?;
-        for (what, text) in [("id", &thread.id), ("module", &thread.module)] {
-            measured(what, text, LONGEST_TITLE)?;
-        }
-        measured("title", &thread.title, LONGEST_TITLE)?;
-        measured("meta", &meta, LONGEST_BODY)?;
-        let write = move |tx: &rusqlite::Transaction| {
-            tx.prepare_cached(
-                "INSERT INTO threads (id, module, title, created_at, meta) \
-                 VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (id) DO NOTHING",
-            )?
-            .execute(params![
-                thread.id,
-                thread.module,
-                thread.title,
-                thread.created_at.0,
-                meta
-            ])?;
-            let kept = find(tx, &thread.id)?;
-            let same = kept.module == thread.module && kept.title == thread.title;
-            if same { Ok(kept) } else { Err(HistoryError::Taken { id: thread.id }) }
+        let meta = fit_thread(&thread)?;
+        self.base.write(move |tx: &Transaction| put_thread(tx, thread, &meta)).await
+    }
+
+    /// Opens a thread, if it is not there, and adds a message at its end: both or neither.
+    ///
+    /// # Errors
+    /// As [`SqliteHistory::open`] and [`SqliteHistory::append`].
+    pub async fn begin(&self, thread: Thread, said: Said) -> Result<Message, HistoryError> {
+        let meta = fit_thread(&thread)?;
+        fit_message(&said)?;
+        let write = move |tx: &Transaction| {
+            put_thread(tx, thread, &meta)?;
+            put_message(tx, said)
         };
         self.base.write(write).await
     }
@@ -75,31 +111,8 @@ impl SqliteHistory {
     /// # Errors
     /// When there is no such thread, a text is empty or too long, or the id is another message's.
     pub async fn append(&self, said: Said) -> Result<Message, HistoryError> {
-        measured("id", &said.id, LONGEST_TITLE)?;
-        measured("role", &said.role, LONGEST_TITLE)?;
-        measured("body", &said.body, LONGEST_BODY)?;
-        let write = move |tx: &rusqlite::Transaction| {
-            find(tx, &said.thread_id)?;
-            tx.prepare_cached(
-                "INSERT INTO messages (id, thread_id, seq, role, body, created_at) \
-                 SELECT ?1, ?2, coalesce(max(seq), 0) + 1, ?3, ?4, ?5 \
-                 FROM messages WHERE thread_id = ?2 \
-                 ON CONFLICT (id) DO NOTHING",
-            )?
-            .execute(params![
-                said.id,
-                said.thread_id,
-                said.role,
-                said.body,
-                said.created_at.0
-            ])?;
-            let kept = tx
-                .prepare_cached(&format!("SELECT {MESSAGE} FROM messages WHERE id = ?1"))?
-                .query_row([&said.id], message)?;
-            let same = kept.thread_id == said.thread_id && kept.body == said.body;
-            if same { Ok(kept) } else { Err(HistoryError::Taken { id: said.id }) }
-        };
-        self.base.write(write).await
+        fit_message(&said)?;
+        self.base.write(move |tx: &Transaction| put_message(tx, said)).await
     }
 
     /// One thread.

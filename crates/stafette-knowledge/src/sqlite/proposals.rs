@@ -57,6 +57,30 @@ impl SqliteProposals {
         from: &'static [Stand],
         change: impl FnOnce(&mut Proposal) + Send + 'static,
     ) -> Result<Proposal, ProposalError> {
+        self.changed(id, from, change, |_, _| Ok(())).await
+    }
+
+    /// The same for one that gets its time by it: nobody else's yes may be there, and of two who
+    /// want it at once one has it.
+    ///
+    /// # Errors
+    /// As [`SqliteProposals::change`], and when another one has that time.
+    pub async fn hold(
+        &self,
+        id: &str,
+        from: &'static [Stand],
+        change: impl FnOnce(&mut Proposal) + Send + 'static,
+    ) -> Result<Proposal, ProposalError> {
+        self.changed(id, from, change, is_alone).await
+    }
+
+    async fn changed(
+        &self,
+        id: &str,
+        from: &'static [Stand],
+        change: impl FnOnce(&mut Proposal) + Send + 'static,
+        check: fn(&Transaction, &Proposal) -> Result<(), ProposalError>,
+    ) -> Result<Proposal, ProposalError> {
         let id = id.to_owned();
         let write = move |tx: &Transaction| {
             let mut found = find(tx, &id)?.ok_or(ProposalError::None { id })?;
@@ -64,6 +88,7 @@ impl SqliteProposals {
                 return Err(ProposalError::State { id: found.id, state: found.state });
             }
             change(&mut found);
+            check(tx, &found)?;
             put(tx, &found)?;
             Ok(found)
         };
@@ -96,21 +121,23 @@ impl SqliteProposals {
         self.base.read(read).await
     }
 
-    /// Those in a state, by their time.
+    /// Those in a state, by their time; the last ones, if there are too many.
     ///
     /// # Errors
     /// When the file cannot be read.
     pub async fn in_state(&self, state: Stand) -> Result<Vec<Proposal>, ProposalError> {
         let read = move |conn: &Connection| {
             let mut found = conn.prepare_cached(
-                "SELECT proposal FROM proposals WHERE state = ?1 ORDER BY start_at, id LIMIT ?2",
+                "SELECT proposal FROM proposals WHERE state = ?1 \
+                 ORDER BY start_at DESC, id DESC LIMIT ?2",
             )?;
-            parsed(found.query_map(params![state.word(), PAGE as u64], |row| row.get(0))?)
+            newest(found.query_map(params![state.word(), PAGE as u64], |row| row.get(0))?)
         };
         self.base.read(read).await
     }
 
-    /// Those that take place between two moments, by their time.
+    /// Those that take place between two moments, by their time; the last ones, if there are too
+    /// many.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -118,9 +145,9 @@ impl SqliteProposals {
         let read = move |conn: &Connection| {
             let mut found = conn.prepare_cached(
                 "SELECT proposal FROM proposals WHERE start_at < ?2 AND end_at > ?1 \
-                 ORDER BY start_at, id LIMIT ?3",
+                 ORDER BY start_at DESC, id DESC LIMIT ?3",
             )?;
-            parsed(found.query_map(params![from.0, to.0, PAGE as u64], |row| row.get(0))?)
+            newest(found.query_map(params![from.0, to.0, PAGE as u64], |row| row.get(0))?)
         };
         self.base.read(read).await
     }
@@ -132,12 +159,35 @@ fn parsed(
     rows.map(|text| Ok(serde_json::from_str(&text?)?)).collect()
 }
 
+/// The last ones come first, so that a limit leaves out the oldest.
+fn newest(
+    rows: impl Iterator<Item = rusqlite::Result<String>>,
+) -> Result<Vec<Proposal>, ProposalError> {
+    let mut found = parsed(rows)?;
+    found.reverse();
+    Ok(found)
+}
+
 fn find(conn: &Connection, id: &str) -> Result<Option<Proposal>, ProposalError> {
     let text: Option<String> = conn
         .prepare_cached("SELECT proposal FROM proposals WHERE id = ?1")?
         .query_row([id], |row| row.get(0))
         .optional()?;
     text.map(|text| Ok(serde_json::from_str(&text)?)).transpose()
+}
+
+/// Whether no other one that a person said yes to takes place at that time.
+fn is_alone(tx: &Transaction, proposal: &Proposal) -> Result<(), ProposalError> {
+    let mut others = tx.prepare_cached(
+        "SELECT proposal FROM proposals WHERE start_at < ?2 AND end_at > ?1 AND id != ?3 \
+         ORDER BY start_at, id",
+    )?;
+    let (start, end) = (proposal.start.0, proposal.end.0);
+    let others = parsed(others.query_map(params![start, end, proposal.id], |row| row.get(0))?)?;
+    match others.into_iter().find(|other| other.state.is_agreed()) {
+        Some(by) => Err(ProposalError::Taken { id: proposal.id.clone(), by: Box::new(by) }),
+        None => Ok(()),
+    }
 }
 
 fn put(tx: &Transaction, proposal: &Proposal) -> Result<(), ProposalError> {

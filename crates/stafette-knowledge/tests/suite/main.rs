@@ -7,6 +7,7 @@ mod graph;
 mod history;
 mod mirror;
 mod neo4j;
+mod proposals;
 mod radicale;
 mod story;
 mod versions;

@@ -53,9 +53,14 @@ impl super::Tool for Tool {
                 .fix("Call `wait` to see what is offered, and give its `handoff` and `run`."));
         };
         let run = desk.run(arguments.run.as_deref()).await?;
+        let name = handoff(name)?;
+        let state = desk.engine.state(run).await?;
+        if let Some(offered) = state.handoff(name) {
+            desk.may_sit(&offered.offer.to)?;
+        }
         let by = arguments.by.as_deref().unwrap_or(&desk.caller.name);
         let lease = arguments.lease_seconds.map(Millis::seconds);
-        let order = desk.engine.accept(run, handoff(name)?, by, lease).await?;
+        let order = desk.engine.accept(run, name, by, lease).await?;
         Ok(Briefing::of(order))
     }
 }

@@ -1,7 +1,7 @@
 //! `odei.neo4j.decisions.pending.v1`: decisions that wait to be carried out.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use stafette_knowledge::graph::Node;
 
 use super::Effect;
@@ -13,12 +13,6 @@ use crate::seat::Whose;
 const MOST: usize = 50;
 
 pub(super) struct Tool;
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct Arguments {
-    #[serde(flatten)]
-    whose: Whose,
-}
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Answer {
@@ -34,11 +28,11 @@ impl super::Tool for Tool {
         its return and the reasons for it.\n\
         Example: {}";
     const EFFECT: Effect = Effect::Looks;
-    type Arguments = Arguments;
+    type Arguments = Whose;
     type Answer = Answer;
 
-    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
-        let (stages, actor, _) = desk.knower(&arguments.whose).await?;
+    async fn call(desk: Desk, whose: Whose) -> Result<Answer, Trouble> {
+        let (stages, actor, _) = desk.knower(&whose).await?;
         Ok(Answer { decisions: stages.pending_decisions(&actor, MOST).await? })
     }
 }

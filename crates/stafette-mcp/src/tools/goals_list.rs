@@ -1,7 +1,7 @@
 //! `odei.neo4j.goals.list.v1`: what the user wants to reach.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use stafette_knowledge::graph::GoalView;
 
 use super::Effect;
@@ -13,12 +13,6 @@ use crate::seat::Whose;
 const MOST: usize = 100;
 
 pub(super) struct Tool;
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct Arguments {
-    #[serde(flatten)]
-    whose: Whose,
-}
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Answer {
@@ -34,11 +28,11 @@ impl super::Tool for Tool {
         are goals. Returns each goal with its horizon and target.\n\
         Example: {}";
     const EFFECT: Effect = Effect::Looks;
-    type Arguments = Arguments;
+    type Arguments = Whose;
     type Answer = Answer;
 
-    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
-        let (stages, actor, _) = desk.knower(&arguments.whose).await?;
+    async fn call(desk: Desk, whose: Whose) -> Result<Answer, Trouble> {
+        let (stages, actor, _) = desk.knower(&whose).await?;
         Ok(Answer { goals: stages.goals(&actor, MOST).await? })
     }
 }

@@ -48,7 +48,7 @@ impl super::Tool for Tool {
 
     async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
         desk.may_act()?;
-        if desk.caller.token.is_some() {
+        if desk.caller.token.is_some() || desk.caller_as().is_some() {
             // Runs that beget runs are bounded by no budget.
             return Err(Trouble::new("may_not", "An agent inside a run begins no runs")
                 .fix("Pass the work on with `handoff`, or ask a person with `escalate`."));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_core::{AgentName, TurnOrder};
+use stafette_core::{AgentName, Party, TurnOrder};
 use stafette_engine::Wanted;
 use tokio::time::{Instant, timeout_at};
 
@@ -107,6 +107,13 @@ impl super::Tool for Tool {
                 Trouble::new("mistaken", error.to_string()).fix("Give an agent of the workflow.")
             })?),
             None => None,
+        };
+        let agent = match (desk.caller_as(), agent) {
+            (Some(own), wanted) => {
+                desk.may_sit(&Party::from(wanted.as_ref().unwrap_or(&own)))?;
+                Some(own)
+            }
+            (None, wanted) => wanted,
         };
         let run = match arguments.run.as_deref() {
             Some(run) => Some(desk.run(Some(run)).await?),

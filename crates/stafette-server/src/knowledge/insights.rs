@@ -76,8 +76,9 @@ async fn list(
     Ok(Json(Insights { insights: stages.insights(&actor, &topic, limit).await? }))
 }
 
-async fn reflect(State(edge): State<Edge>) -> Result<Json<Reflection>, Problem> {
-    Ok(Json(edge.stages()?.reflect(&edge.engine).await?))
+async fn reflect(State(edge): State<Edge>, visitor: Visitor) -> Result<Json<Reflection>, Problem> {
+    let (stages, actor) = edge.knower(&visitor)?;
+    Ok(Json(stages.reflect(&actor, &edge.engine).await?))
 }
 
 /// Which insight is meant.
@@ -119,8 +120,9 @@ struct Versions {
     versions: Vec<Version>,
 }
 
-async fn versions(State(edge): State<Edge>) -> Result<Json<Versions>, Problem> {
-    Ok(Json(Versions { versions: edge.stages()?.parameters().await? }))
+async fn versions(State(edge): State<Edge>, visitor: Visitor) -> Result<Json<Versions>, Problem> {
+    let (stages, actor) = edge.knower(&visitor)?;
+    Ok(Json(Versions { versions: stages.parameters(&actor).await? }))
 }
 
 /// Which version.

@@ -39,7 +39,15 @@ pub(super) fn draw(
         let has = vec!["council".to_owned()];
         turns.push(Turn { when: When { has, ..When::default() }, steps });
     }
-    for _ in 0..if long { 0 } else { author.chance.below(4) } {
+    let phased = !workflow.phases.is_empty();
+    if phased {
+        // First whatever comes to mind, and most of the time something better when it is given back.
+        for turn in [Some(1), Some(2), None] {
+            let steps = author.phase_steps(turn == Some(1));
+            turns.push(Turn { when: When { turn, ..When::default() }, steps });
+        }
+    }
+    for _ in 0..if long || phased { 0 } else { author.chance.below(4) } {
         let when = author.when();
         turns.push(Turn { when, steps: author.steps() });
     }
@@ -57,6 +65,22 @@ pub(super) fn draw(
         turns.push(Turn { when: When::default(), steps: author.steps() });
     }
     Script { ledger: None, turns }
+}
+
+/// A member of a team: it works, may propose a set, agrees, and knows what is next.
+pub(super) fn voice(chance: &mut Chance) -> Script {
+    let tokens = chance.between(10, 500);
+    let mut steps = vec![
+        Step::Wait(Millis(chance.between(10, 3000))),
+        Step::Commit("work of {key}".into()),
+        Step::Report { tokens, usd: Usd(chance.between(1, 40_000)), note: None },
+    ];
+    if chance.percent(40) {
+        steps.push(emit("CHANGE", json!({ "gated": false })));
+    }
+    let vote = json!({ "signal": "agree", "reason": "by {key}", "next_topic": "after {key}" });
+    steps.push(emit("SIGNAL", vote));
+    Script { ledger: None, turns: vec![Turn { when: When::default(), steps }] }
 }
 
 impl Author<'_> {
@@ -132,6 +156,10 @@ impl Author<'_> {
             };
             steps.push(report);
         }
+        if self.chance.percent(25) {
+            let gated = self.chance.percent(40);
+            steps.push(emit("CHANGE", json!({ "gated": gated })));
+        }
         if self.chance.percent(4) {
             let at = self.chance.index(steps.len() + 1);
             steps.insert(at, Step::Crash);
@@ -144,8 +172,42 @@ impl Author<'_> {
         let mut steps = self.work();
         let signals = ["agree", "agree", "disagree", "building", "abstain", "nonsense"];
         let signal = self.chance.one(signals);
-        let payload = json!({ "signal": signal, "reason": "by {key}", "key_decisions": ["{key}"] });
+        let mut payload =
+            json!({ "signal": signal, "reason": "by {key}", "key_decisions": ["{key}"] });
+        if self.chance.percent(60) {
+            payload["next_topic"] = "after {key}".into();
+        }
         steps.extend([emit("SIGNAL", payload), self.done()]);
+        steps
+    }
+
+    /// An answer to a phase, or what is none. The blanks of the request are filled in when it is given.
+    fn phase_steps(&mut self, careless: bool) -> Vec<Step> {
+        let mut steps = self.work();
+        if careless && self.chance.percent(10) {
+            steps.extend(self.steps());
+            return steps;
+        }
+        let slip = |chance: &mut Chance, share| careless && chance.percent(share);
+        let decision = match self.chance.below(20) {
+            0 | 1 if careless => "CLARIFY",
+            2 => "STOP",
+            _ => "PROCEED",
+        };
+        let status = match self.chance.below(12) {
+            0 => "partial",
+            1 => "blocked",
+            _ => "complete",
+        };
+        let words = if slip(self.chance, 25) { self.chance.between(60, 700) } else { 20 };
+        let payload = json!({
+            "decision": decision,
+            "status": status,
+            "passed": !slip(self.chance, 30),
+            "words": words,
+            "stranger": slip(self.chance, 6),
+        });
+        steps.push(emit("PHASE", payload));
         steps
     }
 
@@ -176,6 +238,9 @@ impl Author<'_> {
 
     fn outputs(&mut self, share: u64) -> Fields {
         let mut outputs = Fields::new();
+        if self.chance.percent(share / 2) {
+            outputs.insert("next_topic".to_owned(), json!("what {key} has left"));
+        }
         for key in KEYS {
             if self.chance.percent(share) {
                 outputs.insert(key.to_owned(), json!("{commit}"));

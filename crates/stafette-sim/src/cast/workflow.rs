@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
+use stafette_core::change::ChangeRules;
+use stafette_core::wire::phase::Phase;
 use stafette_core::workflow::council::{CouncilRules, Exhausted, Mode};
+use stafette_core::workflow::phases::{PhaseStep, Rule};
 use stafette_core::workflow::{
     Agent, Budget, Denied, Header, Limits, Loop, Need, Recovery, RecoveryRule, Retries, Route,
     Strategy, Trouble,
@@ -25,6 +28,7 @@ pub(super) fn draw(chance: &mut Chance, long: bool) -> Workflow {
     let loops = loops(chance, &names, long);
     let routes = routes(chance, &names, &loops);
     let council = council(chance, &names, long);
+    let phases = if long || council.is_some() { Vec::new() } else { phases(chance, &names) };
     Workflow {
         workflow: Header {
             name: "drawn".into(),
@@ -52,6 +56,12 @@ pub(super) fn draw(chance: &mut Chance, long: bool) -> Workflow {
         routes,
         loops,
         council,
+        phases,
+        changes: ChangeRules {
+            commit: false,
+            ask_always: chance.percent(15),
+            ..ChangeRules::default()
+        },
         ..plain()
     }
 }
@@ -59,6 +69,20 @@ pub(super) fn draw(chance: &mut Chance, long: bool) -> Workflow {
 /// A workflow that says nothing else: what is not drawn is as it would be in a file.
 fn plain() -> Workflow {
     let text = "workflow = { name = \"drawn\", entry = \"planner\" }\n[agents.planner]\nrunner = \"scripted\"";
+    stafette_core::workflow::file::parse(text).expect("it is a workflow")
+}
+
+/// A council of three that needs nobody else.
+pub(super) fn team() -> Workflow {
+    let text = r#"
+        workflow = { name = "team", entry = "council" }
+        agents = { planner.runner = "scripted", builder.runner = "scripted", tester.runner = "scripted" }
+        council = { members = ["planner", "builder", "tester"], quorum = "2 of 3" }
+        changes = { commit = false }
+        limits = { cooldown = 0, handoffs_per_item = 100, handoffs_per_run = 100 }
+        retries = { max = 20 }
+        budget = { money = "5usd" }
+    "#;
     stafette_core::workflow::file::parse(text).expect("it is a workflow")
 }
 
@@ -79,6 +103,34 @@ fn council(chance: &mut Chance, names: &[AgentName], long: bool) -> Option<Counc
         exhausted: chance.one([Exhausted::Escalate, Exhausted::Escalate, Exhausted::HandOver]),
         then: chance.percent(30).then(|| Party::from(&names[names.len() - 1])),
     })
+}
+
+/// Now and then the work is done in phases, with or without a way back.
+fn phases(chance: &mut Chance, names: &[AgentName]) -> Vec<PhaseStep> {
+    if !chance.percent(30) {
+        return Vec::new();
+    }
+    let mut steps: Vec<PhaseStep> = Vec::new();
+    for phase in [Phase::Research, Phase::Write, Phase::Validate, Phase::Parallel] {
+        if chance.percent(25) && !(phase == Phase::Parallel && steps.is_empty()) {
+            continue;
+        }
+        let size = if phase == Phase::Parallel { 2 + chance.index(names.len() - 1) } else { 1 };
+        let first = chance.index(names.len());
+        let agents = names.iter().cycle().skip(first).take(size).cloned().collect();
+        let earlier: Vec<Phase> = steps.iter().map(|step| step.phase).collect();
+        steps.push(PhaseStep {
+            phase,
+            agents,
+            instructions: String::new(),
+            constraints: Vec::new(),
+            part: chance.one([Phase::Validate, Phase::Validate, Phase::Research, Phase::Write]),
+            rule: chance.one([Rule::All, Rule::Any, Rule::Majority]),
+            back_to: chance.pick(&earlier).copied().filter(|_| chance.percent(60)),
+            rounds: chance.count(1, 3),
+        });
+    }
+    steps
 }
 
 fn agent(chance: &mut Chance) -> Agent {

@@ -2,12 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use stafette_core::change::ChangeId;
 use stafette_core::handoff::{About, Way};
 use stafette_core::run::propose::HandoffAdmitted;
-use stafette_core::{Event, HandoffId, Party, Recorded, Run, State, Status, TurnKey, Usage};
+use stafette_core::{
+    Event, HandoffId, Party, Recorded, Response, Run, State, Status, TurnKey, Usage,
+};
 
 use super::order::may_be_given_out;
 use super::path::Paths;
+use super::phase::Phases;
+use super::set::Sets;
 use super::{Verdict, must};
 
 /// Everything that happened, as far as a law asks for it.
@@ -27,14 +32,23 @@ pub(crate) struct History {
     /// Handoffs whose offers wait for a person's word.
     unconfirmed: BTreeSet<HandoffId>,
     pub(super) paths: Paths,
-    pub(super) spent: Usage,
+    phases: Phases,
+    pub(crate) spent: Usage,
     /// The most that one turn used or had set aside.
     pub(super) biggest: Usage,
     /// The most turns that were out at once.
     pub(super) most_at_once: usize,
     over: bool,
+    /// Sets that nobody was told of yet.
+    pub(crate) proposed: Vec<ChangeId>,
+    sets: Sets,
     /// Questions that nobody was told of yet.
     pub(crate) asked: Vec<HandoffId>,
+}
+
+/// Who gave a response: its summary begins with the name of the session.
+fn session_of(response: &Response) -> String {
+    response.summary.split(' ').next().unwrap_or_default().to_owned()
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -66,10 +80,17 @@ impl History {
 
     pub(super) fn hear(&mut self, before: Option<&Run>, recorded: &Recorded) -> Verdict {
         let event = &recorded.event;
-        // What comes after the end is evidence, a word for the next generation, or its beginning.
+        // What comes after the end is evidence, a word for the next generation, or its beginning; and
+        // sets are looked at long after.
         let late = matches!(
             event,
-            Event::LateResultKept(_) | Event::NoteLeft(_) | Event::GenerationHandedOver(_)
+            Event::LateResultKept(_)
+                | Event::NoteLeft(_)
+                | Event::GenerationHandedOver(_)
+                | Event::ChangeProposed(_)
+                | Event::ChangeCommented(_)
+                | Event::ChangeOrdered(_)
+                | Event::ChangeSettled(_)
         );
         must(!self.over || late, "a finished run changes no more", || format!("{event:?}"))?;
         let first = recorded.seq == 1;
@@ -84,6 +105,10 @@ impl History {
         }
         if let Some(id) = event.handoff() {
             self.is_about_open(id, event)?;
+        }
+        if let Some(run) = before {
+            self.phases.hear(run, event)?;
+            self.sets.hear(run, event)?;
         }
         match event {
             Event::TurnOrdered(e) => {
@@ -105,7 +130,7 @@ impl History {
             Event::LeaseRenewed(e) => self.is_out(e.turn)?,
             Event::TurnFinished(e) => {
                 self.end(e.turn, e.result.usage)?;
-                self.finished.insert(e.turn, e.result.response.summary.clone());
+                self.finished.insert(e.turn, session_of(&e.result.response));
                 let trusting = before.is_some_and(|run| run.workflow.workflow.trust_bare_frames);
                 if e.result.bare && !trusting {
                     self.unconfirmed.insert(e.turn.handoff);
@@ -117,7 +142,7 @@ impl History {
                 must(!before.is_some_and(out), "a result in time is not late", || {
                     e.turn.to_string()
                 })?;
-                self.late.insert((e.turn, e.result.response.summary.clone()));
+                self.late.insert((e.turn, session_of(&e.result.response)));
             }
             Event::RetryScheduled(e) => {
                 let max = before.map_or(0, |run| run.workflow.retries.max);
@@ -126,6 +151,7 @@ impl History {
                 })?;
             }
             Event::HandoffAdmitted(e) => self.admit(before, e)?,
+            Event::ChangeProposed(e) => self.proposed.push(e.set.change),
             Event::HandoffRefused(e) => {
                 let new = !self.admitted.contains(&e.id) && self.refused.insert(e.id);
                 must(new, "a handoff has one number", || e.id.to_string())?;
@@ -170,7 +196,12 @@ impl History {
         let known = self.admitted.contains(&id) && !self.closed.contains_key(&id);
         let fine = match event {
             Event::HandoffAdmitted(_) | Event::HandoffRefused(_) => true,
-            Event::LateResultKept(_) => self.admitted.contains(&id),
+            Event::LateResultKept(_)
+            | Event::ChangeProposed(_)
+            | Event::ChangeCommented(_)
+            | Event::ChangeReturned(_)
+            | Event::ChangeOrdered(_)
+            | Event::ChangeSettled(_) => self.admitted.contains(&id),
             _ => known,
         };
         must(fine, "a handoff is closed once, and for good", || {

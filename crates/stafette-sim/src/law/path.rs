@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stafette_core::run::propose::HandoffAdmitted;
 use stafette_core::workflow::Loop;
-use stafette_core::{HandoffId, Party, Run, Workflow};
+use stafette_core::{HandoffId, Party, Reason, Run, Workflow};
 
 use super::{Verdict, must};
 
@@ -36,7 +36,9 @@ impl Paths {
     pub(super) fn admit(&mut self, run: &Run, e: &HandoffAdmitted) -> Verdict {
         let workflow = &run.workflow;
         let (from, to) = (&e.offer.from, &e.offer.to);
-        let mut way = e.cause.and_then(|id| self.ways.get(&id)).cloned().unwrap_or_default();
+        // A phase begins with what it is given: the way so far does not count.
+        let before = e.cause.filter(|_| e.offer.reason != Reason::Phase);
+        let mut way = before.and_then(|id| self.ways.get(&id)).cloned().unwrap_or_default();
         if e.offer.is_council_turn() {
             self.ways.insert(e.id, way);
             return is_heard_as_often_as_allowed(run, to);

@@ -1,10 +1,16 @@
-//! Generations: what is over hands over, once, however often it is tried.
+//! Generations: what is over hands over, once, however often it is tried, and the next one follows.
 
-use stafette_core::generation::{ChangeCounts, Lineage, Plan, successor};
-use stafette_core::{Fields, Input, Millis, Usd};
+use stafette_core::change::ChangeStatus;
+use stafette_core::generation::{Lineage, Plan, successor};
+use stafette_core::run::change::ChangeWork;
+use stafette_core::run::create::RunCreated;
+use stafette_core::wire::context::NextActionType;
+use stafette_core::{Fields, Input, Millis, Run, Usd};
+use stafette_engine::generations::counts;
 
-use super::{Passage, World};
-use crate::law::must;
+use super::node::{Node, Stand};
+use super::{Passage, Stop, World};
+use crate::law::{Witness, must};
 
 /// So often the store may fail before it takes something.
 const TRIES: usize = 100;
@@ -13,25 +19,29 @@ impl World {
     /// Every other run is one of a series, and before some of those a person is asked.
     pub(super) fn lineage(&self) -> Option<Box<Lineage>> {
         let first = Lineage::first(self.began, Fields::new());
+        let check_in = !self.options.team && self.seed.is_multiple_of(4);
         let plan = Plan {
-            max_runs: 3,
+            max_runs: 10,
             max_cost: Usd(5_000_000),
-            check_in_every: 1,
+            check_in_every: u32::from(check_in),
             pause: Millis::seconds(2),
             budget: self.cast.workflow.budget.clone(),
             first: 1,
             spent: Usd(0),
         };
-        let check_in = self.seed.is_multiple_of(4);
         let lineage = Lineage { check_in, ..first.planned(plan) };
-        self.seed.is_multiple_of(2).then(|| Box::new(lineage))
+        (self.options.team || self.seed.is_multiple_of(2)).then(|| Box::new(lineage))
     }
 
-    /// The run is over and hands over, by two who both believe that it is theirs to do.
-    pub(super) fn hand_over(&mut self) -> Passage {
+    /// The run is over and hands over, by two who both believe that it is theirs to do; then the
+    /// picture is drawn once more. What follows is told.
+    pub(super) fn hand_over(&mut self) -> Result<Option<RunCreated>, Stop> {
+        self.mend()?;
+        let before = self.counts.of("generation_handed_over");
         for _ in 0..TRIES {
             let Some(driver) = self.disk.restore(self.run) else { break };
-            let inputs = [Input::HandOver { changes: ChangeCounts::default() }];
+            let changes = counts(driver.run(), &self.sets.of_team(driver.run()));
+            let inputs = [Input::HandOver { changes }];
             let (one, other) =
                 (driver.decide(self.now, inputs.clone()), driver.decide(self.now, inputs));
             if one.is_empty() {
@@ -42,17 +52,89 @@ impl World {
             // A disk that is full is so for a while.
             self.now = self.now + Millis::seconds(10);
         }
-        let Some(run) = self.witness.run.as_ref() else { return Ok(()) };
-        let (times, is_one) = (self.counts.of("generation_handed_over"), run.lineage.is_some());
+        let Some(run) = self.witness.run.clone() else { return Ok(None) };
+        let times = self.counts.of("generation_handed_over") - before;
+        let is_one = run.lineage.is_some();
         must(times == u64::from(is_one), "a generation hands over once", || {
             format!("{times} times")
         })?;
-        let next = self.disk.restore(self.run).map(|driver| successor(driver.run()));
+        let next = successor(&run);
+        let again = self.disk.restore(self.run).map(|driver| successor(driver.run()));
         must(
-            next == Some(successor(run)),
+            again.as_ref() == Some(&next),
             "the next generation follows from events alone",
-            || format!("{next:?}"),
+            || format!("{again:?}"),
         )?;
+        if is_one {
+            self.land(&run)?;
+            let run = self.witness.run.clone().unwrap_or(run);
+            self.sketch(&run, self.now, None)?;
+        }
+        Ok(next)
+    }
+
+    /// What is ready gets into the project before the next one begins, as often as it takes.
+    fn land(&mut self, run: &Run) -> Passage {
+        let over = run.lineage.as_ref().and_then(|lineage| lineage.handed_over.as_ref());
+        if over.map(|over| over.action) != Some(NextActionType::ApplyChanges) {
+            return Ok(());
+        }
+        for _ in 0..TRIES {
+            let ready = self.sets.of_team(run).into_iter().find(|change| {
+                let open = matches!(change.status, ChangeStatus::Pending | ChangeStatus::Approved);
+                open && !change.waits_for_person()
+            });
+            let Some(change) = ready else { break };
+            let by = format!("generation {}", over.map_or(0, |over| over.number));
+            match self.work_on(0, change.id, ChangeWork::Apply, by) {
+                Ok(()) => {}
+                // The next process mends what this one has left, and goes on.
+                Err(Stop::Crashed) => self.counts.note("crash while landing"),
+                Err(broken) => return Err(broken),
+            }
+            self.nodes[0].stand = Stand::Done;
+            self.now = self.now + Millis::seconds(10);
+        }
+        self.mend()
+    }
+
+    /// What was cut off is made up for, by a process that finds it.
+    fn mend(&mut self) -> Passage {
+        for _ in 0..TRIES {
+            let mended = self.mend_sets(0);
+            self.nodes[0].stand = Stand::Done;
+            match mended {
+                Ok(()) if self.sets_agree().is_ok() => return Ok(()),
+                Ok(()) | Err(Stop::Crashed) => {}
+                Err(broken) => return Err(broken),
+            }
+            self.now = self.now + Millis::seconds(10);
+        }
+        self.sets_agree()
+    }
+
+    /// The next generation begins: nothing of the last one goes on but what the store, the agents'
+    /// ledgers and the project's files have.
+    pub(super) fn follow(&mut self, created: RunCreated) -> Passage {
+        self.counts.note("generation follows");
+        let spent = std::mem::take(&mut self.witness).history.spent.money;
+        self.earlier = Usd(self.earlier.0 + spent.0);
+        let told = created.lineage.as_ref().map_or(Usd(0), |lineage| lineage.spent);
+        must(told == self.earlier, "the total cost is the sum of the turns", || {
+            format!("the next one is told {told}, the turns cost {}", self.earlier)
+        })?;
+        let last = self.run;
+        self.tell(format_args!("the generation after {last} begins"));
+        self.run = created.run;
+        self.created = Some(created);
+        self.witness = Witness::default();
+        self.queue.clear();
+        self.sessions.clear();
+        self.ledger.acknowledged.clear();
+        self.nodes =
+            (0..self.cast.faults.nodes).map(|number| Node::new(&mut self.chance, number)).collect();
+        (self.generation_began, self.steps_before) = (self.now, self.step);
+        self.set_up();
         Ok(())
     }
 }

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use stafette_core::run::create::RunCreated;
-use stafette_core::{Event, HandoffId, Input, Millis, Party, Recorded, Time, TurnKey};
+use stafette_core::{Event, HandoffId, Input, Millis, Party, Reason, Recorded, Run, Time, TurnKey};
 use stafette_engine::{Driver, Plan, Step};
 use stafette_store::AppendError;
 
-use super::{Happening, Message, Passage, Reply, World};
+use super::{Happening, Message, Passage, Reply, Stop, World};
 use crate::Sabotage;
 use crate::agent::Phase;
 use crate::chance::Chance;
@@ -55,6 +55,15 @@ pub(super) struct Up {
     /// When it is going to look at the clock.
     alarm: Option<Time>,
     sessions: BTreeMap<TurnKey, u64>,
+    /// Whether it is going to draw the picture of the team.
+    pub(super) draws: bool,
+}
+
+impl Up {
+    /// The run as the process knows it.
+    pub(super) fn run(&self) -> &Run {
+        self.driver.run()
+    }
 }
 
 impl Node {
@@ -70,7 +79,7 @@ impl Node {
 
 impl World {
     /// The time by the clock of that process.
-    fn clock(&self, node: usize) -> Time {
+    pub(super) fn clock(&self, node: usize) -> Time {
         Time(self.now.0 + self.nodes[node].skew)
     }
 
@@ -128,6 +137,7 @@ impl World {
             awake: false,
             alarm: None,
             sessions: BTreeMap::new(),
+            draws: false,
         }));
         if self.cast.faults.crash > 0 {
             let (life, after) = (self.nodes[node].life, self.chance.between(100, 600_000));
@@ -137,11 +147,13 @@ impl World {
         }
         self.point(node, "stored")?;
         self.carry_out(node, step)?;
+        self.mend_sets(node)?;
+        self.plan_a_picture(node);
         self.after_work(node)
     }
 
     fn created(&self) -> RunCreated {
-        RunCreated {
+        self.created.clone().unwrap_or_else(|| RunCreated {
             run: self.run,
             workflow: self.cast.workflow.clone(),
             request: "Whatever the seed wants".to_owned(),
@@ -151,7 +163,7 @@ impl World {
             origin: None,
             trace: None,
             lineage: self.lineage(),
-        }
+        })
     }
 
     pub(super) fn append(&mut self, step: &Step) -> Result<(), AppendError> {
@@ -242,7 +254,7 @@ impl World {
         }
         self.point(node, "stored")?;
         self.laws_of_a_step(&messages, &step)?;
-        self.carry_out(node, step)?;
+        self.make_true(node, step)?;
         self.point(node, "answering")?;
         self.answer(node, &messages);
         let only_tick = matches!(messages.as_slice(), [Message { input: Input::Tick, .. }]);
@@ -250,6 +262,48 @@ impl World {
             tick_moves_on(up.driver.run(), now)?;
         }
         self.after_work(node)
+    }
+
+    /// Has a stored step carried out, written to the sets, and drawn.
+    fn make_true(&mut self, node: usize, step: Step) -> Passage {
+        if step.is_empty() {
+            return self.carry_out(node, step);
+        }
+        let events = step.events.clone();
+        self.carry_out(node, step)?;
+        self.mirror(&events);
+        self.plan_a_picture(node);
+        Ok(())
+    }
+
+    /// Gives one input to the run that a process drives: whether it was stored; nothing when somebody
+    /// else was first, and it is to be tried again.
+    pub(super) fn record_now(&mut self, node: usize, input: &Input) -> Result<Option<bool>, Stop> {
+        let now = self.clock(node);
+        let Some(up) = self.up(node) else { return Ok(None) };
+        let mut step = up.driver.decide(now, [input.clone()]);
+        if step.is_empty() {
+            self.reload(node)?;
+            let Some(up) = self.up(node) else { return Ok(None) };
+            step = up.driver.decide(now, [input.clone()]);
+        }
+        let words = in_short(input);
+        self.tell_of(node, format_args!("{words}"));
+        self.point(node, "decided")?;
+        if !step.is_empty() {
+            let appended = self.append(&step);
+            self.check()?;
+            if let Err(error) = appended {
+                self.reload(node)?;
+                self.after_work(node)?;
+                let conflict = matches!(error, AppendError::Conflict { .. });
+                return Ok((!conflict).then_some(false));
+            }
+        }
+        self.point(node, "stored")?;
+        self.make_true(node, step)?;
+        self.after_work(node)?;
+        Ok(Some(true))
     }
 
     fn laws_of_a_step(&self, messages: &[Message], step: &Step) -> Passage {
@@ -427,11 +481,12 @@ impl World {
     }
 }
 
-/// A handoff to another agent that was admitted because of the turn that ended.
+/// A handoff to another agent that was admitted because of the turn that ended. A phase is given out
+/// by nobody's word but the workflow's, and all of its parts or none.
 fn passed_on(events: &[Recorded], by: HandoffId) -> Option<HandoffId> {
     events.iter().find_map(|recorded| match &recorded.event {
         Event::HandoffAdmitted(e) => {
-            let agent = matches!(e.offer.to, Party::Agent(_));
+            let agent = matches!(e.offer.to, Party::Agent(_)) && e.offer.reason != Reason::Phase;
             (agent && e.cause == Some(by)).then_some(e.id)
         }
         _ => None,
@@ -454,6 +509,9 @@ fn in_short(input: &Input) -> String {
         Input::Answer { handoff, text, values, .. } => {
             format!("answer {handoff}: {text:?} {}", serde_json::Value::Object(values.clone()))
         }
+        Input::ProposeChange { set, .. } => format!("propose {} as {}", set.change, set.revision),
+        // When it was said is the one thing that no seed decides.
+        Input::CommentChange { change, .. } => format!("comment on {change}"),
         other => format!("{other:?}"),
     }
 }

@@ -74,6 +74,10 @@ impl World {
                 }
                 self.plan(after, Happening::Act { session: id });
             }
+            Said::Proposes { gated } => {
+                self.plan(Millis(5), Happening::Act { session: id });
+                return self.propose_set(id, gated);
+            }
             Said::Silence => {
                 self.counts.note("agent hangs");
                 self.tell(format_args!("s{id} hangs"));

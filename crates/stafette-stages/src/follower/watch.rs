@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use stafette_core::{Event, Fields, HandoffId, Offer, Party, Recorded, RunId, Time};
-use stafette_knowledge::calendar::entry;
 use stafette_knowledge::calendar::proposal::{Proposal, Stand};
 use stafette_knowledge::constitution::Recommendation;
 use stafette_knowledge::graph::{
@@ -102,7 +101,7 @@ impl Watch {
                 if let Ok(plan) = read::<PlanView>(&admitted.offer.outputs, "plan")
                     && admitted.offer.to == Party::Human
                 {
-                    let blocks = blocks(self.run, admitted.id, &plan);
+                    let blocks = approval::blocks(self.run, admitted.id, &plan);
                     stages.0.proposals.add(blocks).await?;
                 }
                 Ok(())
@@ -255,16 +254,15 @@ impl Watch {
         let plan: PlanView = plan;
         let Some(actor) = self.actor(id) else { return Ok(()) };
         let yes = values.contains_key("task_ids");
-        let state = if yes { Stand::Accepted } else { Stand::Dropped };
-        let is_no = said.trim().eq_ignore_ascii_case(crate::gate::DROP);
-        for place in 0..plan.blocks.len() {
-            if !yes && !is_no {
-                break;
+        if yes {
+            stages.approve(self.run, id).await?;
+        } else if said.trim().eq_ignore_ascii_case(crate::gate::DROP) {
+            for place in 0..plan.blocks.len() {
+                let name = approval::block(self.run, id, place);
+                let dropped = |one: &mut Proposal| one.state = Stand::Dropped;
+                // One that a person decided by itself stays as they said.
+                let _ = stages.0.proposals.change(&name, &[Stand::Proposed], dropped).await;
             }
-            let name = approval::block(self.run, id, place);
-            let decide = move |one: &mut Proposal| one.state = state;
-            // One that a person decided by itself stays as they said.
-            let _ = stages.0.proposals.change(&name, &[Stand::Proposed], decide).await;
         }
         if !yes {
             return Ok(());
@@ -365,29 +363,4 @@ fn discussion(run: RunId, thread: Option<&str>) -> NodeKey {
         Some(thread) => NodeKey::discussion(thread),
         None => NodeKey::discussion(&run.to_string()),
     }
-}
-
-/// The blocks of a plan, as they wait for a person.
-fn blocks(run: RunId, question: HandoffId, plan: &PlanView) -> Vec<Proposal> {
-    let moment = |text: &str| Time::parse(text).unwrap_or_default();
-    let block = |(place, block): (usize, &crate::planner::Planned)| {
-        let id = approval::block(run, question, place);
-        let wish = plan.tasks.iter().find(|wish| wish.id == block.task);
-        Proposal {
-            entry: entry::name(&id),
-            id,
-            state: Stand::Proposed,
-            run,
-            handoff: question,
-            task: NodeKey::task(&approval::task(run, question, &block.task)),
-            title: block.title.clone(),
-            kind: wish.and_then(|wish| wish.kind.clone()),
-            start: moment(&block.start),
-            end: moment(&block.end),
-            planned_end: moment(&block.end),
-            done_at: None,
-            trouble: None,
-        }
-    };
-    plan.blocks.iter().enumerate().map(block).collect()
 }

@@ -2,13 +2,14 @@
 
 use serde_json::json;
 use stafette_core::handoff::State;
-use stafette_core::{Fields, Handoff, HandoffId, Run, RunId};
+use stafette_core::{Fields, Handoff, HandoffId, Run, RunId, Time};
 use stafette_engine::Answered;
 use stafette_knowledge::calendar::entry;
-use stafette_knowledge::calendar::proposal::Stand;
+use stafette_knowledge::calendar::proposal::{Proposal, Stand};
+use stafette_knowledge::graph::NodeKey;
 
 use super::APPROVE;
-use crate::planner::PlanView;
+use crate::planner::{PlanView, Planned};
 use crate::ranking::Ranked;
 use crate::stages::{read, value};
 use crate::{Stages, clock};
@@ -28,20 +29,51 @@ pub(crate) fn task(run: RunId, question: HandoffId, id: &str) -> String {
     format!("{run}.{question}.{id}")
 }
 
-pub(super) async fn of(stages: &Stages, run: &Run, answered: Answered<'_>) -> Fields {
-    let Some(question) = run.handoff(answered.handoff) else { return Fields::new() };
+/// The blocks of a plan, as they wait for a person.
+pub(crate) fn blocks(run: RunId, question: HandoffId, plan: &PlanView) -> Vec<Proposal> {
+    let moment = |text: &str| Time::parse(text).unwrap_or_default();
+    let block = |(place, block): (usize, &Planned)| {
+        let id = self::block(run, question, place);
+        let wish = plan.tasks.iter().find(|wish| wish.id == block.task);
+        Proposal {
+            entry: entry::name(&id),
+            id,
+            state: Stand::Proposed,
+            run,
+            handoff: question,
+            task: NodeKey::task(&task(run, question, &block.task)),
+            title: block.title.clone(),
+            kind: wish.and_then(|wish| wish.kind.clone()),
+            start: moment(&block.start),
+            end: moment(&block.end),
+            planned_end: moment(&block.end),
+            done_at: None,
+            trouble: None,
+        }
+    };
+    plan.blocks.iter().enumerate().map(block).collect()
+}
+
+pub(super) async fn of(
+    stages: &Stages,
+    run: &Run,
+    answered: Answered<'_>,
+) -> Result<Fields, String> {
+    let Some(question) = run.handoff(answered.handoff) else { return Ok(Fields::new()) };
     if !matches!(question.state, State::Asked { .. }) {
-        return Fields::new();
+        return Ok(Fields::new());
     }
     let outputs = &question.offer.outputs;
     if let Ok(ranked) = read::<Ranked>(outputs, "ranking") {
-        return chosen(run, question, &ranked, answered).unwrap_or_default();
+        return Ok(chosen(run, question, &ranked, answered).unwrap_or_default());
     }
     match read::<PlanView>(outputs, "plan") {
         Ok(plan) if answered.text.trim().eq_ignore_ascii_case(APPROVE) => {
-            planned(stages, run, question, plan).await
+            let booked = stages.book(run, question.id, &plan).await;
+            booked.map_err(|fault| fault.to_string())?;
+            Ok(planned(stages, run, question, plan).await)
         }
-        _ => Fields::new(),
+        _ => Ok(Fields::new()),
     }
 }
 

@@ -1,73 +1,81 @@
-//! Each edge of the template with each piece of its evidence missing.
+//! Each edge of the template with each piece of its evidence missing. Edges and pieces are the
+//! template's own: one that is added there is tried here.
 
 use serde_json::{Value, json};
 use stafette_core::Event;
 use stafette_core::run::propose::Refusal;
 
-use crate::story::{Story, admitted, answers, offer};
+use crate::story::{Story, admitted, answers, offer, workflow};
 
-/// Hands `from` → `to` with all of the evidence, then without each piece of it.
-fn every_missing_piece_is_named(from: &str, to: &str, evidence: Value) {
-    let whole = Story::with(from, json!({})).hands(offer(from, to, evidence.clone()));
-    assert!(admitted(&whole).is_some(), "{from} → {to} with everything: {whole:?}");
-    let keys: Vec<String> = evidence.as_object().expect("fields").keys().cloned().collect();
-    let required = crate::story::workflow();
-    let route = required.route(&from.into(), &to.into()).expect("a route");
-    assert_eq!(route.requires.len(), keys.len(), "{from} → {to}");
-    for key in &keys {
-        for gone in [None, Some(Value::Null)] {
-            let mut less = evidence.clone();
-            match gone {
-                None => drop(less.as_object_mut().expect("fields").shift_remove(key)),
-                Some(null) => less[key] = null,
+/// A good piece of evidence of this name.
+fn sample(key: &str) -> Value {
+    match key {
+        "thread_id" => json!("this"),
+        "check_results" => answers(),
+        "score" => json!(0.8),
+        "recommendation" => json!("APPROVE"),
+        "decision_id" => json!("d"),
+        "roi" => json!({ "total": 1 }),
+        "goals" => json!(["craft"]),
+        "provenance" => json!({ "by": "ada" }),
+        "task_ids" => json!(["t"]),
+        "calendar_events" => json!(["e.ics"]),
+        "plan" => json!({}),
+        "blocked_by" => json!("no budget"),
+        other => panic!("the template asks for `{other}`: say here what a good one looks like"),
+    }
+}
+
+/// What is said to be missing when `from` hands this to `to`; nothing when it is admitted.
+fn missing(from: &str, to: &str, evidence: Value) -> Vec<String> {
+    let events = Story::with(from, json!({})).hands(offer(from, to, evidence));
+    if admitted(&events).is_some() {
+        return Vec::new();
+    }
+    let refused = events.iter().find_map(|event| match event {
+        Event::HandoffRefused(refused) => Some(refused.refusal.clone()),
+        _ => None,
+    });
+    match refused {
+        Some(Refusal::MissingEvidence { missing, .. }) => missing,
+        _ => panic!("{from} → {to}: {events:?}"),
+    }
+}
+
+#[test]
+fn s1_06_each_missing_piece_on_each_edge_is_refused_with_its_name() {
+    let workflow = workflow();
+    let mut edges = Vec::new();
+    for route in &workflow.routes {
+        let (from, to) = (route.from.as_str(), route.to.as_str());
+        edges.push(format!("{from} → {to}"));
+        assert!(!route.requires.is_empty(), "{from} → {to} asks for something");
+        let whole: Value = route.requires.iter().map(|key| (key.clone(), sample(key))).collect();
+        assert_eq!(missing(from, to, whole.clone()), [""; 0], "{from} → {to} with everything");
+        assert_eq!(missing(from, to, json!({})), route.requires, "{from} → {to} with nothing");
+        for key in &route.requires {
+            let mut without = whole.clone();
+            without.as_object_mut().expect("fields").shift_remove(key);
+            let mut empty = whole.clone();
+            empty[key] = Value::Null;
+            for less in [without, empty] {
+                let named = missing(from, to, less);
+                assert_eq!(named, std::slice::from_ref(key), "{from} → {to} without {key}");
             }
-            let events = Story::with(from, json!({})).hands(offer(from, to, less));
-            assert!(admitted(&events).is_none(), "{from} → {to} without {key}");
-            let refused = events.iter().find_map(|event| match event {
-                Event::HandoffRefused(refused) => Some(refused.refusal.clone()),
-                _ => None,
-            });
-            let Some(Refusal::MissingEvidence { missing, .. }) = refused else {
-                panic!("{from} → {to} without {key}: {events:?}");
-            };
-            assert_eq!(missing, std::slice::from_ref(key), "{from} → {to}");
         }
     }
-    let nothing = Story::with(from, json!({})).hands(offer(from, to, json!({})));
-    let said = format!("{nothing:?}");
-    assert!(keys.iter().all(|key| said.contains(key)), "all of it is named: {said}");
-}
-
-#[test]
-fn s1_07_discuss_to_decisions_names_each_missing_piece() {
-    let evidence = json!({
-        "thread_id": "this", "check_results": answers(), "score": 0.8, "recommendation": "APPROVE",
-    });
-    every_missing_piece_is_named("discuss", "decisions", evidence);
-}
-
-#[test]
-fn s1_08_decisions_to_execute_names_each_missing_piece() {
-    let evidence = json!({
-        "decision_id": "d", "roi": {"total": 1}, "goals": ["craft"], "provenance": {"by": "ada"},
-    });
-    every_missing_piece_is_named("decisions", "execute", evidence);
-}
-
-#[test]
-fn s1_09_execute_to_mind_names_each_missing_piece() {
-    let evidence = json!({ "task_ids": ["t"], "calendar_events": ["e.ics"], "plan": {} });
-    every_missing_piece_is_named("execute", "mind", evidence);
-}
-
-#[test]
-fn s1_18_execute_goes_back_to_discuss_only_with_what_blocks_it() {
-    every_missing_piece_is_named("execute", "discuss", json!({ "blocked_by": "no budget" }));
+    // The seed's line, and its one branch.
+    let expected =
+        ["discuss → decisions", "decisions → execute", "execute → mind", "execute → discuss"];
+    assert_eq!(edges, expected);
 }
 
 #[test]
 fn s1_06_no_stage_can_be_skipped() {
-    for (from, to) in [("discuss", "execute"), ("discuss", "mind"), ("decisions", "mind")] {
+    let workflow = workflow();
+    assert_eq!(workflow.deny.len(), 3);
+    for denied in &workflow.deny {
+        let (from, to) = (denied.from.as_str(), denied.to.as_str());
         let events = Story::with(from, json!({})).hands(offer(from, to, json!({})));
         let denied = events.iter().any(|event| {
             matches!(event, Event::HandoffRefused(refused)

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use stafette_core::handoff::State;
-use stafette_core::{Event, Offer};
+use stafette_core::{Event, HandoffId, Offer, RunId};
 use stafette_engine::{Answered, Gate};
 use stafette_stages::{Stages, StagesSettings};
 
@@ -143,7 +143,7 @@ async fn s1_08_options_are_ranked_for_the_person_whose_answer_is_the_evidence() 
     let answer = async |text: &str| {
         let values = fields(json!({}));
         let answered = Answered { handoff: asked_as, values: &values, text, by: "ada" };
-        world.stages.answer(&story.run, answered).await
+        world.stages.answer(&story.run, answered).await.expect("nothing is in the way")
     };
     assert!(answer("none").await.is_empty() && answer("what?").await.is_empty());
     let given = answer("A").await;
@@ -195,11 +195,51 @@ async fn s1_09_tasks_get_free_time_once_there_is_a_decision() {
     let asked_as = admitted(&story.hands(looked)).expect("it is asked");
     let values = fields(json!({}));
     let say = |text| Answered { handoff: asked_as, values: &values, text, by: "ada" };
-    assert!(world.stages.answer(&story.run, say("drop")).await.is_empty());
-    let given = world.stages.answer(&story.run, say("approve")).await;
+    assert_eq!(world.stages.answer(&story.run, say("drop")).await, Ok(fields(json!({}))));
+    let given = world.stages.answer(&story.run, say("approve")).await.expect("there is room");
     assert_eq!(given["task_ids"].as_array().map(Vec::len), Some(2));
     assert_eq!(given["calendar_events"].as_array().map(Vec::len), Some(2));
     drop(world.folder);
+}
+
+/// A run of this number that asks for two hours, and the question.
+async fn plan(world: &World, number: u128) -> (Story, HandoffId) {
+    let mut story = Story::with("execute", json!({ "decision_id": "d" }));
+    story.run.id = RunId(uuid::Uuid::from_u128(number));
+    let tasks = json!([{ "id": "t", "title": format!("Plan {number}"), "hours": 2 }]);
+    let looked = world.look(&story, offer("execute", "human", json!({ "tasks": tasks }))).await;
+    assert_eq!(looked.objections, Vec::<String>::new());
+    let question = admitted(&story.hands(looked)).expect("it is asked");
+    (story, question)
+}
+
+#[tokio::test]
+async fn s1_14_of_two_who_approve_the_same_time_at_once_one_is_refused_and_gets_another() {
+    let world = world();
+    // Both plans are made before either is noted anywhere, so that both have the same time.
+    let ((one, first), (two, second)) = (plan(&world, 1).await, plan(&world, 2).await);
+    let start = |story: &Story, id| {
+        let handoff = story.run.handoff(id).expect("a question");
+        handoff.offer.outputs["plan"]["blocks"][0]["start"].clone()
+    };
+    assert_eq!(start(&one, first), start(&two, second));
+    let values = fields(json!({}));
+    let yes = |handoff| Answered { handoff, values: &values, text: "approve", by: "ada" };
+    let answers = tokio::join!(
+        world.stages.answer(&one.run, yes(first)),
+        world.stages.answer(&two.run, yes(second)),
+    );
+    let (refused, again, other) = match answers {
+        (Ok(_), Err(why)) => (why, (&two, second), "Plan 1"),
+        (Err(why), Ok(_)) => (why, (&one, first), "Plan 2"),
+        both => panic!("one of them: {both:?}"),
+    };
+    assert!(refused.contains(&format!("`{other}` is there")), "{refused}");
+    assert!(refused.contains("is proposed for"), "another slot is proposed: {refused}");
+    // A yes to the other time is taken.
+    let (story, question) = again;
+    let taken = world.stages.answer(&story.run, yes(question)).await;
+    assert!(taken.is_ok(), "{taken:?}");
 }
 
 #[tokio::test]

@@ -3,13 +3,8 @@
 
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{CONTENT_TYPE, HOST, TE};
-use hyper::{Request, Response, StatusCode, Uri};
-use hyper_util::rt::{TokioExecutor, TokioIo};
 use stafette_core::workflow::telemetry::{Protocol, Telemetry};
-use stafette_dial::{DialError, Speak, dial};
+use stafette_dial::{Address, Answer, Ask, HttpError};
 use thiserror::Error;
 
 use crate::trace::{Span, otlp};
@@ -18,6 +13,10 @@ use crate::trace::{Span, otlp};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The most of an answer that is read, in bytes.
 const ANSWER: usize = 64 * 1024;
+/// Whom gRPC asks, whatever else is at the address.
+const GRPC: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+/// Where gRPC says how it went.
+const STATUS: &str = "grpc-status";
 /// The environment variable with the receiver, for those who say `env`.
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
@@ -30,7 +29,7 @@ pub enum SendError {
         /// What was said.
         endpoint: String,
         /// What is wrong with it.
-        why: &'static str,
+        why: String,
     },
     /// An environment variable that is named is not there.
     #[error("the environment variable {name} is not set")]
@@ -74,10 +73,7 @@ impl SendError {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Receiver {
     endpoint: String,
-    authority: String,
-    address: (String, u16),
-    tls: bool,
-    path: String,
+    address: Address,
     protocol: Protocol,
     headers: Vec<(String, String)>,
 }
@@ -95,39 +91,31 @@ impl Receiver {
             variable(name).ok_or_else(|| SendError::NoVariable { name: name.to_owned() })
         };
         let endpoint = match telemetry.otlp.as_deref() {
-            None => return Err(SendError::Address { endpoint: String::new(), why: "it is empty" }),
+            None => {
+                return Err(SendError::Address {
+                    endpoint: String::new(),
+                    why: "it is empty".into(),
+                });
+            }
             Some("env") => variable(ENDPOINT)?,
             Some(endpoint) => endpoint.to_owned(),
         };
-        let bad = |why| SendError::Address { endpoint: endpoint.clone(), why };
-        let uri: Uri = endpoint.parse().map_err(|_| bad("it cannot be read"))?;
-        let tls = match uri.scheme_str() {
-            Some("http") => false,
-            Some("https") => true,
-            _ => return Err(bad("it must begin with http:// or https://")),
-        };
-        let authority = uri.authority().ok_or_else(|| bad("it has no host"))?;
+        // Where receivers usually are on a machine; whoever is elsewhere is where TLS usually is.
         let plain = match telemetry.protocol {
-            // Whoever is elsewhere is where TLS usually is.
-            _ if tls => 443,
             Protocol::Grpc => 4317,
             Protocol::HttpProtobuf | Protocol::HttpJson => 4318,
         };
-        let host = authority.host().trim_matches(['[', ']']).to_owned();
-        let address = (host, authority.port_u16().unwrap_or(plain));
-        let base = uri.path().trim_end_matches('/');
-        let path = match telemetry.protocol {
-            Protocol::Grpc => "/opentelemetry.proto.collector.trace.v1.TraceService/Export".into(),
-            _ if base.ends_with("/v1/traces") => base.to_owned(),
-            _ => format!("{base}/v1/traces"),
+        let address =
+            Address::parse_with(&endpoint, plain).map_err(|error| bad(&endpoint, error))?;
+        let address = match telemetry.protocol {
+            Protocol::Grpc => address.join(GRPC).map_err(|error| bad(&endpoint, error))?,
+            _ if address.path().trim_end_matches('/').ends_with("/v1/traces") => address,
+            _ => address.below("/v1/traces"),
         };
         let headers = telemetry.headers.iter();
         let headers = headers.map(|(header, name)| Ok((header.to_lowercase(), variable(name)?)));
         Ok(Receiver {
-            authority: format!("{}:{}", authority.host(), address.1),
             address,
-            tls,
-            path,
             protocol: telemetry.protocol,
             headers: headers.collect::<Result<_, SendError>>()?,
             endpoint,
@@ -149,99 +137,52 @@ impl Receiver {
         SendError::Away { endpoint: self.endpoint.clone(), why: why.to_string() }
     }
 
-    fn unreached(&self, error: DialError) -> SendError {
-        match error.is_final() {
-            true => SendError::Address {
-                endpoint: self.endpoint.clone(),
-                why: "no certificate can be for that host",
-            },
-            false => self.away(error),
+    fn failed(&self, error: HttpError) -> SendError {
+        match error.may_pass() {
+            true => self.away(error),
+            false => bad(&self.endpoint, error),
         }
     }
 
     async fn exchange(&self, spans: &[Span]) -> Result<(), SendError> {
-        let (host, port) = &self.address;
-        let speak = match self.protocol {
-            Protocol::Grpc => Speak::Http2,
-            Protocol::HttpProtobuf | Protocol::HttpJson => Speak::Http1,
-        };
-        let stream = dial(host, *port, self.tls.then_some(speak)).await;
-        let stream = TokioIo::new(stream.map_err(|error| self.unreached(error))?);
-        if self.protocol == Protocol::Grpc {
-            let made = hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await;
-            let (mut sender, connection) = made.map_err(|error| self.away(error))?;
-            let connection = tokio::spawn(connection);
-            let asked = self.request(framed(&otlp::protobuf(spans)), "application/grpc")?;
-            let answer = sender.send_request(asked).await.map_err(|error| self.away(error));
-            let verdict = match answer {
-                Ok(answer) => self.grpc(answer).await,
-                Err(error) => Err(error),
-            };
-            connection.abort();
-            return verdict;
-        }
-        let made = hyper::client::conn::http1::handshake(stream).await;
-        let (mut sender, connection) = made.map_err(|error| self.away(error))?;
-        let connection = tokio::spawn(connection);
-        let asked = match self.protocol {
-            Protocol::HttpJson => {
-                self.request(otlp::json(spans).to_string().into_bytes(), "application/json")?
-            }
-            _ => self.request(otlp::protobuf(spans), "application/x-protobuf")?,
-        };
-        let answer = sender.send_request(asked).await.map_err(|error| self.away(error));
-        let verdict = answer.and_then(|answer| self.http(answer.status()));
-        connection.abort();
-        verdict
-    }
-
-    fn request(&self, body: Vec<u8>, kind: &str) -> Result<Request<Full<Bytes>>, SendError> {
         let grpc = self.protocol == Protocol::Grpc;
-        let mut request = Request::post(match grpc {
-            true => {
-                let scheme = if self.tls { "https" } else { "http" };
-                format!("{scheme}://{}{}", self.authority, self.path)
+        let mut asked = match self.protocol {
+            Protocol::Grpc => {
+                let body = framed(&otlp::protobuf(spans));
+                Ask::post(&self.address, "application/grpc", body).header("te", "trailers").http2()
             }
-            false => self.path.clone(),
-        });
-        request = request.header(CONTENT_TYPE, kind);
-        request = match grpc {
-            true => request.header(TE, "trailers"),
-            false => request.header(HOST, &self.authority),
+            Protocol::HttpJson => {
+                Ask::post(&self.address, "application/json", otlp::json(spans).to_string())
+            }
+            Protocol::HttpProtobuf => {
+                Ask::post(&self.address, "application/x-protobuf", otlp::protobuf(spans))
+            }
         };
         for (name, value) in &self.headers {
-            request = request.header(name, value);
+            asked = asked.header(name, value);
         }
-        let bad = |_| SendError::Address {
-            endpoint: self.endpoint.clone(),
-            why: "a header or the path cannot be sent",
-        };
-        request.body(Full::new(Bytes::from(body))).map_err(bad)
+        let answer = asked.within(PATIENCE).send().await.map_err(|error| self.failed(error))?;
+        self.http(&answer)?;
+        if grpc { self.grpc(answer).await } else { Ok(()) }
     }
 
     /// OTLP names the answers after which another try makes sense.
-    fn http(&self, status: StatusCode) -> Result<(), SendError> {
-        if status.is_success() {
+    fn http(&self, answer: &Answer) -> Result<(), SendError> {
+        if answer.is_success() {
             return Ok(());
         }
-        let later = matches!(status.as_u16(), 429 | 502 | 503 | 504);
         Err(SendError::Refused {
             endpoint: self.endpoint.clone(),
-            status: status.to_string(),
-            later,
+            status: format!("HTTP {}", answer.status),
+            later: matches!(answer.status, 429 | 502 | 503 | 504),
         })
     }
 
     /// gRPC says how it went after the answer, or instead of it.
-    async fn grpc(&self, answer: Response<Incoming>) -> Result<(), SendError> {
-        self.http(answer.status())?;
-        let code = |headers: &hyper::HeaderMap| {
-            headers.get("grpc-status").and_then(|code| code.to_str().ok()?.parse::<u32>().ok())
-        };
-        let early = code(answer.headers());
-        let body = Limited::new(answer.into_body(), ANSWER).collect().await;
-        let body = body.map_err(|error| self.away(error))?;
-        let code = early.or_else(|| body.trailers().and_then(code));
+    async fn grpc(&self, mut answer: Answer) -> Result<(), SendError> {
+        answer.whole(ANSWER, PATIENCE).await.map_err(|error| self.failed(error))?;
+        let code = answer.header(STATUS).or_else(|| answer.trailer(STATUS));
+        let code = code.and_then(|code| code.parse::<u32>().ok());
         match code {
             Some(0) => Ok(()),
             code => Err(SendError::Refused {
@@ -253,6 +194,14 @@ impl Receiver {
             }),
         }
     }
+}
+
+fn bad(endpoint: &str, error: HttpError) -> SendError {
+    let why = match error {
+        HttpError::Address { why, .. } => why.to_owned(),
+        error => error.to_string(),
+    };
+    SendError::Address { endpoint: endpoint.to_owned(), why }
 }
 
 /// A message on a gRPC stream: not compressed, and its length.
@@ -277,13 +226,15 @@ mod tests {
         let none = |_: &str| None;
         let of = |otlp: &str, protocol| Receiver::of(&telemetry(otlp, protocol), none);
         let plain = of("http://127.0.0.1", Protocol::HttpProtobuf).expect("a receiver");
-        assert_eq!((plain.address.1, plain.path.as_str()), (4318, "/v1/traces"));
+        assert_eq!((plain.address.port(), plain.address.path()), (4318, "/v1/traces"));
         let grpc = of("http://[::1]:9", Protocol::Grpc).expect("a receiver");
-        assert_eq!(grpc.address, ("::1".to_owned(), 9));
+        assert_eq!((grpc.address.host(), grpc.address.port()), ("::1", 9));
+        assert_eq!(of("http://[::1]", Protocol::Grpc).map(|it| it.address.port()).ok(), Some(4317));
         let under = of("http://here:1/otlp/", Protocol::HttpJson).expect("a receiver");
-        assert_eq!(under.path, "/otlp/v1/traces");
+        assert_eq!(under.address.path(), "/otlp/v1/traces");
         let far = of("https://far.example", Protocol::HttpJson).expect("a receiver");
-        assert_eq!((far.tls, far.address.1, under.tls), (true, 443, false));
+        let ways = (far.address.is_tls(), far.address.port(), under.address.is_tls());
+        assert_eq!(ways, (true, 443, false));
         let error = of("ftp://far.example", Protocol::HttpJson).expect_err("nobody speaks that");
         assert!(error.is_final() && error.to_string().contains("https://"), "{error}");
     }
@@ -292,9 +243,9 @@ mod tests {
     fn s2_10_the_environment_counts_only_when_the_setting_says_so() {
         let there = |name: &str| (name == ENDPOINT).then(|| "http://there:1".to_owned());
         let by_env = Receiver::of(&telemetry("env", Protocol::HttpJson), there).expect("there");
-        assert_eq!(by_env.address.0, "there");
+        assert_eq!(by_env.address.host(), "there");
         let named = Receiver::of(&telemetry("http://here", Protocol::HttpJson), there);
-        assert_eq!(named.expect("here").address.0, "here");
+        assert_eq!(named.expect("here").address.host(), "here");
         assert!(Receiver::of(&Telemetry::default(), there).is_err(), "nothing is sent by default");
         let mut with_key = telemetry("http://here", Protocol::HttpJson);
         with_key.headers.insert("X-Key".into(), "KEY".into());

@@ -1,25 +1,12 @@
 //! The log as files: a line is there once, whatever happened in between.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// How large a file gets, and how many older ones are kept.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Rotation {
-    /// A file that has reached so many bytes is put aside.
-    pub bytes: u64,
-    /// So many are kept besides the one that is written.
-    pub files: u32,
-}
-
-impl Default for Rotation {
-    fn default() -> Self {
-        Rotation { bytes: 16 << 20, files: 4 }
-    }
-}
+use crate::rotation::{Rotation, numbered, open};
 
 /// The longest end of a file that is looked at for its last line, in bytes.
 const TAIL: u64 = 4 << 20;
@@ -80,7 +67,7 @@ impl Journal {
             text.push_str(&line.to_string());
             text.push('\n');
         }
-        if self.bytes > 0 && self.bytes + text.len() as u64 > self.rotation.bytes {
+        if self.rotation.is_due(self.bytes, text.len() as u64) {
             self.rotate()?;
         }
         self.file.write_all(text.as_bytes())?;
@@ -90,29 +77,10 @@ impl Journal {
     }
 
     fn rotate(&mut self) -> io::Result<()> {
-        for number in (1..self.rotation.files).rev() {
-            let (from, to) = (numbered(&self.path, number), numbered(&self.path, number + 1));
-            if from.exists() {
-                fs::rename(from, to)?;
-            }
-        }
-        fs::rename(&self.path, numbered(&self.path, 1))?;
-        self.file = open(&self.path)?;
+        self.file = self.rotation.begin_anew(&self.path)?;
         self.bytes = 0;
         Ok(())
     }
-}
-
-fn numbered(path: &Path, number: u32) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{number}"));
-    PathBuf::from(name)
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    // What agents said is for the user alone.
-    OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(path)
 }
 
 /// Takes a torn line off, and with it the whole ones of the same event. Answers with the length

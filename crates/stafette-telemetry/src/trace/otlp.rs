@@ -50,6 +50,12 @@ fn span_fields(out: &mut Vec<u8>, span: &Span) {
     for (key, value) in &span.attributes {
         attribute(out, 9, key, value);
     }
+    if let Some(other) = &span.link {
+        message(out, 13, |link| {
+            field(link, 1, &other.trace.0);
+            field(link, 2, &other.span.0);
+        });
+    }
     if let Some(error) = &span.error {
         message(out, 15, |status| {
             field(status, 2, error.as_bytes());
@@ -156,6 +162,10 @@ pub fn json(spans: &[Span]) -> serde_json::Value {
         });
         if let Some(parent) = &span.parent {
             out["parentSpanId"] = parent.to_string().into();
+        }
+        if let Some(link) = &span.link {
+            let (trace, span) = (link.trace.to_string(), link.span.to_string());
+            out["links"] = json!([{ "traceId": trace, "spanId": span }]);
         }
         if let Some(error) = &span.error {
             out["status"] = json!({ "code": ERROR, "message": error });

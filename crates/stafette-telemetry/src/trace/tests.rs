@@ -10,8 +10,12 @@ fn told(story: &Story) -> Vec<Span> {
     facts.iter().flat_map(|(_, at, fact)| spans(story.run.id, *at, fact)).collect()
 }
 
-/// The spans of what was stored, with some events that are not of the story.
-fn told_with(story: &Story, more: &[(i64, serde_json::Value)]) -> Vec<Span> {
+/// The spans of what was stored, with some events before its end and after it.
+fn told_with(
+    story: &Story,
+    more: &[(i64, serde_json::Value)],
+    after: &[(i64, serde_json::Value)],
+) -> Vec<Span> {
     let mut stored = story.stored();
     let last = stored.pop().expect("an end");
     let entry = |(at, event): &(i64, serde_json::Value)| stafette_engine::Stored {
@@ -24,7 +28,9 @@ fn told_with(story: &Story, more: &[(i64, serde_json::Value)]) -> Vec<Span> {
         ..last.clone()
     };
     stored.extend(more.iter().map(entry));
-    stored.push(last);
+    let after: Vec<_> = after.iter().map(entry).collect();
+    stored.push(last.clone());
+    stored.extend(after);
     let mut book = crate::book::Book::default();
     let seen = stored.into_iter().map(stafette_engine::Seen::from);
     let spans = seen.flat_map(|seen| {
@@ -53,7 +59,7 @@ fn s2_10_a_change_is_a_span_from_its_proposal_until_it_is_settled() {
         (2_000_450, settled("undone", "")),
         (2_000_500, second),
     ];
-    let all = told_with(&story, &events);
+    let all = told_with(&story, &events, &[]);
     let changes: Vec<&Span> = all.iter().filter(|span| span.name == "change").collect();
     let about = |span: &&Span| {
         let status = span.attributes.iter().find(|(name, _)| *name == "stafette.change.status");
@@ -71,8 +77,71 @@ fn s2_10_a_change_is_a_span_from_its_proposal_until_it_is_settled() {
     let h2 = SpanId::handoff(story.run.id, HandoffId(2));
     assert!(changes.iter().all(|span| span.parent == Some(h2)), "where it was proposed");
     assert_eq!(changes[0].error.as_deref(), Some("the tests fail"));
-    assert!(changes[0].attributes.contains(&("gen_ai.agent.name", "builder".into())));
+    for known in [("gen_ai.agent.name", "builder".into()), ("stafette.change.files", 2u64.into())] {
+        assert!(changes.iter().all(|span| span.attributes.contains(&known)), "{changes:?}");
+    }
     assert_ne!(changes[0].id, changes[1].id, "no name is used twice");
+}
+
+#[test]
+fn s2_10_what_is_done_about_a_change_when_its_run_is_over_is_told_too() {
+    let story = Story::example();
+    let proposed = json!({
+        "event": "change_proposed", "change": "c3", "agent": "builder", "handoff": "h2",
+        "revision": 4, "reason": "Add login", "count": 2, "files": [],
+    });
+    let ends = story.log.last().expect("an end").at.0;
+    let ordered = |work: &str| json!({ "event": "change_ordered", "change": "c3", "handoff": "h2", "work": work, "by": "ada" });
+    let settled = |status: &str| json!({ "event": "change_settled", "change": "c3", "handoff": "h2", "status": status });
+    let after = [
+        (ends + 10, ordered("apply")),
+        (ends + 20, settled("applied")),
+        (ends + 30, ordered("undo")),
+        (ends + 45, settled("undone")),
+    ];
+    let all = told_with(&story, &[(ends - 5, proposed)], &after);
+    let changes: Vec<&Span> = all.iter().filter(|span| span.name == "change").collect();
+    let times: Vec<_> = changes.iter().map(|span| (span.began.0, span.ended.0)).collect();
+    assert_eq!(times, [(ends - 5, ends), (ends + 10, ends + 20), (ends + 30, ends + 45)]);
+    for (span, status) in changes.iter().zip(["pending", "applied", "undone"]) {
+        for known in [
+            ("stafette.change.status", status.into()),
+            ("stafette.change.revision", 4u64.into()),
+            ("gen_ai.agent.name", "builder".into()),
+        ] {
+            assert!(span.attributes.contains(&known), "{known:?} in {span:?}");
+        }
+    }
+    let other = told_with(&story, &[], &after);
+    let none = other.iter().filter(|span| span.name == "change").count();
+    assert_eq!(none, 0, "nobody knows of a change that was never proposed");
+}
+
+#[test]
+fn s2_10_a_handoff_that_was_given_in_another_trace_is_linked_to_it() {
+    let theirs: Traceparent =
+        "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01".parse().expect("a traceparent");
+    let mut story = Story::example();
+    let given = story.log.iter_mut().find_map(|recorded| match &mut recorded.event {
+        stafette_core::Event::HandoffAdmitted(admitted) if admitted.id == HandoffId(3) => {
+            Some(&mut admitted.offer)
+        }
+        _ => None,
+    });
+    given.expect("h3").trace = Some(theirs);
+    let all = told(&story);
+    let linked: Vec<_> = all.iter().filter(|span| span.link == Some(theirs)).collect();
+    assert_eq!(linked.len(), 1, "{all:?}");
+    assert_eq!(linked[0].trace, TraceId::of(story.run.id), "it stays in the run's own trace");
+    let json = otlp::json(&all)["resourceSpans"][0]["scopeSpans"][0]["spans"].to_string();
+    let link =
+        r#""links":[{"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"00f067aa0ba902b7"}]"#;
+    assert_eq!(json.matches(link).count(), 1, "{json}");
+    let bytes = otlp::protobuf(&all);
+    let link =
+        [&[13 << 3 | 2, 28, 1 << 3 | 2, 16][..], &theirs.trace.0, &[2 << 3 | 2, 8], &theirs.span.0];
+    let found = bytes.windows(30).filter(|window| *window == link.concat()).count();
+    assert_eq!(found, 1);
 }
 
 #[test]
@@ -153,6 +222,7 @@ fn the_message_is_as_the_format_has_it() {
         kind: Kind::Internal,
         began: Time(1),
         ended: Time(300),
+        link: None,
         attributes: vec![("k", Value::Number(-1))],
         error: None,
     };

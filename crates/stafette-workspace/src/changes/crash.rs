@@ -19,7 +19,7 @@ pub fn left() -> i64 {
 }
 
 /// A place where a crash would hurt: between two steps that are each whole.
-pub(super) fn point() {
+pub(crate) fn point() {
     if LEFT.load(Ordering::Relaxed) != i64::MAX && LEFT.fetch_sub(1, Ordering::SeqCst) <= 0 {
         // No destructor, no flush, no goodbye.
         let _ = kill_process(getpid(), Signal::KILL);

@@ -16,6 +16,17 @@ const KEPT: usize = 32 * 1024;
 /// How long what is printed is read after the command has ended.
 const REST: Duration = Duration::from_secs(1);
 
+/// The variable that the project's commands are started with, and whoever they start: it names the
+/// project.
+const MARK: &str = "STAFETTE_VALIDATES";
+
+/// The variable that every command of a project carries. One that outlived the process that had
+/// started it would go on writing where others are by now.
+#[must_use]
+pub fn mark(project: &Path) -> String {
+    format!("{MARK}={}", project.display())
+}
+
 /// What the command said.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
@@ -30,7 +41,7 @@ pub(crate) async fn validate(project: &Path, command: &[String], timeout: Durati
     let line = command.join(" ");
     let Some((program, arguments)) = command.split_first() else { return Verdict::Good };
     let mut child = Command::new(program);
-    child.args(arguments).current_dir(project).env("STAFETTE_VALIDATES", "1");
+    child.args(arguments).current_dir(project).env(MARK, project);
     child.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     child.process_group(0).kill_on_drop(true);
     let mut child = match child.spawn() {

@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use stafette_core::Millis;
 use stafette_core::change::{ChangeId, ChangeRules, ChangeStatus};
+use stafette_kit::disk;
 use stafette_workspace::Changes;
 
 use crate::world::{World, validated};
@@ -79,9 +79,7 @@ async fn s4_06_a_command_that_changes_the_files_itself_is_told() {
 /// The other half of the test below, on a disk that is full soon.
 #[tokio::test]
 async fn s4_06_on_a_small_disk_the_command_fills_it() {
-    let place = std::env::var_os("STAFETTE_TEST_SMALL_DISK");
-    let place = place.map_or_else(std::env::temp_dir, std::path::PathBuf::from);
-    let world = World::at(&place);
+    let world = World::at(&std::env::temp_dir());
     let (before, was) = (world.tree(), world.identities());
     let change = world.propose_everything().await;
     // Where the disk is large, a limit on files stands in for a small one.
@@ -91,7 +89,7 @@ async fn s4_06_on_a_small_disk_the_command_fills_it() {
     assert_eq!(world.tree(), before);
     assert_eq!(world.identities(), was);
     world.assert_tidy();
-    if std::env::var_os("STAFETTE_TEST_SMALL_DISK").is_some() {
+    if disk::is_small() {
         assert!(report.rolled_back[0].output.contains("No space left"), "{report:?}");
         let home = world.project.join(".stafette");
         let changes = Changes::open(&world.project, &home).expect("opened");
@@ -106,23 +104,6 @@ async fn s4_06_on_a_small_disk_the_command_fills_it() {
 
 #[test]
 fn s4_06_a_command_that_fills_the_disk_gets_everything_back() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let program = std::env::current_exe().expect("this program");
-    let script = r#"mount -t tmpfs -o size=3m none "$1" && exec "$2" --exact "$3" --nocapture"#;
-    let test = "validation::s4_06_on_a_small_disk_the_command_fills_it";
-    // A mount of our own, which is gone with the process.
-    let output = Command::new("unshare")
-        .args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"])
-        .args([folder.path(), &program])
-        .arg(test)
-        .env("STAFETTE_TEST_SMALL_DISK", folder.path())
-        .output();
-    let Ok(output) = output else { return };
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
     // Where no mount is allowed, the limit on files in the other half is all that is shown.
-    if said.contains("unshare:") || said.contains("mount:") {
-        return;
-    }
-    assert!(output.status.success(), "{}{said}", String::from_utf8_lossy(&output.stdout));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+    disk::run_on_a_small_one(3, "validation::s4_06_on_a_small_disk_the_command_fills_it");
 }

@@ -3,11 +3,10 @@
 //! A daemon that runs is asked, since it has the tokens in hand. Without one the file is changed
 //! directly: a daemon that is to listen beyond this machine does not start without a token.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use serde_json::{Value, json};
-use stafette_core::{Millis, Time};
-use stafette_server::{NewToken, TokenError, TokenView, Tokens};
+use stafette_core::Millis;
+use stafette_engine::clock::now;
+use stafette_server::{NewToken, Standing, TokenError, TokenView, Tokens};
 
 use super::{Context, segment};
 use crate::cli;
@@ -24,8 +23,14 @@ pub(crate) async fn run(context: &Context, arguments: cli::Token) -> Result<Exit
     };
     let output = context.output;
     match arguments {
-        cli::Token::Create { name, scope, expires } => {
-            let made = keeper.create(&name, scope, expires.as_deref()).await?;
+        cli::Token::Create { name, scope, agent, expires } => {
+            let agent = agent.map(|name| name.parse()).transpose();
+            let agent = agent.map_err(|error: stafette_core::id::BadAgentName| {
+                Failure::usage(error.to_string())
+            })?;
+            // Without another word an agent's token lets it do its work.
+            let scope = scope.unwrap_or(cli::Scope::Act).scope();
+            let made = keeper.create(&name, Standing { scope, agent }, expires.as_deref()).await?;
             match output.json {
                 true => output.data(&made),
                 false => {
@@ -56,9 +61,11 @@ fn show(context: &Context, tokens: &[TokenView]) {
     let rows = tokens.iter().map(|token| {
         let end = token.expires_at.clone().unwrap_or_else(|| "never".to_owned());
         let end = if token.expired { format!("{end} (over)") } else { end };
-        vec![token.name.clone(), token.scope.as_str().to_owned(), token.created_at.clone(), end]
+        let whose = token.agent.as_ref().map(ToString::to_string).unwrap_or_default();
+        let scope = token.scope.as_str().to_owned();
+        vec![token.name.clone(), scope, whose, token.created_at.clone(), end]
     });
-    context.output.table(&["name", "scope", "made", "ends"], rows.collect());
+    context.output.table(&["name", "scope", "agent", "made", "ends"], rows.collect());
 }
 
 enum Keeper {
@@ -70,17 +77,19 @@ impl Keeper {
     async fn create(
         &self,
         name: &str,
-        scope: cli::Scope,
+        standing: Standing,
         expires: Option<&str>,
     ) -> Result<NewToken, Failure> {
         let lasts = expires.map(Millis::parse).transpose().map_err(Failure::usage)?;
         match self {
             Keeper::Daemon(client) => {
-                let body = json!({ "name": name, "scope": scope.word(), "expires": lasts });
+                let Standing { scope, agent } = standing;
+                let body =
+                    json!({ "name": name, "scope": scope, "agent": agent, "expires": lasts });
                 client.post("/v1/tokens", &body).await
             }
             Keeper::File(tokens) => {
-                tokens.create(now(), name, scope.scope(), lasts).map_err(|error| failure(&error))
+                tokens.create(now(), name, standing, lasts).map_err(|error| failure(&error))
             }
         }
     }
@@ -105,16 +114,11 @@ impl Keeper {
 
 fn failure(error: &TokenError) -> Failure {
     let failure = match error {
-        TokenError::BadName { .. } => Failure::usage(error.to_string()),
+        TokenError::BadName { .. } | TokenError::AgentAdmin => Failure::usage(error.to_string()),
         _ => Failure::failed(error.to_string()),
     };
     match std::error::Error::source(error) {
         Some(why) => failure.because(why),
         None => failure,
     }
-}
-
-fn now() -> Time {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::around::{Taker, certificates};
 use crate::world::World;
 
 /// Longer than anything here takes, however busy the machine is.
@@ -43,7 +44,8 @@ fn door(world: &World) -> (String, String) {
 /// Has the SDK's client do something, and returns what it saw.
 fn client(world: &World, phase: &str, mut settings: Value) -> Value {
     let (url, token) = door(world);
-    settings["url"] = url.into();
+    // The name that certificates are for.
+    settings["url"] = url.replace("https://127.0.0.1", "https://localhost").into();
     settings["token"] = token.into();
     let mut command = Command::new(python());
     command.arg(script("client.py")).args([phase, &settings.to_string()]);
@@ -137,6 +139,7 @@ fn b_11_the_sdk_hands_work_over_answers_and_gets_the_result() {
         begun["card"],
         json!({
             "name": "report", "skills": skills, "streaming": true, "schemes": ["bearer"],
+            "urls": ["/a2a", "/a2a/v1"],
         })
     );
     let seen = &begun["seen"];
@@ -208,7 +211,19 @@ struct Remote {
 
 impl Remote {
     fn new(words: &[&str]) -> Self {
+        Self::start(tempfile::tempdir().expect("a folder"), words)
+    }
+
+    /// One that is reached by TLS, with the certificate of a world.
+    fn by_tls(world: &World) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
+        for name in ["cert.pem", "key.pem"] {
+            fs::copy(world.project().join(name), folder.path().join(name)).expect("copied");
+        }
+        Self::start(folder, &["tls"])
+    }
+
+    fn start(folder: tempfile::TempDir, words: &[&str]) -> Self {
         let mut command = Command::new(python());
         command.arg(script("server.py"));
         command.args(["ledger", "gate"]).args(words).current_dir(folder.path());
@@ -291,4 +306,75 @@ fn b_11_a_run_that_is_cancelled_calls_off_its_remote_task() {
         world.run(&["cancel"]).ok();
         wait(|| remote.ledger().contains(&"called off".to_owned()).then_some(()));
     }
+}
+
+/// What makes a world trust another one's certificate.
+fn trusted(world: &World) -> String {
+    world.project().join("ca.pem").display().to_string()
+}
+
+/// A door by TLS, with certificates of its own.
+const BY_TLS: [&str; 7] =
+    ["up", "--listen", "127.0.0.1:0", "--tls-cert", "cert.pem", "--tls-key", "key.pem"];
+
+#[test]
+fn b_11_a_remote_agent_is_reached_by_tls() {
+    let vouches = World::new();
+    certificates(&vouches);
+    let remote = Remote::by_tls(&vouches);
+    let world = remote.world();
+    world.run_with(&["up"], b"", &[("SSL_CERT_FILE", &trusted(&vouches))]).ok();
+    assert_eq!(world.run(&["run", "Build it"]).code, 3, "it asks");
+    world.run(&["answer", "2", "SQLite"]).ok();
+    remote.open_gate();
+    let view = world.run(&["resume", "--json"]).ok().json();
+    assert_eq!(view["status"], "succeeded", "{view}");
+    assert_eq!(remote.ledger(), ["began", "answered SQLite"]);
+}
+
+#[test]
+fn b_11_the_sdk_comes_by_tls_and_is_notified_by_tls() {
+    let world = World::example("report");
+    let notified = Taker::start(&world);
+    let ca = trusted(&world);
+    world.run_with(&BY_TLS, b"", &[("SSL_CERT_FILE", &ca)]).ok();
+    let push = format!("https://localhost:{}/told", notified.port);
+    let begun = client(&world, "begin", json!({ "text": "Write it", "push": push, "ca": ca }));
+    assert_eq!(begun["card"]["urls"], json!(["/a2a", "/a2a/v1"]), "where it was asked: {begun}");
+    let states = begun["seen"]["states"].as_array().expect("states");
+    assert_eq!(states.last(), Some(&json!("TASK_STATE_INPUT_REQUIRED")), "{begun}");
+    loop {
+        let told = notified.hear();
+        assert_eq!(told["headers"]["x-a2a-notification-token"], "push-secret", "{told}");
+        let body: Value = serde_json::from_str(told["body"].as_str().expect("text")).expect("JSON");
+        if body["statusUpdate"]["status"]["state"] == "TASK_STATE_INPUT_REQUIRED" {
+            break;
+        }
+    }
+}
+
+#[test]
+fn b_11_one_project_hands_work_to_another_by_tls_within_one_trace() {
+    let nobody = "[telemetry]\notlp = \"http://127.0.0.1:9\"\n";
+    let script = "cat > /dev/null; echo \"$TRACEPARENT\" > context; echo built";
+    let far = World::workflow(&format!(
+        "[workflow]\nname = \"far\"\nentry = \"one\"\n[agents.one]\nrunner = \"exec\"\n\
+         command = {}\n{nobody}",
+        json!(["sh", "-c", script])
+    ));
+    certificates(&far);
+    far.run(&BY_TLS).ok();
+    let (url, token) = door(&far);
+    let near = World::workflow(&format!(
+        "[workflow]\nname = \"near\"\nentry = \"builder\"\n\
+         [agents.builder]\nrunner = \"a2a\"\nurl = \"{}\"\nbearer = \"FAR_TOKEN\"\n{nobody}",
+        url.replace("127.0.0.1", "localhost")
+    ));
+    let env = [("SSL_CERT_FILE", &*trusted(&far)), ("FAR_TOKEN", &*token)];
+    near.run_with(&["up"], b"", &env).ok();
+    let view = near.run(&["run", "Build it", "--json"]).ok().json();
+    assert_eq!(view["status"], "succeeded", "{view}");
+    let trace = view["run"].as_str().expect("a run").replace('-', "");
+    let context = far.read("context");
+    assert!(context.starts_with(&format!("00-{trace}-")), "{context} is not of {trace}");
 }

@@ -186,8 +186,13 @@ fn b_16_a_webhook_with_its_signature_begins_a_run_and_nothing_else_does() {
     assert_eq!(post(&url, "/v1/runs", &signed, &body).0, 401);
     let foreign = [signed[0], signed[1], ("origin", "https://elsewhere.example")];
     assert_eq!(post(&url, path, &foreign, &body).0, 403, "the guard looks first");
-    let (status, first) = post(&url, path, &signed, &body);
+    let theirs = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+    let traced = [signed[0], signed[1], ("traceparent", theirs)];
+    let (status, first) = post(&url, path, &traced, &body);
     assert_eq!(status, 200, "{first}");
+    let run = first["run"].as_str().expect("a run");
+    let log = world.run(&["log", run, "--json"]).ok().lines();
+    assert_eq!(log[0]["trace"], theirs, "it is a part of what the sender does: {}", log[0]);
     let (status, again) = post(&url, path, &signed, &body);
     assert_eq!((status, &again["run"], &again["repeated"]), (200, &first["run"], &true.into()));
     let listed = world.run(&["triggers", "--json"]).ok().json();
@@ -289,22 +294,94 @@ fn b_13_news_reaches_the_desktop_and_a_receiver_that_knows_who_sent_it() {
 }
 
 /// A certificate for this machine, and the one that vouches for it.
-pub(crate) const CERTIFICATES: &str = "\
+const CERTIFICATES: &str = "\
     openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=ca && \
     openssl req -newkey rsa:2048 -nodes -keyout key.pem -out asked.csr -subj /CN=localhost && \
     printf 'subjectAltName=DNS:localhost\\nbasicConstraints=CA:FALSE\\n' > more && \
     openssl x509 -req -in asked.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out cert.pem -days 2 \
       -extfile more";
 
-#[test]
-fn b_13_news_goes_by_tls_only_to_whom_the_system_trusts() {
+/// Makes them in a world's project: `cert.pem` with `key.pem`, and `ca.pem`.
+pub(crate) fn certificates(world: &World) {
     if let Err(trouble) = stafette_kit::tools::debian("openssl", "openssl") {
         panic!("{trouble}");
     }
+    let made = world.command("sh").args(["-c", CERTIFICATES]).output().expect("sh");
+    assert!(made.status.success(), "{made:?}");
+}
+
+/// A server that speaks TLS: prints its port, then each request as a line of JSON.
+const TAKER: &str = r#"
+import http.server, json, ssl
+class Taker(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"])).decode("latin-1")
+        self.send_response(200)
+        self.send_header("content-length", "0")
+        self.end_headers()
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        print(json.dumps({"path": self.path, "headers": headers, "body": body}), flush=True)
+    def log_message(self, *_):
+        pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Taker)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain("cert.pem", "key.pem")
+server.socket = context.wrap_socket(server.socket, server_side=True)
+print(server.server_port, flush=True)
+server.serve_forever()
+"#;
+
+/// Somebody who takes what is sent by TLS, and prints it as lines of JSON after their port.
+pub(crate) struct Taker {
+    process: std::process::Child,
+    lines: mpsc::Receiver<String>,
+    pub(crate) port: u16,
+}
+
+impl Taker {
+    /// Takes what is posted, with a certificate in the world's project.
+    pub(crate) fn start(world: &World) -> Self {
+        certificates(world);
+        let mut command = world.command("python3");
+        command.args(["-c", TAKER]);
+        Self::of(command)
+    }
+
+    pub(crate) fn of(mut command: std::process::Command) -> Self {
+        let mut process = command.stdout(std::process::Stdio::piped()).spawn().expect("python");
+        let out = BufReader::new(process.stdout.take().expect("standard output"));
+        let (tell, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            out.lines().map_while(Result::ok).try_for_each(|line| tell.send(line))
+        });
+        let port = lines.recv_timeout(PATIENCE).expect("a port").parse().expect("a number");
+        Taker { process, lines, port }
+    }
+
+    /// What comes next.
+    pub(crate) fn hear(&self) -> Value {
+        self.hear_within(PATIENCE).expect("something")
+    }
+
+    /// What comes next, if it comes so soon.
+    pub(crate) fn hear_within(&self, patience: Duration) -> Option<Value> {
+        let line = self.lines.recv_timeout(patience).ok()?;
+        Some(serde_json::from_str(&line).expect("JSON"))
+    }
+}
+
+impl Drop for Taker {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn b_13_news_goes_by_tls_only_to_whom_the_system_trusts() {
     // Another daemon is the server: it takes no such request, but only who got through hears that.
     let other = with("");
-    let made = other.command("sh").args(["-c", CERTIFICATES]).output().expect("sh");
-    assert!(made.status.success(), "{made:?}");
+    certificates(&other);
     let up = ["up", "--listen", "127.0.0.1:0", "--tls-cert", "cert.pem", "--tls-key", "key.pem"];
     other.run(&up).ok();
     let url = door(&other).replace("127.0.0.1", "localhost");

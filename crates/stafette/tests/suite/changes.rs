@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use serde_json::{Value, json};
+use stafette_kit::disk;
 
 use crate::world::World;
 
@@ -71,6 +72,54 @@ fn s4_06_what_the_projects_command_refuses_is_taken_back_with_exit_code_5() {
     let said = world.run(&["apply", "--all"]).ok();
     assert!(said.out.contains("c2 applied"), "{said:?}");
     assert_eq!(world.read("src/b.txt"), "good\n");
+}
+
+/// A set is not applied: exit code 5, the file as before, and a report that says why.
+fn is_taken_back(world: &World, why: &str) {
+    let edit = json!([{ "file": "src/a.txt", "action": "modify", "content": "new\n" }]);
+    let id = propose(world, &edit);
+    let said = world.run(&["apply", &id]);
+    assert_eq!(said.code, 5, "{said:?}");
+    assert!(said.out.contains("was taken back") && said.out.contains(why), "{said:?}");
+    assert_eq!(world.read("src/a.txt"), "one\ntwo\n");
+}
+
+#[test]
+fn s4_06_a_command_that_hangs_is_taken_back_with_exit_code_5() {
+    let world = world();
+    let hangs = ECHO.replace("! grep -r bad src", "sleep 1000").replace("20s", "300ms");
+    world.write("stafette.toml", &hangs);
+    world.run(&["trust", "--yes"]).ok();
+    is_taken_back(&world, "was ended after 0.3 seconds");
+}
+
+/// The other half of the test below, in a world on a disk that is full soon.
+#[test]
+fn s4_06_on_a_small_disk_a_command_that_fills_it_is_taken_back() {
+    let world = world();
+    // Where the disk is large, a limit on files stands in for a small one.
+    let fills = "ulimit -f 131072; exec cat /dev/zero > .stafette/fill";
+    world.write("stafette.toml", &ECHO.replace("! grep -r bad src", fills));
+    world.run(&["trust", "--yes"]).ok();
+    let small = disk::is_small();
+    is_taken_back(&world, if small { "No space left" } else { "says no" });
+    if small {
+        // The daemon has lived on a full disk, and has everything to tell once there is room.
+        std::fs::remove_file(world.project().join(".stafette/fill")).expect("removed");
+        let list = world.run(&["changes", "--json"]).ok().json();
+        assert_ne!(list["changes"][0]["status"], "applied", "{list}");
+        world.write("stafette.toml", ECHO);
+        world.run(&["trust", "--yes"]).ok();
+        world.run(&["apply", "c1"]).ok();
+        assert_eq!(world.read("src/a.txt"), "new\n");
+    }
+}
+
+#[test]
+fn s4_06_a_command_that_fills_the_disk_is_taken_back_with_exit_code_5() {
+    // Where no mount is allowed, the limit on files in the other half is all that is shown.
+    let test = "changes::s4_06_on_a_small_disk_a_command_that_fills_it_is_taken_back";
+    disk::run_on_a_small_one(64, test);
 }
 
 #[test]

@@ -132,8 +132,12 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn new(workflow: &str) -> Self {
-        let world = World::workflow(workflow);
-        world.run(&["up", "--listen", "127.0.0.1:0"]).ok();
+        Self::of(World::workflow(workflow), &[])
+    }
+
+    /// The same for a world that is there, with something in the daemon's environment.
+    pub(crate) fn of(world: World, env: &[(&str, &str)]) -> Self {
+        world.run_with(&["up", "--listen", "127.0.0.1:0"], b"", env).ok();
         // It answers on its socket before it has said where else.
         let since = Instant::now();
         let url = loop {

@@ -15,7 +15,7 @@ use crate::world::{World, program};
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// A client with nothing but lines of JSON.
-struct Talk {
+pub(crate) struct Talk {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<Value>,
@@ -23,7 +23,7 @@ struct Talk {
 }
 
 impl Talk {
-    fn new(world: &World, env: &[(&str, &str)]) -> Self {
+    pub(crate) fn new(world: &World, env: &[(&str, &str)]) -> Self {
         let mut command = world.command(program());
         command.arg("mcp").envs(env.iter().copied());
         let mut talk = Self::over(command);
@@ -83,7 +83,7 @@ impl Talk {
     }
 
     /// Calls a tool; what came back, or what it said went wrong.
-    fn call(&mut self, name: &str, arguments: Value) -> Result<Value, String> {
+    pub(crate) fn call(&mut self, name: &str, arguments: Value) -> Result<Value, String> {
         let answer = self.ask("tools/call", json!({ "name": name, "arguments": arguments }));
         let result = &answer["result"];
         match result["isError"] == true {
@@ -383,7 +383,7 @@ fn s2_10_the_context_of_a_trace_goes_by_mcp_both_ways() {
 }
 
 /// Takes the next turn of a run that is offered.
-fn next_turn(talk: &mut Talk, run: &Value) -> Value {
+pub(crate) fn next_turn(talk: &mut Talk, run: &Value) -> Value {
     let offered = talk.call("wait", json!({ "run": run, "within_seconds": 20 })).expect("work");
     let handoff = &offered["offered"][0]["handoff"];
     talk.call("accept", json!({ "run": run, "handoff": handoff })).expect("a turn")["turn"].clone()

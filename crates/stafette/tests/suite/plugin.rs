@@ -1,5 +1,7 @@
 //! The plugin for Claude Code, the registry's entry, and what agents read first.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 use stafette_kit::cli::{Cli, Prepared};
 use stafette_kit::model::{ModelServer, Reply, Rule, Script};
@@ -127,10 +129,31 @@ fn the_registrys_entry_has_the_shape_of_its_schema() {
     assert!((1..=100).contains(&text("description").chars().count()));
     assert!((1..=100).contains(&text("title").chars().count()));
     assert_eq!(server["repository"]["source"], "github");
-    let known = ["$schema", "name", "title", "description", "version", "repository", "websiteUrl"];
-    for key in server.as_object().expect("an object").keys() {
-        assert!(known.contains(&key.as_str()), "{key}");
-    }
+    let subfolder = server["repository"]["subfolder"].as_str().expect("a folder");
+    assert!(repository().join(subfolder).join("Cargo.toml").is_file());
+    assert_eq!(registry_says(&read("server.json")), [""; 0]);
+    // It would say so if it were otherwise.
+    let broken = read("server.json").replace("\"source\": \"github\",", "");
+    let said = registry_says(&broken);
+    assert!(said.len() == 1 && said[0].contains("'source' is a required property"), "{said:?}");
+}
+
+/// What a checker with the registry's released schemas finds wrong with an entry.
+fn registry_says(entry: &str) -> Vec<String> {
+    let requirements = include_str!("plugin/requirements.txt");
+    let home = stafette_kit::tools::python("skillsaw", requirements).expect("skillsaw");
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("server.json"), entry).expect("written");
+    let checked = Command::new(home.join("bin/skillsaw"))
+        .args(["lint", "--strict", "--no-color", "--no-progress", "--type", "mcp-registry"])
+        .args(["--rule", "mcp-registry-server-json-valid", "--format", "json", "."])
+        .current_dir(folder.path())
+        .output()
+        .expect("skillsaw");
+    let report: Value = serde_json::from_slice(&checked.stdout).expect("JSON");
+    assert_ne!(report["stats"]["rules_run"], 0, "{report}");
+    let found = report["violations"].as_array().expect("violations").iter();
+    found.map(|found| found["message"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The team changes its own program, a small one in Rust, and runs on it.
+//! The team changes its own program, a small one in Rust, and runs on it. Another one is a script,
+//! which takes no time to build: whoever renews it is killed at every step.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -102,6 +103,23 @@ fn counts_on(world: &World, version: &str) {
     }
 }
 
+/// The program as it would be started now.
+fn program(world: &World) -> Vec<u8> {
+    std::fs::read(world.project().join("target/debug/counter")).expect("a program")
+}
+
+/// The processes that run the program, by what they were started with.
+fn runs(world: &World) -> Vec<u32> {
+    let mark = format!("STAFETTE_OWN_PROGRAM_OF={}", world.project().display());
+    let carries = |pid: &u32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+    };
+    let all = std::fs::read_dir("/proc").expect("processes").filter_map(Result::ok);
+    let all = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    all.filter(carries).collect()
+}
+
 #[test]
 fn s4_09_the_team_changes_its_own_program_and_goes_on_with_it_or_with_the_old_one() {
     let world = team();
@@ -133,14 +151,16 @@ fn s4_09_the_team_changes_its_own_program_and_goes_on_with_it_or_with_the_old_on
     ] {
         let bad = proposed(&world, old, new);
         world.run(&["changes", "approve", &bad]).ok();
+        let was = (program(&world), world.read("src/main.rs"), runs(&world));
         let said = world.run(&["renew", &bad, "--json"]);
         assert_eq!(said.code, 5, "{said:?}");
         assert!(said.json()["why"].as_str().is_some_and(|said| said.contains(why)), "{said:?}");
+        let is = (program(&world), world.read("src/main.rs"), runs(&world));
+        assert!(is.0 == was.0, "{why}: the program is the very one that it was");
+        assert_eq!((is.1, is.2), (was.1, was.2), "{why}: its sources, and the process");
         counts_on(&world, "2");
     }
-    let note = world.read(".stafette/self/program.pid");
-    let process = format!("/proc/{}", note.split(' ').next().expect("a number"));
-    assert!(std::path::Path::new(&process).exists(), "{note}");
+    let process = format!("/proc/{}", runs(&world)[0]);
     world.run(&["down"]).ok();
     let since = Instant::now();
     while std::path::Path::new(&process).exists() {
@@ -199,4 +219,136 @@ fn s4_09_what_was_applied_in_a_generation_runs_before_the_next_one_begins() {
     let over = events.iter().find(|event| event["event"] == "generation_handed_over");
     assert_eq!(over.expect("handed over")["action"], "restart_with_new_code");
     assert!(world.read("src/main.rs").contains("u32 = 2"), "it stays in");
+}
+
+/// Says its version for as long as it lives. Where it is told to, it kills the daemon first.
+const SCRIPT: &str = r#"#!/bin/sh
+[ "$(cat kill-at 2>/dev/null)" = start ] && kill -9 $PPID
+while echo VERSION >> ticks; do sleep 0.02; done
+"#;
+
+/// An agent that asks, and is done with the answer.
+const ASKS: &str = r#"
+[[turn]]
+when = { turn = 1 }
+steps = [{ emit = "HANDOFF", payload = { to = "human", reason = "requires_human_decision", question = { reason = "unclear", details = "Which one?", options = ["this", "that"], blocking = true } } }]
+[[turn]]
+steps = [{ emit = "RESULT", payload = { status = "resolved", summary = "so be it" } }]
+"#;
+
+/// A step that kills the daemon before its work or after it, and goes on as if nothing were.
+fn step(name: &str, work: &str) -> String {
+    format!(
+        r#"
+        [ "$(cat kill-at 2>/dev/null)" = before-{name} ] && kill -9 $PPID && sleep 0.4
+        {work}
+        [ "$(cat kill-at 2>/dev/null)" = after-{name} ] && kill -9 $PPID && sleep 60
+        exit 0
+        "#
+    )
+}
+
+fn scripted_team() -> World {
+    let world = World::new();
+    world.write("build.sh", &step("build", "cp -p source.sh bin/new && mv bin/new bin/program"));
+    world.write("prove.sh", &step("proof", "sh -n bin/program || exit 1"));
+    for file in ["source.sh", "bin/program"] {
+        world.write(file, &SCRIPT.replace("VERSION", "0"));
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(world.project().join(file), mode).expect("executable");
+    }
+    world.write("asks.toml", ASKS);
+    world.write(
+        "stafette.toml",
+        r#"
+        workflow = { name = "own", entry = "coder" }
+        agents.coder = { runner = "scripted", script = "asks.toml" }
+        changes = { commit = false, own = ["source.sh"] }
+        [self]
+        build = ["sh", "build.sh"]
+        program = "bin/program"
+        prove = ["sh", "prove.sh"]
+        start = ["bin/program"]
+        settle = "100ms"
+        "#,
+    );
+    world.run(&["trust", "--yes"]).ok();
+    world
+}
+
+/// A person proposes the next version and says yes to it.
+fn next_version(world: &World, version: usize) -> String {
+    let edit = json!({
+        "file": "source.sh", "action": "modify", "content": SCRIPT.replace("VERSION", &version.to_string()),
+    });
+    let document = json!({ "codeChanges": [edit], "reason": "the next one" }).to_string();
+    let said = world.run_with(&["changes", "propose", "-", "--json"], document.as_bytes(), &[]);
+    let id = said.ok().json()["id"].as_str().expect("a name").to_owned();
+    world.run(&["changes", "approve", &id]).ok();
+    id
+}
+
+/// The version that the program, its source and the only process of it have; the daemon is up again.
+fn version(world: &World, at: &str) -> String {
+    world.run(&["up"]).ok();
+    let since = Instant::now();
+    let of = |file: &str| {
+        let text = world.read(file);
+        let said = text.lines().find_map(|line| line.strip_prefix("while echo "));
+        said.and_then(|rest| rest.split(' ').next()).unwrap_or_default().to_owned()
+    };
+    let ticks = || world.read("ticks").lines().map(str::to_owned).collect::<Vec<_>>();
+    let from = ticks().len();
+    loop {
+        let (ticks, source, program) = (ticks(), of("source.sh"), of("bin/program"));
+        let last = ticks.iter().skip(from).rev().take(3);
+        let is_calm = ticks.len() > from + 3 && last.clone().all(|tick| *tick == program);
+        if is_calm && source == program && runs(world).len() == 1 {
+            return program;
+        }
+        let found = (source, program, last.collect::<Vec<_>>());
+        assert!(since.elapsed() < PATIENCE, "{at}: {found:?}, processes {:?}", runs(world));
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn s4_09_a_daemon_killed_at_any_step_of_a_renewal_leaves_the_old_program_or_the_new_one() {
+    let world = scripted_team();
+    assert_eq!(world.run(&["run", "Ask"]).code, 3, "somebody is asked, and the run waits");
+    let mut now = version(&world, "at first");
+    let steps = ["before-build", "after-build", "before-proof", "after-proof", "start"];
+    for (number, step) in steps.into_iter().enumerate() {
+        let id = next_version(&world, number + 1);
+        world.write("kill-at", step);
+        let said = world.run(&["renew", &id]);
+        assert_ne!(said.code, 0, "{step}: {said:?}");
+        std::fs::remove_file(world.project().join("kill-at")).expect("removed");
+        assert_eq!(version(&world, step), now, "{step}: the old one is back");
+    }
+    // Then at every place of the daemon itself, until there is none left.
+    for place in 0..40 {
+        let id = next_version(&world, steps.len() + 1 + place);
+        world.run(&["down"]).ok();
+        let after = place.to_string();
+        let said = world.run_with(&["renew", &id], b"", &[("STAFETTE_CRASH_AFTER", &after)]);
+        let at = format!("place {place}: {said:?}");
+        let found = version(&world, &at);
+        let next = (steps.len() + 1 + place).to_string();
+        assert!(found == now || found == next, "{at}: {found}");
+        now = found;
+        if said.code == 0 {
+            assert_eq!(now, next, "{at}");
+            assert!(place >= 3, "there are places where it is killed");
+            break;
+        }
+        assert!(place < 39, "it is never done: {at}");
+    }
+    // The run of before all this goes on.
+    world.run(&["answer", "h2", "this"]).ok();
+    let said = world.run(&["status", "--json"]).ok().json();
+    let since = Instant::now();
+    while world.run(&["status", "--json"]).ok().json()[0]["status"] != "succeeded" {
+        assert!(since.elapsed() < PATIENCE, "{said}");
+    }
 }

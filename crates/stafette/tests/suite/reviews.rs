@@ -244,3 +244,24 @@ fn s4_10_what_is_said_about_the_set_of_an_earlier_generation_reaches_the_one_tha
     });
     assert_eq!((&revised["author"]["run"], &revised["reason"]), (&second, &"as was said".into()));
 }
+
+#[test]
+fn b_01_a_word_on_a_set_whose_run_is_over_is_kept_wherever_the_daemon_is_killed() {
+    let world = world();
+    world.run(&["run", "Clean up", "--json"]);
+    world.run(&["answer", "h2", "later"]).ok();
+    for place in 0..6 {
+        let word = if change(&world)["status"] == "approved" { "refuse" } else { "approve" };
+        world.run(&["down"]).ok();
+        let after = place.to_string();
+        world.run_with(&["changes", word, "c1"], b"", &[("STAFETTE_CRASH_AFTER", &after)]);
+        // The next one is not armed, and finds what is left.
+        world.run(&["down"]);
+        let told = story(&world);
+        let status = change(&world)["status"].as_str().expect("a status").to_owned();
+        assert_eq!(told.last(), Some(&status), "place {place}: {told:?}");
+    }
+    let told = story(&world);
+    let said = |word: &str| told.iter().any(|told| told == word);
+    assert!(said("approved") && said("refused"), "{told:?}");
+}

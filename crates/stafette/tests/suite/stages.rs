@@ -1,13 +1,28 @@
 //! The four stages as a person uses them: scripted agents, a real calendar server, the graph in
-//! SQLite and in a real Neo4j. Two weeks of work are dates in the data.
+//! SQLite and in a real Neo4j, and a clock that is set from one date to the next.
 
+#[path = "stages/away.rs"]
+mod away;
+#[path = "stages/booking.rs"]
+mod booking;
+#[path = "stages/door.rs"]
+mod door;
+#[path = "stages/fortnight.rs"]
+mod fortnight;
+#[path = "stages/rights.rs"]
+mod rights;
+#[path = "stages/routes.rs"]
+mod routes;
+#[path = "stages/tools.rs"]
+mod tools;
+
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use stafette_core::Time;
-use stafette_kit::neo4j::Neo4j;
+use stafette_core::{Millis, Time};
 use stafette_kit::radicale::{PASSWORD, Radicale, USER};
-use stafette_knowledge::calendar::{CalDav, CalDavSettings, Calendar, Entry, Seen, entry};
+use stafette_knowledge::calendar::{CalDav, CalDavSettings, Calendar, Entry, Seen};
 
 use crate::world::World;
 
@@ -51,11 +66,11 @@ steps = [{ emit = "HANDOFF", payload = { to = "mind", summary = "It is planned" 
 steps = [
   { emit = "HANDOFF", payload = { to = "human", question = "Is this time right?", summary = "Six pieces", tasks = [
     { id = "t1", title = "One", hours = 2, kind = "code" },
-    { id = "t2", title = "Two", hours = 2, kind = "code", after = ["t1"] },
-    { id = "t3", title = "Three", hours = 2, kind = "code" },
-    { id = "t4", title = "Four", hours = 2, kind = "code" },
-    { id = "t5", title = "Five", hours = 2, kind = "code" },
-    { id = "t6", title = "Six", hours = 2, kind = "code" },
+    { id = "t2", title = "Two", hours = 2, kind = "code", after = ["t1"], not_before = "2026-03-25T00:00:00Z" },
+    { id = "t3", title = "Three", hours = 2, kind = "code", not_before = "2026-03-26T00:00:00Z" },
+    { id = "t4", title = "Four", hours = 2, kind = "code", not_before = "2026-03-30T00:00:00Z" },
+    { id = "t5", title = "Five", hours = 2, kind = "code", not_before = "2026-03-31T00:00:00Z" },
+    { id = "t6", title = "Six", hours = 2, kind = "code", not_before = "2026-04-01T00:00:00Z" },
   ] } },
 ]
 "#;
@@ -69,26 +84,45 @@ steps = [{ emit = "RESULT", payload = { status = "resolved", summary = "One thin
 
 /// A project of the template with scripted agents.
 fn project(knowledge: &str, calendar: &str) -> World {
-    let world = World::new();
-    world.run(&["init", "--template", "odei", "--agent", "true", "--yes"]).ok();
+    let world = template(knowledge, calendar);
     let mut text = world.read("stafette.toml");
     for (name, script) in
         [("discuss", DISCUSS), ("decisions", DECISIONS), ("execute", EXECUTE), ("mind", MIND)]
     {
         world.write(&format!("agents/{name}.toml"), script);
         let scripted = format!("runner = \"scripted\"\nscript = \"agents/{name}.toml\"");
-        text = text.replacen("runner = \"exec\"\ncommand = [\"true\"]", &scripted, 1);
+        text = text.replacen(PLAIN, &scripted, 1);
     }
+    trusted(world, &text)
+}
+
+/// A project of the template with agents of the outside.
+fn outside(calendar: &str) -> World {
+    let world = template("graph = \"sqlite\"\n", calendar);
+    let text = world.read("stafette.toml").replace(PLAIN, "runner = \"external\"");
+    // Nobody here starts them, so that nothing they print is read.
+    trusted(world, &text.replace("result = \"frames\"\n", "").replace("beside = \"mind\"\n", ""))
+}
+
+/// How `init` puts an agent in.
+const PLAIN: &str = "runner = \"exec\"\ncommand = [\"true\"]";
+
+/// What the template starts from, with its graph and its calendar elsewhere, in Berlin.
+fn template(knowledge: &str, calendar: &str) -> World {
+    let world = World::new();
+    world.run(&["init", "--template", "odei", "--agent", "true", "--yes"]).ok();
+    let text = world.read("stafette.toml");
     let text = text
         .replace("graph = \"sqlite\"\n", knowledge)
         .replace("folder = \"calendar\"\n", calendar)
-        .replace(
-            "hours = [\"09:00-12:00\", \"13:00-17:00\"]\n",
-            "hours = [\"00:00-24:00\"]\ndays = [\"monday\", \"tuesday\", \"wednesday\", \
-             \"thursday\", \"friday\", \"saturday\", \"sunday\"]\n",
-        )
+        .replace("timezone = \"UTC\"", "timezone = \"Europe/Berlin\"")
         .replace("[limits]\n", "[limits]\ncooldown = 0\n");
     world.write("stafette.toml", &text);
+    world
+}
+
+fn trusted(world: World, text: &str) -> World {
+    world.write("stafette.toml", text);
     world.run(&["check"]).ok();
     world.run(&["trust", "--yes"]).ok();
     world
@@ -143,9 +177,10 @@ impl World {
         });
     }
 
-    fn blocks(&self, run: &str) -> Vec<Value> {
-        let to = Time(now() + 20 * 24 * 3_600_000).rfc3339();
-        let week = self.asked(&["calendar", "--to", &to]);
+    /// The blocks of a run in these four weeks.
+    fn blocks(&self, run: &str, from: &str) -> Vec<Value> {
+        let to = (at(from) + Millis::hours(28 * 24)).rfc3339();
+        let week = self.asked(&["calendar", "--from", from, "--to", &to]);
         let all = week["proposals"].as_array().expect("proposals").clone();
         all.into_iter().filter(|one| one["run"] == run).collect()
     }
@@ -177,9 +212,36 @@ impl World {
     }
 }
 
-fn now() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    i64::try_from(since.expect("after 1970").as_millis()).expect("not so late")
+/// A moment.
+fn at(text: &str) -> Time {
+    Time::parse(text).expect("a moment")
+}
+
+/// The clock on the daemon's wall, which the test sets.
+struct Wall {
+    file: PathBuf,
+}
+
+impl Wall {
+    /// A clock that shows this moment.
+    fn at(folder: &std::path::Path, moment: &str) -> Self {
+        let wall = Wall { file: folder.join("clock") };
+        wall.set(at(moment));
+        wall
+    }
+
+    /// What the daemon has to be told to go by it.
+    fn env(&self) -> (&str, &str) {
+        (stafette_engine::clock::VARIABLE, self.file.to_str().expect("a plain path"))
+    }
+
+    /// Sets it; whoever looks from now on sees the new time.
+    fn set(&self, moment: Time) {
+        let shift = moment.0 - stafette_engine::clock::now().0;
+        let draft = self.file.with_extension("draft");
+        std::fs::write(&draft, shift.to_string()).expect("written");
+        std::fs::rename(draft, &self.file).expect("in one piece");
+    }
 }
 
 /// A real calendar server, and a client of its own beside Stafette's.
@@ -220,226 +282,4 @@ impl Office {
 fn wait<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(work)
-}
-
-/// From a proposal to what was learned from it, and to a second run that uses it.
-fn what_was_learned_changes_the_second_run(world: &World, office: &Office) {
-    let env = [("CAL_USER", USER), ("CAL_PASSWORD", PASSWORD)];
-    world.run_with(&["up"], b"", &env).ok();
-    let first = world.begin("Have a better tool");
-
-    // A decision among three options: the table is in the inbox.
-    let choice = world.question(&first, "decision_approval");
-    let ranking = choice.pointer("/handoff/offer/outputs/ranking").expect("a ranking");
-    assert_eq!(ranking["winner"], "a");
-    assert_eq!(ranking["learned"], json!([]));
-    let shown = world.run(&["inbox"]).ok().out;
-    assert!(shown.contains("1. a: 550.00") && shown.contains("wins when"), "{shown}");
-    world.answer(&choice, "a");
-
-    // Tasks with time that waits for a yes; nothing is in the calendar before.
-    let plan = world.question(&first, "plan_approval");
-    let blocks = until("proposals", || Some(world.blocks(&first)).filter(|all| all.len() == 6));
-    assert!(blocks.iter().all(|one| one["state"] == "proposed"), "{blocks:?}");
-    assert_eq!(office.entries().len(), 0);
-    // One of them is moved to a day without anything else before it is accepted.
-    let free = now() / 86_400_000 * 86_400_000 + 12 * 86_400_000;
-    let (start, end) = (Time(free).rfc3339(), Time(free + 7_200_000).rfc3339());
-    let id = blocks[5]["id"].as_str().expect("an id");
-    world.run(&["calendar", "move", id, &start, &end]).ok();
-    world.answer(&plan, "approve");
-    world.ends(&first);
-    until("the events", || (office.entries().len() == 6).then_some(()));
-    let text: String = office.entries().into_iter().map(|entry| entry.text).collect();
-    assert!(text.contains("X-STAFETTE-TASK") && text.contains("SUMMARY:Three"), "{text}");
-    let written = until("the notes", || {
-        let all = world.blocks(&first);
-        all.iter().all(|one| one["state"] == "written").then_some(all)
-    });
-    assert!(written.iter().any(|one| one["start"] == free), "it is where it was moved to");
-    world.mirrored(&first);
-
-    // Somebody moves one event and deletes another in a calendar program.
-    let mut entries = office.entries();
-    let moved = entries.remove(0);
-    let (from, to) = (Time(free + 86_400_000), Time(free + 86_400_000 + 7_200_000));
-    let text = entry::moved(&moved.text, from, to, Time(now())).expect("an event");
-    wait(office.calendar.put(&moved.name, &text, Some(&moved.etag))).expect("moved");
-    let gone = entries.remove(0);
-    wait(office.calendar.remove(&gone.name, &gone.etag)).expect("deleted");
-    until("what somebody changed", || {
-        let all = world.blocks(&first);
-        let state = |entry: &str| {
-            all.iter().find(|one| one["entry"] == entry).map(|one| one["state"].clone())
-        };
-        let both = (state(&moved.name), state(&gone.name));
-        (both == (Some(json!("moved")), Some(json!("deleted")))).then_some(())
-    });
-
-    // The work took half as long again as its agent had thought.
-    let decisions = world.asked(&["roi"]);
-    assert_eq!(decisions["decisions"], json!([]), "it is planned, so nobody has to take it up");
-    let decision = choice["id"].as_str().map(|id| format!("{first}.{id}")).expect("an id");
-    let seen = world.asked(&["roi", &decision]);
-    let tasks = seen["tasks"].as_array().expect("tasks").clone();
-    assert_eq!(tasks.len(), 6, "{seen}");
-    assert!(seen["ranking"]["sensitivity"].as_array().is_some_and(|tips| !tips.is_empty()));
-    for (number, task) in tasks.iter().enumerate() {
-        assert_eq!(task["effortHours"], 2.0);
-        let day = Time(now() + i64::try_from(number).expect("few") * 2 * 86_400_000).rfc3339();
-        let hours = format!("{}", 2.9 + 0.04 * number as f64);
-        let id = task["id"].as_str().expect("an id");
-        world.run(&["calendar", "done", id, &hours, "--at", &day]).ok();
-    }
-
-    // What was learned counts once a person says so.
-    world.run(&["insights", "reflect"]).ok();
-    let insights = world.asked(&["insights"]);
-    let all = insights["insights"].as_array().expect("insights");
-    let found = |id: &str| all.iter().find(|one| one["id"] == id).cloned();
-    let learned = found("estimate-code").unwrap_or_else(|| panic!("{insights}"));
-    assert_eq!(learned["in_force"], Value::Null);
-    let factor = learned["change"]["factor"].as_f64().expect("a factor");
-    assert!((1.45..1.55).contains(&factor), "{learned}");
-    let own = all.iter().any(|one| one["pattern"] == "Options are always three");
-    assert!(own, "what the mind stage said is kept: {insights}");
-    let evidence = world.run(&["insights", "evidence", "estimate-code"]).ok().out;
-    assert!(evidence.contains("task:") && evidence.contains("decision:"), "{evidence}");
-    world.run(&["insights", "accept", "estimate-code"]).ok();
-    assert_eq!(world.run(&["insights", "accept", "estimate-code"]).code, 1, "once is enough");
-    let versions = world.asked(&["params"]);
-    assert_eq!(versions["versions"].as_array().map(Vec::len), Some(2), "{versions}");
-
-    // The second run ranks and estimates by it, and says why.
-    let second = world.begin("Have another tool");
-    let choice = world.question(&second, "decision_approval");
-    let ranking = choice.pointer("/handoff/offer/outputs/ranking").expect("a ranking");
-    assert_eq!(ranking["winner"], "b", "{ranking}");
-    assert_eq!((&ranking["version"], &ranking["learned"][0]["version"]), (&json!(2), &json!(2)));
-    let id = choice["id"].as_str().expect("a handoff");
-    let why = world.run(&["why", &format!("{second}:{id}")]).ok().out;
-    let says = "work of the kind `code` takes 1.5";
-    assert!(why.contains(says) && why.contains("insight:estimate-code, version 2"), "{why}");
-    world.answer(&choice, "a");
-    let plan = world.question(&second, "plan_approval");
-    let estimate = plan.pointer("/handoff/offer/outputs/plan/estimates/0").expect("an estimate");
-    let hours = estimate["hours"].as_f64().expect("hours");
-    assert_eq!(estimate["estimated"], 2.0);
-    assert!((2.9..3.1).contains(&hours), "{estimate}");
-    let id = plan["id"].as_str().expect("a handoff");
-    let why = world.run(&["why", &format!("{second}:{id}")]).ok().out;
-    assert!(why.contains(says), "{why}");
-    world.answer(&plan, "drop");
-
-    // Going back behind it takes it away again.
-    world.run(&["params", "rollback", "1"]).ok();
-    let insights = world.asked(&["insights"]);
-    let list = insights["insights"].as_array().expect("insights");
-    assert!(list.iter().all(|one| one["in_force"].is_null()), "{insights}");
-
-    // The talk can be found.
-    let hits = world.asked(&["threads", "--search", "fits goals"]);
-    assert!(hits["hits"].as_array().is_some_and(|hits| !hits.is_empty()), "{hits}");
-    let talk = world.asked(&["threads", &format!("{first}.decisions")]);
-    let roles: Vec<&str> = talk["messages"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|m| m["role"].as_str())
-        .collect();
-    assert!(roles.contains(&"human") && roles.contains(&"decisions"), "{talk}");
-    world.run(&["down"]).ok();
-}
-
-#[test]
-fn s1_10_what_was_learned_changes_the_second_run_with_the_graph_in_sqlite() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let office = Office::open(&folder.path().join("radicale"));
-    let world = project("graph = \"sqlite\"\n", &office.lines);
-    what_was_learned_changes_the_second_run(&world, &office);
-}
-
-#[test]
-fn s1_12_what_was_learned_changes_the_second_run_with_the_graph_in_neo4j() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let office = Office::open(&folder.path().join("radicale"));
-    let server = Neo4j::start(&folder.path().join("neo4j")).expect("Neo4j starts");
-    let lines = format!("graph = \"neo4j\"\nneo4j = {{ uri = \"{}\" }}\n", server.uri());
-    let world = project(&lines, &office.lines);
-    what_was_learned_changes_the_second_run(&world, &office);
-}
-
-#[test]
-fn s1_05_while_neo4j_is_away_people_are_told_and_afterwards_everything_is_there_once() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut server = Neo4j::start(&folder.path().join("neo4j")).expect("Neo4j starts");
-    let lines = format!("graph = \"neo4j\"\nneo4j = {{ uri = \"{}\" }}\n", server.uri());
-    let world = project(&lines, "folder = \"calendar\"\n");
-    world.run(&["up"]).ok();
-    let before = world.begin("While all is well");
-    world.question(&before, "decision_approval");
-    world.mirrored(&before);
-    server.kill();
-
-    // The work goes on, and everyone who looks hears of it.
-    let during = world.begin("While the graph is away");
-    let choice = world.question(&during, "decision_approval");
-    world.answer(&choice, "b");
-    world.question(&during, "plan_approval");
-    let code = "MCP_CONNECTION_FAILED";
-    until("the word of it", || world.run(&["status"]).ok().err.contains(code).then_some(()));
-    let doctor = world.run(&["doctor"]).out;
-    assert!(doctor.contains(code), "{doctor}");
-    until("an alert in the run", || {
-        let events = world.run(&["log", &before, "--json"]).ok().out;
-        events.contains(code).then_some(())
-    });
-
-    // The daemon dies as well; what waits is in its file.
-    let pid = world.get("http://d/healthz")["pid"].as_u64().expect("a process");
-    let mut kill = world.command("kill");
-    crate::mcp::said(kill.args(["-9", &pid.to_string()])).ok();
-    world.run(&["up"]).ok();
-    server.start_again().expect("Neo4j starts again");
-    until("the queue to drain", || {
-        let health = world.get("http://d/v1/knowledge");
-        (health.pointer("/condition/code") == Some(&Value::Null)).then_some(())
-    });
-    for run in [&before, &during] {
-        world.mirrored(run);
-    }
-    let health = world.get("http://d/v1/knowledge");
-    assert_eq!(health["set_aside"], json!([]), "none was refused: {health}");
-    let decisions = world.asked(&["roi"]);
-    assert_eq!(decisions["decisions"].as_array().map(Vec::len), Some(1), "{decisions}");
-    world.run(&["down"]).ok();
-}
-
-#[test]
-fn s1_18_a_daemon_that_is_killed_mirrors_and_records_everything_once() {
-    let world = project("graph = \"sqlite\"\n", "folder = \"calendar\"\n");
-    let mut runs = Vec::new();
-    for round in 0..4 {
-        runs.push(world.begin(&format!("Round {round}")));
-        // In the midst of it, wherever that is.
-        world.run(&["handoffs", "latest", "--json"]);
-        let pid = world.get("http://d/healthz")["pid"].as_u64().expect("a process");
-        let mut kill = world.command("kill");
-        crate::mcp::said(kill.args(["-9", &pid.to_string()])).ok();
-    }
-    world.run(&["up"]).ok();
-    for run in &runs {
-        world.question(run, "decision_approval");
-        world.mirrored(run);
-        let talk = until("the talk", || {
-            let talk = world.asked(&["threads", &format!("{run}.discuss")]);
-            (talk["messages"].as_array()?.len() >= 2).then_some(talk)
-        });
-        let bodies: Vec<&Value> =
-            talk["messages"].as_array().into_iter().flatten().map(|m| &m["id"]).collect();
-        let mut once = bodies.clone();
-        once.dedup();
-        assert_eq!(bodies, once, "{talk}");
-    }
-    world.run(&["down"]).ok();
 }

@@ -6,14 +6,15 @@ mod prometheus;
 mod rotel;
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::around::{CERTIFICATES, Received, receiver};
+use crate::around::{Received, Taker, receiver};
 use crate::web::Web;
 use crate::world::{World, copy, repository};
 use prometheus::Prometheus;
@@ -92,6 +93,52 @@ fn s2_10_a_collector_gets_exactly_the_spans_of_the_demonstration() {
             assert_eq!(turn["gen_ai.operation.name"], "invoke_agent");
             assert_eq!(turn["gen_ai.agent.name"], path[number + 1]);
         }
+    }
+}
+
+#[test]
+fn s2_10_a_collector_gets_exactly_the_spans_of_a_change_until_it_is_in_and_out_again() {
+    let mut rotel = Rotel::start();
+    let world = World::workflow(&format!(
+        "[workflow]\nname = \"one\"\nentry = \"a\"\n[agents.a]\nrunner = \"scripted\"\nscript = \"a.toml\"\n\
+         [telemetry]\notlp = \"http://127.0.0.1:{}\"\nprotocol = \"grpc\"\n",
+        rotel.grpc
+    ));
+    world.write("words.txt", "old\n");
+    world.write(
+        "a.toml",
+        r#"
+[[turn]]
+steps = [{ emit = "CHANGE", payload = { reason = "They were old", changes = [
+  { file = "words.txt", action = "modify", content = "new\n" } ] } }]
+"#,
+    );
+    world.run(&["trust", "--yes"]).ok();
+    let run = run(&world);
+    world.run(&["apply", "c1"]).ok();
+    assert_eq!(world.read("words.txt"), "new\n");
+    world.run(&["undo", "c1"]).ok();
+    assert_eq!(world.read("words.txt"), "old\n");
+    let spans = rotel.wait_for(&run.replace('-', ""), 6);
+    let count = |name: &str| spans.iter().filter(|span| span.name == name).count();
+    let counts = ["run one", "handoff", "invoke_agent a", "change"].map(count);
+    assert_eq!((spans.len(), counts), (6, [1, 1, 1, 3]), "{spans:#?}");
+    let handoff = spans.iter().find(|span| span.name == "handoff").expect("h1");
+    let changes = spans.iter().filter(|span| span.name == "change");
+    // Proposed and left as it is when the run ends; in; and out again.
+    for (span, status) in changes.zip(["pending", "applied", "undone"]) {
+        let told: Vec<_> =
+            span.attributes.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let wanted = [
+            ("gen_ai.agent.name", "a"),
+            ("stafette.change", "c1"),
+            ("stafette.change.files", "1"),
+            ("stafette.change.revision", "1"),
+            ("stafette.change.status", status),
+            ("stafette.handoff", "h1"),
+            ("stafette.run", run.as_str()),
+        ];
+        assert_eq!((told.as_slice(), &span.parent), (&wanted[..], &handoff.id));
     }
 }
 
@@ -305,45 +352,11 @@ fn b_13_people_hear_of_an_alert_once_however_often_the_daemon_starts() {
     assert_eq!(late.collect::<Vec<_>>(), [""; 0], "nothing is told again");
 }
 
-/// A receiver of traces that speaks TLS, and prints what it is sent.
-const TLS: &str = r#"
-import http.server, ssl, sys
-class Taker(http.server.BaseHTTPRequestHandler):
-    def do_POST(self):
-        taken = len(self.rfile.read(int(self.headers["content-length"])))
-        self.send_response(200)
-        self.send_header("content-length", "0")
-        self.end_headers()
-        print(self.path, taken > 100, self.headers["x-key"], flush=True)
-    def log_message(self, *_):
-        pass
-server = http.server.HTTPServer(("127.0.0.1", 0), Taker)
-context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-context.load_cert_chain("cert.pem", "key.pem")
-server.socket = context.wrap_socket(server.socket, server_side=True)
-print(server.server_port, flush=True)
-server.serve_forever()
-"#;
-
 #[test]
 fn s2_10_a_receiver_elsewhere_is_reached_by_tls_when_this_system_trusts_it() {
-    if let Err(trouble) = stafette_kit::tools::debian("openssl", "openssl") {
-        panic!("{trouble}");
-    }
     let world = World::new();
-    let made = world.command("sh").args(["-c", CERTIFICATES]).output().expect("sh");
-    assert!(made.status.success(), "{made:?}");
-    let mut server = Server(
-        world
-            .command("python3")
-            .args(["-c", TLS])
-            .stdout(std::process::Stdio::piped())
-            .spawn()
-            .expect("python"),
-    );
-    let mut lines = BufReader::new(server.0.stdout.take().expect("standard output")).lines();
-    let mut line = || lines.next().expect("a line").expect("a line");
-    let port = line();
+    let taker = Taker::start(&world);
+    let port = taker.port;
     world.write(
         "stafette.toml",
         &format!(
@@ -360,17 +373,12 @@ fn s2_10_a_receiver_elsewhere_is_reached_by_tls_when_this_system_trusts_it() {
     world.run(&["run", "x"]).ok();
     world.run(&["down"]).ok();
     world.run_with(&["up"], b"", &env).ok();
-    assert_eq!(line(), "/v1/traces True secret");
-}
-
-/// A process that ends with the test.
-struct Server(std::process::Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+    let taken = taker.hear();
+    assert_eq!(
+        (&taken["path"], &taken["headers"]["x-key"]),
+        (&json!("/v1/traces"), &json!("secret"))
+    );
+    assert!(taken["body"].as_str().is_some_and(|body| body.len() > 100), "{taken}");
 }
 
 #[test]
@@ -460,6 +468,40 @@ fn s5_09_the_event_log_has_the_six_events_one_object_a_line() {
     };
     assert_eq!(of("escalation_triggered"), Some(json!("editor")));
     assert_eq!(of("error_occurred"), Some(json!("editor")));
+}
+
+#[test]
+fn s5_09_the_daemons_own_log_is_put_aside_while_it_lives_and_the_oldest_goes() {
+    let world = World::workflow(crate::world::ECHO);
+    let limit = 2000;
+    let text = limit.to_string();
+    let env = [("STAFETTE_DEBUG", "1"), ("STAFETTE_LOG_MAX_BYTES", text.as_str())];
+    let up = world.run_with(&["up", "--json"], b"", &env).ok().json();
+    let said = world.read(".stafette/daemon.log");
+    let mut said = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let socket = said.find_map(|line| Some(line["socket"].as_str()?.to_owned())).expect("where");
+    let size = |name: &str| {
+        let found = std::fs::metadata(world.project().join(".stafette").join(name));
+        found.map(|found| found.len()).ok()
+    };
+    // Whatever is no request is noted.
+    for _ in 0..400 {
+        let mut stream = UnixStream::connect(&socket).expect("the daemon");
+        stream.write_all(b"nonsense\r\n\r\n").expect("sent");
+        stream.read_to_end(&mut Vec::new()).expect("an answer");
+    }
+    let kept = ["daemon.log", "daemon.log.1", "daemon.log.2", "daemon.log.3"];
+    let since = std::time::Instant::now();
+    while size(kept[3]).is_none() {
+        assert!(since.elapsed() < PATIENCE, "{:?}", kept.map(size));
+        std::thread::yield_now();
+    }
+    for name in kept {
+        let size = size(name).unwrap_or_else(|| panic!("no {name}"));
+        assert!(size <= limit, "{name} has {size} bytes");
+    }
+    assert_eq!(size("daemon.log.4"), None);
+    assert_eq!(world.run(&["up", "--json"]).ok().json()["pid"], up["pid"], "it still lives");
 }
 
 #[test]

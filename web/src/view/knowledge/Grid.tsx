@@ -3,7 +3,7 @@
 import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Occurrence } from '../../api/knowledge'
-import { DAYS, type Spot, dayKey, moved, onDay, steps } from '../../state/week'
+import { DAYS, type Spot, dayKey, minutesOf, moved, onDay, steps } from '../../state/week'
 import { now } from '../../app/store'
 import { Glyph, Said } from '../parts'
 import { STATES, type Thing, dayName, hours } from './things'
@@ -12,6 +12,7 @@ import { STATES, type Thing, dayName, hours } from './things'
 const HOUR = 44
 
 interface Grids {
+  zone: string
   days: number[]
   list: Thing[]
   whole: Occurrence[]
@@ -23,26 +24,26 @@ interface Grids {
   put: (one: Thing) => void
 }
 
-export function Grid({ days, list, whole, draft, here, focus, keys, setDraft, put }: Grids): JSX.Element {
+export function Grid({ zone, days, list, whole, draft, here, focus, keys, setDraft, put }: Grids): JSX.Element {
   const box = useRef<HTMLDivElement>(null)
-  const first = Math.min(8 * 60, ...days.flatMap((day) => onDay(list, day).map((spot) => spot.from)))
+  const first = Math.min(8 * 60, ...days.flatMap((day) => onDay(list, day, zone).map((spot) => spot.from)))
   // Once: whoever scrolls stays where they are.
   useEffect(() => {
     if (box.current) box.current.scrollTop = Math.max(0, (first / 60) * HOUR - 8)
   }, [days[0]])
-  const today = dayKey(now.value)
+  const today = dayKey(now.value, zone)
   // All of them in one layer and in an order that never changes: what is moved to another day keeps the focus and the pointer.
   const pieces = days
-    .flatMap((start, day) => onDay(list, start).map((spot) => ({ key: spot.continued ? `${spot.one.id} ${day}` : spot.one.id, day, spot })))
+    .flatMap((start, day) => onDay(list, start, zone).map((spot) => ({ key: spot.continued ? `${spot.one.id} ${day}` : spot.one.id, day, spot })))
     .sort((a, b) => (a.key < b.key ? -1 : 1))
   return (
     <div class="grid" ref={box} tabIndex={0} role="region" aria-label="The week by hours">
       <div class="grid-head">
         <span />
         {days.map((day) => (
-          <div key={day} class={dayKey(day) === today ? 'grid-day is-today' : 'grid-day'}>
-            {dayName(day)}
-            {onDay(whole.map((event) => ({ ...event, id: event.uid })), day).map((spot) => (
+          <div key={day} class={dayKey(day, zone) === today ? 'grid-day is-today' : 'grid-day'}>
+            {dayName(day, zone)}
+            {onDay(whole.map((event) => ({ ...event, id: event.uid })), day, zone).map((spot) => (
               <Said key={spot.one.id} text={spot.one.title} of="whole-day" />
             ))}
           </div>
@@ -58,12 +59,12 @@ export function Grid({ days, list, whole, draft, here, focus, keys, setDraft, pu
         </div>
         {days.map((day) => (
           <div key={day} class="grid-column">
-            {dayKey(day) === today && <span class="grid-now" style={{ top: `${((now.value - day) / 3_600_000) * HOUR}px` }} />}
+            {dayKey(day, zone) === today && <span class="grid-now" style={{ top: `${(minutesOf(now.value, zone) / 60) * HOUR}px` }} />}
           </div>
         ))}
         <div class="grid-stands">
           {pieces.map(({ key, day, spot }) => (
-            <Stand key={key} day={day} spot={spot} moving={draft?.id === spot.one.id} here={here?.id === spot.one.id} focus={focus} keys={keys} setDraft={setDraft} put={put} />
+            <Stand key={key} zone={zone} day={day} spot={spot} moving={draft?.id === spot.one.id} here={here?.id === spot.one.id} focus={focus} keys={keys} setDraft={setDraft} put={put} />
           ))}
         </div>
       </div>
@@ -72,6 +73,7 @@ export function Grid({ days, list, whole, draft, here, focus, keys, setDraft, pu
 }
 
 interface Stands {
+  zone: string
   /** Which day of the week. */
   day: number
   spot: Spot<Thing>
@@ -83,7 +85,7 @@ interface Stands {
   put: (one: Thing) => void
 }
 
-function Stand({ day, spot, moving, here, focus, keys, setDraft, put }: Stands): JSX.Element {
+function Stand({ zone, day, spot, moving, here, focus, keys, setDraft, put }: Stands): JSX.Element {
   const { one } = spot
   const pulled = useRef<{ x: number; y: number; width: number; from: Thing; to: Thing } | null>(null)
   const style = {
@@ -94,12 +96,12 @@ function Stand({ day, spot, moving, here, focus, keys, setDraft, put }: Stands):
   }
   const words = (
     <>
-      <Said text={one.title} of="stand-title" /> <span class="figures stand-hours">{hours(one)}</span>
+      <Said text={one.title} of="stand-title" /> <span class="figures stand-hours">{hours(one, zone)}</span>
     </>
   )
   if (!one.block) {
     return (
-      <div class={`stand is-event${one.event?.busy === false ? ' is-free' : ''}`} style={style} title={`${one.title}, ${hours(one)}`}>
+      <div class={`stand is-event${one.event?.busy === false ? ' is-free' : ''}`} style={style} title={`${one.title}, ${hours(one, zone)}`}>
         {words}
       </div>
     )
@@ -108,7 +110,7 @@ function Stand({ day, spot, moving, here, focus, keys, setDraft, put }: Stands):
   const pull = (event: PointerEvent): void => {
     const began = pulled.current
     if (!began) return
-    const next = moved(began.from, Math.round((event.clientX - began.x) / began.width), steps(event.clientY - began.y, HOUR))
+    const next = moved(began.from, Math.round((event.clientX - began.x) / began.width), steps(event.clientY - began.y, HOUR), zone)
     if (next.start === began.to.start) return
     began.to = next
     setDraft(next)
@@ -124,7 +126,7 @@ function Stand({ day, spot, moving, here, focus, keys, setDraft, put }: Stands):
       data-block={one.id}
       class={`plain stand is-${state}${moving ? ' is-moving' : ''}${here ? ' is-here' : ''}`}
       style={style}
-      aria-label={`${one.title} ${hours(one)}, ${dayName(one.start, 'long')}, ${STATES[state][1]}${moving ? ', not moved yet' : ''}`}
+      aria-label={`${one.title} ${hours(one, zone)}, ${dayName(one.start, zone, 'long')}, ${STATES[state][1]}${moving ? ', not moved yet' : ''}`}
       aria-current={here ? 'true' : undefined}
       aria-keyshortcuts="ArrowUp ArrowDown ArrowLeft ArrowRight Enter Delete"
       onFocus={() => focus(one)}

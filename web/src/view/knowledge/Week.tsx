@@ -2,10 +2,9 @@
 
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { type Block, type Occurrence, type Week as View, accept, drop, move, weekPath } from '../../api/knowledge'
+import { type Block, type Health, HEALTH, type Occurrence, type Week as View, accept, drop, move, weekPath } from '../../api/knowledge'
 import { type Plan, plans } from '../../state/returns'
-import { DAYS, addDays, dayKey, daysOf, inTheWay, monday, moved, onDay } from '../../state/week'
-import { moment } from '../../state/words'
+import { DAYS, addDays, clockOf, dayKey, daysOf, inTheWay, monday, moved, onDay } from '../../state/week'
 import { change, useAnswer, useKeys } from '../../app/knowledge'
 import { go, items, now, place, respond, say, short, world } from '../../app/store'
 import { Empty, Glyph, Key, Said, usePhone } from '../parts'
@@ -13,20 +12,29 @@ import { Grid } from './Grid'
 import { Lack } from './Lack'
 import { STATES, type Thing, dayName, hours, standing, things } from './things'
 
+/** Where the browser is. */
+const OWN = Intl.DateTimeFormat().resolvedOptions().timeZone
+
 const find = (id: string): HTMLElement | null => document.querySelector(`[data-block="${CSS.escape(id)}"]`)
 
+/** The week is the user's own, by the zone that the project says, wherever the browser is. */
 export function Week(): JSX.Element {
+  const { data, problem } = useAnswer<Health>(HEALTH)
+  return data ? <WeekIn zone={data.timezone} /> : <Lack problem={problem} />
+}
+
+function WeekIn({ zone }: { zone: string }): JSX.Element {
   const phone = usePhone()
   const asked = plans(world.value.runs, items.value)
   const { about, spot } = place.value
-  const week = monday(about ?? (asked[0]?.starts[0] !== undefined ? dayKey(asked[0].starts[0]) : null), now.value)
-  const days = daysOf(week)
-  const end = addDays(week, DAYS)
+  const week = monday(about ?? (asked[0]?.starts[0] !== undefined ? dayKey(asked[0].starts[0], zone) : null), now.value, zone)
+  const days = daysOf(week, zone)
+  const end = addDays(week, DAYS, zone)
   const { data, problem } = useAnswer<View>(weekPath(week, end))
   /** Where a block would be, while it is not said yet. */
   const [draft, setDraft] = useState<Thing | null>(null)
   const [busy, setBusy] = useState(false)
-  const turn = (by: number): void => go({ about: dayKey(addDays(week, by * DAYS)), spot: null }, 'replace')
+  const turn = (by: number): void => go({ about: dayKey(addDays(week, by * DAYS, zone), zone), spot: null }, 'replace')
   const all = data ? things(data) : []
   // What is on its way into another week is not known there yet.
   const known = draft && !all.some((one) => one.id === draft.id) ? [...all, draft] : all
@@ -35,12 +43,12 @@ export function Week(): JSX.Element {
   const waiting = shown.filter((one) => one.block?.state === 'proposed')
 
   const focus = (one: Thing): void => {
-    if (place.peek().spot !== one.id) go({ spot: one.id, about: dayKey(week) }, 'replace')
+    if (place.peek().spot !== one.id) go({ spot: one.id, about: dayKey(week, zone) }, 'replace')
   }
   const put = async (one: Thing): Promise<boolean> => {
     const other = inTheWay(one, all.filter((it) => it.event?.busy !== false))
     if (other) {
-      say(`“${other.title}” is there from ${hours(other)}`, true)
+      say(`“${other.title}” is there from ${hours(other, zone)}`, true)
       setDraft(null)
       return false
     }
@@ -68,9 +76,9 @@ export function Week(): JSX.Element {
   }
   const shift = (one: Thing, byDays: number, minutes: number): void => {
     if (!one.block || !standing(one.block)) return
-    const next = moved(one, byDays, minutes)
+    const next = moved(one, byDays, minutes, zone)
     setDraft(next)
-    if (next.start < week || next.start >= end) go({ about: dayKey(next.start), spot: one.id }, 'replace')
+    if (next.start < week || next.start >= end) go({ about: dayKey(next.start, zone), spot: one.id }, 'replace')
   }
   const keys = (event: KeyboardEvent, one: Thing): void => {
     const far = event.shiftKey ? 60 : 15
@@ -99,7 +107,7 @@ export function Week(): JSX.Element {
   }
   // The week stays when what it was opened for is answered.
   useEffect(() => {
-    if (!about) go({ about: dayKey(week) }, 'replace')
+    if (!about) go({ about: dayKey(week, zone) }, 'replace')
   }, [])
   // Another week is drawn anew: the block that is on its way keeps the focus.
   useEffect(() => {
@@ -124,29 +132,30 @@ export function Week(): JSX.Element {
   if (!data) return <Lack problem={problem} />
   const wholeDays = data.events.filter((event) => event.all_day)
   const panel = here?.block ? (
-    <Panel one={here} block={here.block} draft={draft?.id === here.id} busy={busy} yes={() => void yes(here)} no={() => void no(here)} shift={(byDays, minutes) => shift(here, byDays, minutes)} put={() => void put(here)} back={() => setDraft(null)} />
+    <Panel zone={zone} one={here} block={here.block} draft={draft?.id === here.id} busy={busy} yes={() => void yes(here)} no={() => void no(here)} shift={(byDays, minutes) => shift(here, byDays, minutes)} put={() => void put(here)} back={() => setDraft(null)} />
   ) : null
   return (
     <div class="week">
       <header class="part-head">
         <h1>
-          {dayName(week)} – {dayName(days[DAYS - 1]!)}
+          {dayName(week, zone)} – {dayName(days[DAYS - 1]!, zone)}
         </h1>
         <span class="week-turn" role="group" aria-label="Weeks">
           <button type="button" class="small" aria-label="The week before" title="The week before (,)" onClick={() => turn(-1)}>
             ‹
           </button>
-          <button type="button" class="small" onClick={() => go({ about: dayKey(now.value), spot: null })}>
+          <button type="button" class="small" onClick={() => go({ about: dayKey(now.value, zone), spot: null })}>
             Today
           </button>
           <button type="button" class="small" aria-label="The week after" title="The week after (.)" onClick={() => turn(1)}>
             ›
           </button>
         </span>
+        {zone !== OWN && <span class="quiet">the clock of {zone}</span>}
         <span class="quiet">{waiting.length ? `${waiting.length === 1 ? 'one block waits' : `${waiting.length} blocks wait`} for you` : 'nothing waits for you here'}</span>
       </header>
       {asked.map((plan) => (
-        <Asked key={plan.item.id} plan={plan} />
+        <Asked key={plan.item.id} zone={zone} plan={plan} />
       ))}
       {data.doubts.length > 0 && (
         <details class="doubts">
@@ -161,10 +170,10 @@ export function Week(): JSX.Element {
         </details>
       )}
       {phone ? (
-        <Agenda days={days} list={shown} whole={wholeDays} here={here} focus={focus} panel={panel} />
+        <Agenda zone={zone} days={days} list={shown} whole={wholeDays} here={here} focus={focus} panel={panel} />
       ) : (
         <div class="week-body">
-          <Grid days={days} list={shown} whole={wholeDays} draft={draft} here={here} focus={focus} keys={keys} setDraft={setDraft} put={(one) => void put(one)} />
+          <Grid zone={zone} days={days} list={shown} whole={wholeDays} draft={draft} here={here} focus={focus} keys={keys} setDraft={setDraft} put={(one) => void put(one)} />
           {panel ?? (
             <aside class="block-panel quiet">
               {shown.length === 0 && wholeDays.length === 0 ? (
@@ -186,7 +195,7 @@ export function Week(): JSX.Element {
 }
 
 /** A plan as a whole: one yes for all that is left of it. */
-function Asked({ plan }: { plan: Plan }): JSX.Element {
+function Asked({ zone, plan }: { zone: string; plan: Plan }): JSX.Element {
   const { item, starts } = plan
   const first = starts[0]
   return (
@@ -195,8 +204,8 @@ function Asked({ plan }: { plan: Plan }): JSX.Element {
       <Said text={item.title} of="strong" />
       <Said text={item.request} of="quiet" />
       {first !== undefined && (
-        <button type="button" class="link" onClick={() => go({ about: dayKey(first), spot: null })}>
-          from {moment(first, now.value)}
+        <button type="button" class="link" onClick={() => go({ about: dayKey(first, zone), spot: null })}>
+          from {dayName(first, zone)}, {clockOf(first, zone)}
         </button>
       )}
       <button type="button" class="act is-yours" onClick={() => void respond(item, 'approve')}>
@@ -210,6 +219,7 @@ function Asked({ plan }: { plan: Plan }): JSX.Element {
 }
 
 interface Panels {
+  zone: string
   one: Thing
   block: Block
   draft: boolean
@@ -221,7 +231,7 @@ interface Panels {
   shift: (days: number, minutes: number) => void
 }
 
-function Panel({ one, block, draft, busy, yes, no, put, back, shift }: Panels): JSX.Element {
+function Panel({ zone, one, block, draft, busy, yes, no, put, back, shift }: Panels): JSX.Element {
   const [glyph, word] = STATES[block.state]
   const proposed = block.state === 'proposed'
   const slip = Math.round((block.end - block.planned_end) / 60_000)
@@ -234,7 +244,7 @@ function Panel({ one, block, draft, busy, yes, no, put, back, shift }: Panels): 
         <Glyph name={glyph} /> {word}
       </p>
       <p class="figures" aria-live="polite">
-        {dayName(one.start, 'long')}, {hours(one)}
+        {dayName(one.start, zone, 'long')}, {hours(one, zone)}
         {draft && <span class="is-yours-word"> not moved yet</span>}
       </p>
       {block.kind && (
@@ -297,8 +307,8 @@ function Panel({ one, block, draft, busy, yes, no, put, back, shift }: Panels): 
 }
 
 /** On a phone: day by day, one below the other. */
-function Agenda({ days, list, whole, here, focus, panel }: { days: number[]; list: Thing[]; whole: Occurrence[]; here: Thing | null; focus: (one: Thing) => void; panel: JSX.Element | null }): JSX.Element {
-  const busy = days.filter((day) => onDay(list, day).length > 0 || onDay(whole.map((event) => ({ ...event, id: event.uid })), day).length > 0)
+function Agenda({ zone, days, list, whole, here, focus, panel }: { zone: string; days: number[]; list: Thing[]; whole: Occurrence[]; here: Thing | null; focus: (one: Thing) => void; panel: JSX.Element | null }): JSX.Element {
+  const busy = days.filter((day) => onDay(list, day, zone).length > 0 || onDay(whole.map((event) => ({ ...event, id: event.uid })), day, zone).length > 0)
   const box = useRef<HTMLDivElement>(null)
   useEffect(() => box.current?.querySelector('.is-here')?.scrollIntoView({ block: 'center' }), [])
   return (
@@ -306,24 +316,24 @@ function Agenda({ days, list, whole, here, focus, panel }: { days: number[]; lis
       {busy.length === 0 && <p class="quiet">Nothing takes place in this week.</p>}
       {busy.map((day) => (
         <section key={day}>
-          <h2>{dayName(day, 'long')}</h2>
+          <h2>{dayName(day, zone, 'long')}</h2>
           {whole
-            .filter((event) => event.start < addDays(day, 1) && event.end > day)
+            .filter((event) => event.start < addDays(day, 1, zone) && event.end > day)
             .map((event) => (
               <p key={event.uid} class="quiet agenda-line">
                 <span>all day</span> <Said text={event.title} />
               </p>
             ))}
-          {onDay(list, day).map(({ one }) => (
+          {onDay(list, day, zone).map(({ one }) => (
             <div key={one.id}>
               {one.block ? (
                 <button type="button" class={`plain agenda-line is-${one.block.state}${here?.id === one.id ? ' is-here' : ''}`} aria-expanded={here?.id === one.id} onClick={() => focus(one)}>
-                  <span class="figures">{hours(one)}</span> <Said text={one.title} />
+                  <span class="figures">{hours(one, zone)}</span> <Said text={one.title} />
                   <Glyph name={STATES[one.block.state][0]} label={STATES[one.block.state][1]} />
                 </button>
               ) : (
                 <p class="quiet agenda-line">
-                  <span class="figures">{hours(one)}</span> <Said text={one.title} />
+                  <span class="figures">{hours(one, zone)}</span> <Said text={one.title} />
                 </p>
               )}
               {here?.id === one.id && panel}

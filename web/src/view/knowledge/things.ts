@@ -1,8 +1,7 @@
 // What stands in a week, and how it is called.
 
 import type { Block, Occurrence, Week } from '../../api/knowledge'
-import type { Timed } from '../../state/week'
-import { clock } from '../../state/words'
+import { type Timed, clockOf } from '../../state/week'
 import type { GlyphName } from '../parts'
 
 /** What stands in the week: an event of the calendar, or a block that was proposed. */
@@ -35,5 +34,5 @@ export function things(view: Week): Thing[] {
   ]
 }
 
-export const hours = (one: Timed): string => `${clock(one.start).slice(0, 5)}–${clock(one.end).slice(0, 5)}`
-export const dayName = (day: number, style: 'short' | 'long' = 'short'): string => new Date(day).toLocaleDateString('en', { weekday: style, day: 'numeric', month: 'short' })
+export const hours = (one: Timed, zone: string): string => `${clockOf(one.start, zone)}–${clockOf(one.end, zone)}`
+export const dayName = (day: number, zone: string, style: 'short' | 'long' = 'short'): string => new Date(day).toLocaleDateString('en', { timeZone: zone, weekday: style, day: 'numeric', month: 'short' })

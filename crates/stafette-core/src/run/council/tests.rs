@@ -5,7 +5,10 @@ use crate::run::council::Decision;
 use crate::run::story::{Story, ask, done, h, pass};
 use crate::run::tell::Told;
 use crate::run::vote::{Stance, Vote};
-use crate::{FailureKind, HandoffId, Input, Outcome, Response, Status, TurnResult};
+use crate::{
+    FailureKind, HandoffId, Input, Kind, Offer, Outcome, Party, Reason, Response, Status,
+    TurnResult,
+};
 
 const FIVE: [&str; 5] = ["Alex", "Sam", "Morgan", "Jordan", "Pierre"];
 
@@ -309,4 +312,36 @@ fn what_is_kept_of_a_discussion_is_bounded() {
     }
     let council = serde_json::to_string(&story.run.council).expect("JSON");
     assert!(council.len() < 64 * 1024, "{}", council.len());
+}
+
+fn to_council(from: Party, kind: Kind) -> Offer {
+    Offer::new(from, Party::Council, kind, Reason::TaskHandoff)
+}
+
+/// What the council decides on now.
+fn topic(story: &Story) -> Option<HandoffId> {
+    story.run.council.as_ref().map(|council| council.handoff)
+}
+
+#[test]
+fn s4_03_what_comes_to_the_council_meanwhile_waits_until_it_has_decided() {
+    let mut story = Story::new(&council("quorum = \"1 of 5\""));
+    let offer = Box::new(to_council(Party::Human, Kind::Transfer));
+    story.input(Input::Propose { offer });
+    assert_eq!((topic(&story), sitting(&story).len()), (Some(h(1)), 1));
+    speak(&mut story, |_| says(Stance::Agree, "this"));
+    assert_eq!((topic(&story), sitting(&story).len()), (Some(h(3)), 1));
+    speak(&mut story, |_| says(Stance::Agree, "that"));
+    assert_eq!(story.status(), Status::Succeeded);
+}
+
+#[test]
+fn s4_03_a_member_that_hands_to_its_own_council_hears_that_it_cannot() {
+    let rules = "quorum = \"1 of 5\"\n[[routes]]\nfrom = \"Alex\"\nto = \"council\"";
+    let mut story = Story::new(&council(rules));
+    let asks = vec![to_council(Party::from("Alex"), Kind::Delegate)];
+    story.ends(h(2), TurnResult { offers: asks, ..done() });
+    assert!(story.transcript().contains("council → council and no loop"), "{}", story.transcript());
+    story.ends(h(2), says(Stance::Agree, "by myself then"));
+    assert_eq!(story.status(), Status::Succeeded);
 }

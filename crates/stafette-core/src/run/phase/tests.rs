@@ -119,6 +119,19 @@ fn s3_04_each_phase_gets_the_summary_of_the_one_before_and_nothing_else() {
 }
 
 #[test]
+fn s3_04_one_agent_can_do_all_phases_as_often_as_their_rounds_allow() {
+    let alone = THREE.replace("\"author\"", "\"scout\"").replace("\"checker\"", "\"scout\"");
+    let mut story = Story::new(&alone);
+    proceeds(&mut story, 1, "found");
+    proceeds(&mut story, 2, "written");
+    let document = answer(&story, h(3), false, "not yet");
+    gives(&mut story, h(3), &document, 30);
+    proceeds(&mut story, 4, "written again");
+    proceeds(&mut story, 5, "all green");
+    assert_eq!(story.status(), Status::Succeeded);
+}
+
+#[test]
 fn s3_06_tokens_are_recorded_by_phase_and_what_summaries_save_is_known() {
     let mut story = Story::new(THREE);
     for id in 1..=3 {

@@ -26,11 +26,9 @@ pub(super) fn check(report: &mut Report<'_>) {
         report.knows(agent.as_str(), "/knowledge/beside");
     }
     week(report, knowledge);
-    for (name, value) in knowledge.roi.numbers() {
-        if !(0.0..=1e12).contains(&value) {
-            let message = format!("{name} is {value}, it must be from 0 to 1e12");
-            report.add(Diagnostic::error("bad-weight", &format!("/knowledge/roi/{name}"), message));
-        }
+    for (name, value) in knowledge.roi.impossible() {
+        let message = format!("{name} is {value}, it must be from 0 to 1e12");
+        report.add(Diagnostic::error("bad-weight", &format!("/knowledge/roi/{name}"), message));
     }
     let mind = &knowledge.mind;
     for (name, value) in [

@@ -1,6 +1,5 @@
 //! Keeps a daemon alive, and has it killed as often as was asked for.
 
-use std::fs::OpenOptions;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::time::Duration;
@@ -87,8 +86,7 @@ impl Supervisor {
     fn spawn(&mut self) -> Result<Child, Failure> {
         let failed =
             |error: std::io::Error| Failure::failed("The daemon cannot be started").because(&error);
-        let log = self.project.root.join(".stafette/daemon.log");
-        let log = OpenOptions::new().create(true).append(true).open(log).map_err(failed)?;
+        let log = daemon::log_file(&self.project.root.join(".stafette"))?;
         let mut command = Command::new(daemon::program()?);
         command
             .args(["up", "--foreground", "--trusted", &self.hash, "--project"])

@@ -5,6 +5,7 @@ usage: client.py PHASE SETTINGS, where SETTINGS is a JSON object: url, and what 
 
 import asyncio
 import json
+import ssl
 import sys
 
 import httpx
@@ -22,7 +23,8 @@ def http():
         headers["Authorization"] = "Bearer " + SETTINGS["token"]
     socket = SETTINGS.get("socket")
     transport = httpx.AsyncHTTPTransport(uds=socket) if socket else None
-    return httpx.AsyncClient(headers=headers, transport=transport, timeout=120)
+    trusted = ssl.create_default_context(cafile=SETTINGS["ca"]) if "ca" in SETTINGS else True
+    return httpx.AsyncClient(headers=headers, transport=transport, verify=trusted, timeout=120)
 
 
 async def client(http, streaming=True, binding="JSONRPC"):
@@ -93,6 +95,7 @@ async def begin():
                 "skills": [skill.id for skill in card.skills],
                 "streaming": card.capabilities.streaming,
                 "schemes": list(card.security_schemes),
+                "urls": [way.url.removeprefix(SETTINGS["url"]) for way in card.supported_interfaces],
             },
             "seen": seen,
             "again": again["task"],
@@ -150,7 +153,8 @@ async def steer():
             pb.ListTaskPushNotificationConfigsRequest(task_id=task))
         refused = []
         for url in ["http://192.0.2.1/x", "http://0.0.0.0/x", "file:///etc/passwd", "http://u@127.0.0.1/",
-                    "http://169.254.169.254/latest/meta-data"]:
+                    "http://169.254.169.254/latest/meta-data", "https://10.0.0.1/x",
+                    "https://192.168.1.1/x", "https://[fd00::1]/x", "https://169.254.169.254/x"]:
             odd = pb.TaskPushNotificationConfig(task_id=task, url=url)
             refused.append(await refusal(c.create_task_push_notification_config(odd)))
 

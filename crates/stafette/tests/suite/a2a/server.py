@@ -3,7 +3,7 @@
 It asks which database to use, waits for a file to appear, and hands in what it was told. Each time
 it begins, and each time it is called off, it adds a line to a ledger.
 
-usage: server.py LEDGER GATE [plain]
+usage: server.py LEDGER GATE [plain] [tls], which takes cert.pem and key.pem from its folder
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from starlette.applications import Starlette
 
 LEDGER, GATE = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 STREAMS = "plain" not in sys.argv[3:]
+TLS = "tls" in sys.argv[3:]
 
 
 def note(line):
@@ -57,7 +58,7 @@ class Agent(AgentExecutor):
 
 def main():
     door = socket.create_server(("127.0.0.1", 0))
-    url = "http://127.0.0.1:%d" % door.getsockname()[1]
+    url = ("https://localhost:%d" if TLS else "http://127.0.0.1:%d") % door.getsockname()[1]
     card = pb.AgentCard(
         name="remote", description="Builds.", version="1",
         supported_interfaces=[pb.AgentInterface(
@@ -70,7 +71,8 @@ def main():
         agent_executor=Agent(), task_store=InMemoryTaskStore(), agent_card=card)
     routes = [*create_agent_card_routes(card), *create_jsonrpc_routes(handler, "/rpc")]
     print(url, flush=True)
-    config = uvicorn.Config(Starlette(routes=routes), log_level="warning")
+    safe = {"ssl_certfile": "cert.pem", "ssl_keyfile": "key.pem"} if TLS else {}
+    config = uvicorn.Config(Starlette(routes=routes), log_level="warning", **safe)
     asyncio.run(uvicorn.Server(config).serve(sockets=[door]))
 
 

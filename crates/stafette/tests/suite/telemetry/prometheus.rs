@@ -85,7 +85,7 @@ impl Prometheus {
                 for alert in posted.as_array().into_iter().flatten() {
                     let name = alert["labels"]["alertname"].as_str().unwrap_or_default();
                     let ends = alert["endsAt"].as_str().and_then(Time::parse);
-                    let firing = ends.is_none_or(|ends| ends > stafette_hooks::now());
+                    let firing = ends.is_none_or(|ends| ends > stafette_engine::clock::now());
                     if tell.send((name.to_owned(), firing)).is_err() {
                         return;
                     }

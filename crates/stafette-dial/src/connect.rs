@@ -1,0 +1,97 @@
+//! A connection, plain or by TLS.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+use crate::{Address, HttpError};
+
+/// How long to wait for one connection.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Both ways of a connection.
+pub(crate) trait Wire: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Wire for T {}
+
+/// Which protocol is spoken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Speak {
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2.
+    Http2,
+}
+
+/// A connection to the first of these that takes one, who must be the one that the address names.
+pub(crate) async fn connect(
+    address: &Address,
+    found: &[SocketAddr],
+    speak: Speak,
+) -> Result<Box<dyn Wire>, HttpError> {
+    let unreachable = |why: String| HttpError::Unreachable { at: address.authority(), why };
+    // Looked at first, so that nobody is called in vain.
+    let tls = match address.is_tls() {
+        false => None,
+        true => {
+            let named = ServerName::try_from(address.host().to_owned());
+            let named = named.map_err(|_| HttpError::Address {
+                url: address.to_string(),
+                why: "no certificate can be for that host",
+            })?;
+            Some((TlsConnector::from(config(speak)?), named))
+        }
+    };
+    let stream = open(found).await.map_err(unreachable)?;
+    let Some((connector, named)) = tls else { return Ok(Box::new(stream)) };
+    match timeout(CONNECT, connector.connect(named, stream)).await {
+        Ok(Ok(stream)) => Ok(Box::new(stream)),
+        Ok(Err(error)) => Err(unreachable(error.to_string())),
+        Err(_) => Err(unreachable(format!("no TLS within {} s", CONNECT.as_secs()))),
+    }
+}
+
+async fn open(found: &[SocketAddr]) -> Result<TcpStream, String> {
+    let mut why = "no address".to_owned();
+    for address in found {
+        match timeout(CONNECT, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => why = error.to_string(),
+            Err(_) => why = format!("no connection within {} s", CONNECT.as_secs()),
+        }
+    }
+    Err(why)
+}
+
+fn config(speak: Speak) -> Result<Arc<ClientConfig>, HttpError> {
+    static HTTP1: OnceLock<Arc<ClientConfig>> = OnceLock::new();
+    static HTTP2: OnceLock<Arc<ClientConfig>> = OnceLock::new();
+    let (made, protocol) = match speak {
+        Speak::Http1 => (&HTTP1, "http/1.1"),
+        Speak::Http2 => (&HTTP2, "h2"),
+    };
+    if let Some(config) = made.get() {
+        return Ok(config.clone());
+    }
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        let why = "this system trusts no certificates: install ca-certificates".to_owned();
+        return Err(HttpError::NoTls { why });
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| HttpError::NoTls { why: error.to_string() })?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+    Ok(made.get_or_init(|| Arc::new(config)).clone())
+}

@@ -1,0 +1,47 @@
+//! What a run has yet to hear of a set, and a set of its run: the decisions alone, which the
+//! simulation takes too.
+
+use stafette_core::change::{Change, ChangeStatus};
+use stafette_core::{Input, Run};
+use stafette_workspace::Changes;
+
+/// Whether a run knows a set as it is proposed now.
+#[must_use]
+pub fn knows(run: &Run, change: &Change) -> bool {
+    run.changes.get(&change.id).map(|known| known.revision) == Some(change.revision)
+}
+
+/// What a run has to hear first that does not know a set, or not as it is.
+#[must_use]
+pub fn introduction(run: &Run, change: &Change) -> Option<Input> {
+    let set = || Box::new(change.proposed());
+    (!knows(run, change)).then(|| Input::ProposeChange { turn: None, set: set() })
+}
+
+/// What a run has to hear about how far a set is; nothing when it knows. `note` is what else is worth
+/// knowing.
+#[must_use]
+pub fn outcome(run: &Run, change: &Change, by: &str, note: &str) -> Option<Input> {
+    let known = run.changes.get(&change.id)?;
+    if known.ordered.is_none() && known.status == change.status {
+        return None;
+    }
+    let note = match (&change.failure, &change.commit) {
+        _ if !note.is_empty() => note.to_owned(),
+        (Some(failure), _) if change.status == ChangeStatus::Failed => {
+            failure.lines().next().unwrap_or_default().to_owned()
+        }
+        (_, Some(commit)) if change.status.is_in() => format!("commit {commit}"),
+        _ => String::new(),
+    };
+    let (change, status, by) = (change.id, change.status, by.to_owned());
+    Some(Input::SettleChange { change, status, by, note })
+}
+
+/// Whether a set has to be given the status that a person gave it in its run: not when it is further
+/// already.
+#[must_use]
+pub fn follows(change: &Change, status: ChangeStatus) -> bool {
+    let said = matches!(status, ChangeStatus::Approved | ChangeStatus::Refused);
+    said && change.status != status && Changes::decidable(change, status).is_ok()
+}

@@ -1,0 +1,83 @@
+//! A server and its user's word.
+//!
+//! A redirection is followed a few times, and the user's word goes nowhere but to the server that it
+//! is for, or by TLS to another host of the same domain.
+
+use std::fmt;
+use std::time::Duration;
+
+use stafette_dial::{Address, Ask, HttpError};
+
+use crate::calendar::CalendarError;
+
+/// How long the head of an answer may take, and as long again for the rest.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The most that is read of an answer.
+const LARGEST: usize = 32 << 20;
+
+/// How many redirections are followed.
+const HOPS: usize = 5;
+
+/// What came back.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) etag: Option<String>,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    pub(super) fn text(&self) -> Result<String, CalendarError> {
+        let text = String::from_utf8(self.body.clone());
+        text.map_err(|_| CalendarError::Failed { why: "the answer is not UTF-8".to_owned() })
+    }
+}
+
+/// Who is asked, and who asks.
+pub(super) struct Server {
+    home: Address,
+    user: String,
+    password: String,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("home", &self.home).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    pub(super) fn new(home: &Address, user: &str, password: &str) -> Self {
+        Server { home: home.clone(), user: user.to_owned(), password: password.to_owned() }
+    }
+
+    pub(super) async fn send(
+        &self,
+        method: &str,
+        to: &Address,
+        headers: &[(&str, &str)],
+        body: impl Into<String>,
+    ) -> Result<Answer, CalendarError> {
+        let mut asked = Ask::new(method, to).basic(&self.user, &self.password);
+        for (name, value) in headers {
+            asked = asked.header(name, *value);
+        }
+        let asked = asked.body(body.into()).within(PATIENCE);
+        let mut answer = asked.follow(HOPS, |at| at.belongs_to(&self.home)).await?;
+        let body = answer.whole(LARGEST, PATIENCE).await?;
+        let etag = answer.header("etag").map(str::to_owned);
+        Ok(Answer { status: answer.status, etag, body })
+    }
+}
+
+impl From<HttpError> for CalendarError {
+    fn from(error: HttpError) -> Self {
+        let why = error.to_string();
+        match error {
+            HttpError::Elsewhere { .. } => CalendarError::Refused { why },
+            error if error.may_pass() => CalendarError::Away { why },
+            _ => CalendarError::Failed { why },
+        }
+    }
+}

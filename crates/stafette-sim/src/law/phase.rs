@@ -1,0 +1,107 @@
+//! Laws about phases: each once for each time that it is entered, in their order, by their rule.
+
+use std::collections::BTreeMap;
+
+use stafette_core::run::phase::{MAX_SUMMARY, PhaseBegun, PhaseEnded};
+use stafette_core::wire::phase::Decision;
+use stafette_core::{Event, Reason, Run, Status};
+
+use super::{Verdict, must};
+
+/// What is counted about phases.
+#[derive(Debug, Default)]
+pub(super) struct Phases {
+    /// How often each place was entered.
+    entered: BTreeMap<usize, u32>,
+    /// The phase that is open.
+    open: Option<PhaseBegun>,
+    /// How the last one ended.
+    ended: Option<PhaseEnded>,
+}
+
+impl Phases {
+    pub(super) fn hear(&mut self, run: &Run, event: &Event) -> Verdict {
+        match event {
+            Event::PhaseBegun(begun) => self.begin(run, begun),
+            Event::PhaseEnded(ended) => self.end(run, ended),
+            Event::HandoffAdmitted(e) if e.offer.reason == Reason::Phase => {
+                let findings = self.ended.as_ref().map_or("", |ended| &ended.summary);
+                must(e.offer.summary == findings, "a phase is told the summary alone", || {
+                    format!("{} is told {:?}", e.id, e.offer.summary)
+                })
+            }
+            Event::RunFinished(e) if e.ending.status == Status::Succeeded => self.came_through(run),
+            _ => Ok(()),
+        }
+    }
+
+    fn begin(&mut self, run: &Run, begun: &PhaseBegun) -> Verdict {
+        const LAW: &str = "phases follow each other, each once for each time";
+        must(self.open.is_none(), LAW, || format!("{} begins within another", begun.phase))?;
+        let times = self.entered.entry(begun.place).or_default();
+        *times += 1;
+        let (times, place) = (*times, begun.place);
+        must(begun.round == times, LAW, || format!("{place} is entered {times} times: {begun:?}"))?;
+        let Some(step) = run.workflow.phases.get(place) else {
+            return must(false, LAW, || format!("there is no phase {place}"));
+        };
+        let fits = begun.parts.len() == step.agents.len() && begun.phase == step.phase;
+        must(fits, LAW, || format!("{begun:?} of {step:?}"))?;
+        let right = match &self.ended {
+            None => place == 0,
+            Some(last) if last.decision == Decision::Proceed => place == last.place + 1,
+            Some(last) => {
+                let from = &run.workflow.phases[last.place];
+                let again = self.entered.get(&last.place).copied().unwrap_or(0);
+                from.back_to == Some(step.phase) && place < last.place && again < from.rounds
+            }
+        };
+        must(right, LAW, || format!("{place} follows {:?}", self.ended))?;
+        self.open = Some(begun.clone());
+        Ok(())
+    }
+
+    fn end(&mut self, run: &Run, ended: &PhaseEnded) -> Verdict {
+        const LAW: &str = "a phase ends once, when all of its parts have";
+        let begun = self.open.take().filter(|begun| begun.place == ended.place);
+        let Some(begun) = begun else {
+            return must(false, LAW, || format!("{} was not open", ended.phase));
+        };
+        must(begun.round == ended.round && begun.parts.len() == ended.parts.len(), LAW, || {
+            format!("{begun:?} ends as {ended:?}")
+        })?;
+        let open = ended.parts.iter().find(|part| {
+            part.brought.is_none() || run.handoff(part.handoff).is_some_and(|it| it.is_open())
+        });
+        must(open.is_none(), LAW, || format!("{open:?} is not over"))?;
+        let step = &run.workflow.phases[ended.place];
+        let passed = ended.parts.iter().filter_map(|part| part.brought.as_ref());
+        let passed = passed.filter(|brought| brought.passed).count();
+        let good = passed >= step.rule.needed(step.agents.len());
+        // The one agent of a phase may say STOP though it has done its part; never the other way.
+        let right = match ended.decision {
+            Decision::Proceed => good,
+            Decision::Stop => !good || step.agents.len() == 1,
+            Decision::Clarify => false,
+        };
+        must(right, "a phase passes by its rule", || format!("{passed} of {step:?}: {ended:?}"))?;
+        let tokens = stafette_tokens::count(&ended.summary).ok();
+        let short = tokens.is_some_and(|tokens| tokens <= MAX_SUMMARY);
+        must(short, "a summary has 500 tokens at most", || {
+            format!("{} hands on {tokens:?}: {:?}", ended.phase, ended.parts)
+        })?;
+        self.ended = Some(ended.clone());
+        Ok(())
+    }
+
+    /// A run in phases succeeds when the last of them has passed.
+    fn came_through(&self, run: &Run) -> Verdict {
+        let last = run.workflow.phases.len().checked_sub(1);
+        let came = self.ended.as_ref().filter(|ended| ended.decision == Decision::Proceed);
+        must(last.is_none() || came.map(|ended| ended.place) == last, LAST, || {
+            format!("it ends after {:?}, with {:?} open", self.ended, self.open)
+        })
+    }
+}
+
+const LAST: &str = "a run in phases succeeds when the last has passed";

@@ -1,0 +1,72 @@
+//! Laws about sets of edits, as their run records them.
+
+use std::collections::BTreeMap;
+
+use stafette_core::change::{ChangeId, ChangeStatus};
+use stafette_core::handoff::About;
+use stafette_core::run::change::{ChangeWork, MOST_SETS};
+use stafette_core::{Event, Run};
+
+use super::{Verdict, must};
+
+/// What is counted about sets.
+#[derive(Debug, Default)]
+pub(super) struct Sets {
+    /// The last revision of each.
+    revisions: BTreeMap<ChangeId, u32>,
+    /// What was last wanted of each and has no outcome yet.
+    wanted: BTreeMap<ChangeId, ChangeWork>,
+    /// Whether each is in the project, by the run's account.
+    inside: BTreeMap<ChangeId, bool>,
+}
+
+impl Sets {
+    pub(super) fn hear(&mut self, run: &Run, event: &Event) -> Verdict {
+        let kept = run.changes.len() <= MOST_SETS;
+        must(kept, "the state is bounded", || format!("{} sets", run.changes.len()))?;
+        match event {
+            Event::ChangeProposed(e) => {
+                let (id, revision) = (e.set.change, e.set.revision);
+                let earlier = self.revisions.insert(id, revision);
+                must(earlier < Some(revision), "a set is proposed once", || {
+                    format!("{id} as {revision} after {earlier:?}")
+                })?;
+                let inside = self.inside.get(&id).copied().unwrap_or(false);
+                must(!inside, "what is in the project is not revised", || id.to_string())
+            }
+            Event::ChangeOrdered(e) => {
+                self.wanted.insert(e.change, e.work);
+                Ok(())
+            }
+            Event::ChangeSettled(e) => self.settle(run, e.change, e.status),
+            Event::HandoffAdmitted(e) => {
+                let about = e.offer.question.as_ref().map(|question| &question.about);
+                let Some(About::Change(id)) = about else { return Ok(()) };
+                let asked = run.open().find(|handoff| {
+                    let question = handoff.offer.question.as_ref();
+                    question.is_some_and(|question| question.about == About::Change(*id))
+                });
+                must(asked.is_none(), "a person is asked once about a set", || id.to_string())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn settle(&mut self, run: &Run, id: ChangeId, status: ChangeStatus) -> Verdict {
+        const LAW: &str = "a set gets in and out when somebody wants it, once";
+        let wanted = self.wanted.remove(&id);
+        let inside = self.inside.entry(id).or_default();
+        let was = std::mem::replace(inside, status.is_in());
+        let moved = was != *inside;
+        let right = match status {
+            _ if !moved => true,
+            ChangeStatus::Applied | ChangeStatus::Validated => wanted == Some(ChangeWork::Apply),
+            ChangeStatus::Undone => wanted == Some(ChangeWork::Undo),
+            _ => false,
+        };
+        must(right, LAW, || format!("{id} is {status:?}, wanted was {wanted:?}"))?;
+        let gated = run.changes.get(&id).filter(|known| !known.gates.is_empty());
+        let refused = gated.is_some_and(|known| known.status == ChangeStatus::Refused);
+        must(!(refused && moved && *inside), "what a person refused stays out", || id.to_string())
+    }
+}

@@ -1,0 +1,170 @@
+//! The sets of edits, kept and applied by the real thing in a project of the seed's own.
+//!
+//! Nothing in it waits for anybody: there is one process, no command is asked and nothing is
+//! committed, so whatever is asked of it is done at once.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+use stafette_core::change::{
+    Author, Change, ChangeId, ChangeRules, ChangeStatus, Comment, Proposal,
+};
+use stafette_core::run::change::ChangeWork;
+use stafette_core::{Run, RunId};
+use stafette_engine::{ChangeError, Changes, telling};
+use tempfile::TempDir;
+
+use crate::disk::at_once;
+use crate::law::{Verdict, must};
+
+/// All sets of a project.
+#[derive(Debug, Default)]
+pub(crate) struct Sets {
+    home: Option<Home>,
+    /// How often each got in and out again.
+    moves: BTreeMap<ChangeId, (u32, u32)>,
+}
+
+#[derive(Debug)]
+struct Home {
+    folder: TempDir,
+    changes: Changes,
+}
+
+impl Home {
+    /// A project in memory where there is room for that: syncing a disk takes long.
+    fn new() -> Option<Home> {
+        let memory = Path::new("/dev/shm");
+        let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        let folder = tempfile::tempdir_in(place).ok()?;
+        let changes = Changes::open(folder.path(), &folder.path().join(".stafette")).ok()?;
+        Some(Home { folder, changes })
+    }
+}
+
+impl Sets {
+    fn home(&mut self) -> &Changes {
+        let home = self.home.get_or_insert_with(|| Home::new().expect("a folder of our own"));
+        &home.changes
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<Change> {
+        self.home.as_ref().and_then(|home| home.changes.list().ok()).unwrap_or_default()
+    }
+
+    /// Those of a run and of the generations before it.
+    pub(crate) fn of_team(&self, run: &Run) -> Vec<Change> {
+        let past = run.lineage.iter().flat_map(|lineage| &lineage.past).filter_map(|past| past.run);
+        let team: Vec<RunId> = past.chain([run.id]).collect();
+        let made = |change: &Change| change.author.run.is_some_and(|run| team.contains(&run));
+        self.all().into_iter().filter(made).collect()
+    }
+
+    pub(crate) fn get(&self, id: ChangeId) -> Option<Change> {
+        self.home.as_ref()?.changes.get(id).ok()
+    }
+
+    /// Keeps a set of one new file; what an agent was sent back takes the place of the last one.
+    pub(crate) fn propose(
+        &mut self,
+        author: Author,
+        file: &str,
+        text: &str,
+        revises: Option<ChangeId>,
+        rules: &ChangeRules,
+    ) -> Result<Change, ChangeError> {
+        let edits = json!([{ "file": file, "action": "create", "content": text }]);
+        let changes = serde_json::from_value(edits).unwrap_or_default();
+        let proposal = Proposal { changes, author, reason: text.to_owned(), revises };
+        done(self.home().propose(proposal, rules))
+    }
+
+    pub(crate) fn told(&mut self, change: &Change) {
+        let _ = done(self.home().told(change));
+    }
+
+    pub(crate) fn untell(&mut self, id: ChangeId) -> bool {
+        done(self.home().untell(id)).is_ok()
+    }
+
+    pub(crate) fn turned_away(&mut self, id: ChangeId) {
+        let _ = done(self.home().turned_away(id, "its turn was over"));
+    }
+
+    pub(crate) fn remark(&mut self, id: ChangeId, text: &str) -> Option<Comment> {
+        self.home().remark(id, "ada", None, text).ok()
+    }
+
+    pub(crate) fn comment(&mut self, id: ChangeId, comment: Comment) {
+        let _ = done(self.home().comment(id, comment));
+    }
+
+    /// Gives a set the status that a person gave it in its run.
+    pub(crate) fn follow(&mut self, id: ChangeId, status: ChangeStatus, by: &str) {
+        let Some(change) = self.get(id).filter(|change| telling::follows(change, status)) else {
+            return;
+        };
+        let _ = match status {
+            ChangeStatus::Approved => done(self.home().approve(change.id, by)),
+            _ => done(self.home().refuse(change.id, by)),
+        };
+    }
+
+    /// Gets a set into the project, or out of it; what keeps it from that.
+    pub(crate) fn carry_out(
+        &mut self,
+        id: ChangeId,
+        work: ChangeWork,
+        rules: &ChangeRules,
+    ) -> Result<(), ChangeError> {
+        let report = match work {
+            ChangeWork::Apply => done(self.home().apply(id, rules)),
+            ChangeWork::Undo => done(self.home().undo(id, false, rules)),
+        }?;
+        for change in report.landed {
+            let (into, out) = self.moves.entry(change.id).or_default();
+            *(if work == ChangeWork::Apply { into } else { out }) += 1;
+        }
+        Ok(())
+    }
+
+    /// Somebody else writes where a set would.
+    pub(crate) fn obstruct(&self, change: &Change) {
+        let Some(home) = &self.home else { return };
+        for path in change.paths() {
+            let path = home.folder.path().join(path.as_str());
+            let made = path.parent().map(fs::create_dir_all);
+            if made.is_some_and(|made| made.is_ok()) && !path.exists() {
+                let _ = fs::write(path, "somebody else's");
+            }
+        }
+    }
+
+    /// What is in the project is what the sets say, each of which got in once more than out, or as
+    /// often.
+    pub(crate) fn hold(&self) -> Verdict {
+        const LAW: &str = "a set is in the project once, or not at all";
+        let Some(home) = &self.home else { return Ok(()) };
+        for change in self.all() {
+            let (into, out) = self.moves.get(&change.id).copied().unwrap_or_default();
+            let is_in = change.status.is_in();
+            must(into == out + u32::from(is_in), LAW, || {
+                format!("{} is {:?}, {into} times in and {out} out", change.id, change.status)
+            })?;
+            for path in change.paths() {
+                let text = fs::read_to_string(home.folder.path().join(path.as_str()));
+                let is_there = text.is_ok_and(|text| text == change.reason);
+                must(is_there == is_in, LAW, || format!("{path} of {:?}", change.status))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What nobody keeps waiting is done at once.
+fn done<T>(work: impl Future<Output = Result<T, ChangeError>>) -> Result<T, ChangeError> {
+    at_once(work).unwrap_or(Err(ChangeError::Busy))
+}

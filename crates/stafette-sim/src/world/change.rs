@@ -1,0 +1,252 @@
+//! Sets of edits: agents propose them, people judge and apply them, and a process may die between any
+//! two steps of that. What has to be told is decided by [`stafette_engine::telling`].
+
+use stafette_core::change::{Author, ChangeId, ChangeStatus};
+use stafette_core::run::change::ChangeWork;
+use stafette_core::{Event, Input, Recorded, Run, TurnKey};
+use stafette_engine::telling;
+use stafette_store::AppendError;
+
+use super::{Happening, Passage, Stop, World};
+use crate::law::must;
+
+/// How often something is tried that another process may be doing too.
+const TRIES: usize = 8;
+
+impl World {
+    /// An agent proposes a set in its turn.
+    pub(super) fn propose_set(&mut self, id: u64, gated: bool) -> Passage {
+        let Some(session) = self.sessions.get(&id) else { return Ok(()) };
+        let (key, order) = (session.key(), session.order.clone());
+        let Some((node, life)) = session.home else { return Ok(()) };
+        if !self.is_up(node, life) || !self.is_out(node, key) {
+            return Ok(());
+        }
+        let author = Author {
+            run: Some(key.run),
+            agent: Some(order.agent.clone()),
+            handoff: Some(key.handoff),
+            person: String::new(),
+        };
+        let place = format!("{}/{}", key.run.short(), key.handoff);
+        let name = if gated { "package.json" } else { "note.txt" };
+        let text = format!("{key} of {}\n", order.agent);
+        let rules = self.cast.workflow.changes.clone();
+        let file = format!("{place}/{}/{name}", order.agent);
+        let kept = self.sets.propose(author, &file, &text, order.revises(), &rules);
+        let Ok(change) = kept else {
+            self.counts.note("set refused at once");
+            return Ok(());
+        };
+        self.counts.note("set kept");
+        self.point(node, "set kept")?;
+        let set = Box::new(change.proposed());
+        if !self.record(node, Input::ProposeChange { turn: Some(key), set })? {
+            return Ok(());
+        }
+        let known = self.witness.run.as_ref().is_some_and(|run| telling::knows(run, &change));
+        if !known {
+            self.counts.note("set turned away");
+            self.sets.turned_away(change.id);
+            return Ok(());
+        }
+        self.point(node, "set recorded")?;
+        self.sets.told(&change);
+        Ok(())
+    }
+
+    fn is_out(&mut self, node: usize, key: TurnKey) -> bool {
+        self.up(node).is_some_and(|up| up.run().outbox().any(|order| order.key == key))
+    }
+
+    /// A set was proposed: somebody may look at it after a while, and once more later.
+    pub(super) fn plan_a_review(&mut self, change: ChangeId) {
+        for _ in 0..self.chance.below(4) {
+            let after = self.chance.between(500, 400_000);
+            self.plan(stafette_core::Millis(after), Happening::Review { change });
+        }
+    }
+
+    /// Somebody says yes or no to a set, talks about it, or wants it in the project or out of it.
+    pub(super) fn review(&mut self, id: ChangeId) -> Passage {
+        let node = self.chance.index(self.nodes.len());
+        if self.up(node).is_none() {
+            return Ok(());
+        }
+        let by = || "ada".to_owned();
+        match self.chance.below(10) {
+            0 => self.decide_set(node, id, ChangeStatus::Approved),
+            1 => self.decide_set(node, id, ChangeStatus::Refused),
+            2 => {
+                let Some(comment) = self.sets.remark(id, "shorter") else { return Ok(()) };
+                if self.introduce(node, id)? {
+                    let input = Input::CommentChange { change: id, comment: comment.clone() };
+                    if self.record(node, input)? {
+                        self.sets.comment(id, comment);
+                    }
+                }
+                Ok(())
+            }
+            3 => {
+                if let Some(change) = self.sets.get(id).filter(|_| self.chance.percent(40)) {
+                    self.counts.note("set obstructed");
+                    self.sets.obstruct(&change);
+                }
+                self.work_on(node, id, ChangeWork::Apply, by())
+            }
+            4..8 => self.work_on(node, id, ChangeWork::Apply, by()),
+            _ => self.work_on(node, id, ChangeWork::Undo, by()),
+        }
+    }
+
+    /// A person's word: the run hears it first.
+    fn decide_set(&mut self, node: usize, id: ChangeId, status: ChangeStatus) -> Passage {
+        let decidable = self.sets.get(id).filter(|change| telling::follows(change, status));
+        if decidable.is_none() || !self.introduce(node, id)? {
+            return Ok(());
+        }
+        let (by, note) = ("ada".to_owned(), String::new());
+        if self.record(node, Input::SettleChange { change: id, status, by, note })? {
+            self.point(node, "set recorded")?;
+            self.sets.follow(id, status, "ada");
+        }
+        Ok(())
+    }
+
+    /// Records that something is wanted, does it, and records what came of it.
+    pub(super) fn work_on(
+        &mut self,
+        node: usize,
+        id: ChangeId,
+        work: ChangeWork,
+        by: String,
+    ) -> Passage {
+        if !self.introduce(node, id)? || !self.sets.untell(id) {
+            return Ok(());
+        }
+        self.point(node, "set wanted")?;
+        if !self.record(node, Input::OrderChange { change: id, work, by: by.clone() })? {
+            return Ok(());
+        }
+        self.point(node, "set wanted")?;
+        let rules = self.cast.workflow.changes.clone();
+        let done = self.sets.carry_out(id, work, &rules);
+        self.counts.note(match (&done, work) {
+            (Ok(()), ChangeWork::Apply) => "set applied",
+            (Ok(()), ChangeWork::Undo) => "set undone",
+            (Err(_), _) => "set not moved",
+        });
+        self.sets.hold()?;
+        self.point(node, "set moved")?;
+        let note = done.err().map(|error| error.to_string()).unwrap_or_default();
+        self.settle_set(node, id, &by, &note)
+    }
+
+    /// Has the run know how far a set is.
+    fn settle_set(&mut self, node: usize, id: ChangeId, by: &str, note: &str) -> Passage {
+        if !self.introduce(node, id)? {
+            return Ok(());
+        }
+        let Some((change, run)) = self.sets.get(id).zip(self.run_at(node)) else { return Ok(()) };
+        if let Some(input) = telling::outcome(&run, &change, by, note)
+            && !self.record(node, input)?
+        {
+            return Ok(());
+        }
+        self.point(node, "set recorded")?;
+        self.sets.told(&change);
+        Ok(())
+    }
+
+    /// Has the run know a set; whether it does, or has been told.
+    fn introduce(&mut self, node: usize, id: ChangeId) -> Result<bool, Stop> {
+        let Some((change, run)) = self.sets.get(id).zip(self.run_at(node)) else {
+            return Ok(false);
+        };
+        match telling::introduction(&run, &change) {
+            Some(input) => self.record(node, input),
+            None => Ok(true),
+        }
+    }
+
+    /// The run as a process knows it, or as the store has it when nobody lives for it.
+    fn run_at(&mut self, node: usize) -> Option<Run> {
+        match self.up(node) {
+            Some(up) => Some(up.run().clone()),
+            None => self.disk.restore(self.run).map(|driver| driver.run().clone()),
+        }
+    }
+
+    /// Gives an input to the run, also to one that is over; whether it was stored.
+    fn record(&mut self, node: usize, input: Input) -> Result<bool, Stop> {
+        for _ in 0..TRIES {
+            if self.up(node).is_some() {
+                match self.record_now(node, &input)? {
+                    Some(stored) => return Ok(stored),
+                    None => continue,
+                }
+            }
+            let Some(driver) = self.disk.restore(self.run) else { return Ok(false) };
+            let step = driver.decide(self.now, [input.clone()]);
+            if step.is_empty() {
+                return Ok(true);
+            }
+            let appended = self.append(&step);
+            self.check()?;
+            match appended {
+                Ok(()) => {
+                    self.mirror(&step.events);
+                    return Ok(true);
+                }
+                Err(AppendError::Conflict { .. }) => {}
+                Err(_) => return Ok(false),
+            }
+        }
+        Ok(false)
+    }
+
+    /// What people said in a run is written to the sets.
+    pub(super) fn mirror(&mut self, events: &[Recorded]) {
+        for recorded in events {
+            match &recorded.event {
+                Event::ChangeSettled(e) => self.sets.follow(e.change, e.status, &e.by),
+                Event::ChangeCommented(e) => self.sets.comment(e.change, e.comment.clone()),
+                _ => {}
+            }
+        }
+    }
+
+    /// A process has started: what a crash kept from runs and sets is made up for.
+    pub(super) fn mend_sets(&mut self, node: usize) -> Passage {
+        let Some(run) = self.run_at(node) else { return Ok(()) };
+        for (id, known) in &run.changes {
+            self.sets.follow(*id, known.status, "a person");
+        }
+        let ours = self.sets.all().into_iter().filter(|change| change.author.run == Some(run.id));
+        for change in ours.filter(|change| change.untold).collect::<Vec<_>>() {
+            self.counts.note("set mended");
+            self.settle_set(node, change.id, "", "")?;
+        }
+        Ok(())
+    }
+
+    /// The run is over and everything that was cut off is made up for: the run and its sets are of
+    /// one mind.
+    pub(super) fn sets_agree(&mut self) -> Passage {
+        const LAW: &str = "a set and its run are of one mind";
+        self.sets.hold()?;
+        let Some(run) = self.witness.run.clone() else { return Ok(()) };
+        let ours = self.sets.all().into_iter().filter(|change| change.author.run == Some(run.id));
+        for change in ours {
+            let known = run.changes.get(&change.id);
+            let same = known.is_none_or(|known| {
+                let (status, revision) = (known.status, known.revision);
+                status == change.status && revision == change.revision && known.ordered.is_none()
+            });
+            must(same && !change.untold, LAW, || {
+                format!("{} is {:?}, the run says {known:?}", change.id, change.status)
+            })?;
+        }
+        Ok(())
+    }
+}
