@@ -39,3 +39,23 @@ describe('a connection that breaks', () => {
     expect(world.gaps).toEqual(new Set([run]))
   })
 })
+
+describe('s4_03 a blind vote', () => {
+  const all = log('generation1')
+  const id = all[0]!.run
+  const last = all.findIndex((event) => event.event === 'council_heard' && event.member === 'Pierre' && event.round === 1)
+  const veiled = all.slice(0, last).map((event): Recorded => (event.event === 'council_heard' ? { ...event, said: '', vote: null, sealed: true } : event))
+  const closed = hear(NOWHERE, veiled)
+
+  test('is known when it is told again with its contents', () => {
+    const again = all.slice(0, last).filter((event) => event.event === 'council_heard').map((event) => ({ ...event, again: true }))
+    const world = hear(closed, [...again, ...all.slice(last)])
+    expect(world.runs.get(id)?.state).toEqual(replay(all))
+    expect(world.runs.get(id)?.events.some((event) => event.sealed)).toBe(false)
+  })
+
+  test('is known when it is read again', () => {
+    const world = reduceWorld(closed, { type: 'read', run: id, events: all })
+    expect(world.runs.get(id)?.state).toEqual(replay(all))
+  })
+})

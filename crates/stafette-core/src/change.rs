@@ -254,7 +254,10 @@ impl TurnOrder {
     /// The set that a person sent back with this turn, to be revised.
     #[must_use]
     pub fn revises(&self) -> Option<ChangeId> {
-        let sent_back = self.offer.from == Party::Human && self.offer.reason == Reason::FixRequest;
+        // With a handoff in its run, or with a run of its own.
+        let remarks = self.offer.outputs.contains_key("comments");
+        let sent_back =
+            self.offer.from == Party::Human && (remarks || self.offer.reason == Reason::FixRequest);
         let change = self.offer.outputs.get("change").filter(|_| sent_back)?;
         change.as_str()?.parse().ok()
     }

@@ -15,15 +15,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use uuid::{Builder, Uuid};
 
+use crate::handoff::State;
+use crate::run::council::Council;
 use crate::run::create::RunCreated;
 use crate::run::hand_over::GenerationHandedOver;
 use crate::wire::context::{CodeChange, TeamPhase};
 use crate::workflow::Budget;
-use crate::{Fields, Millis, Run, RunId, Time, Usd};
+use crate::{Fields, Handoff, Millis, MissingInput, Party, Question, Run, RunId, Time, Usd};
 
 pub use briefing::{BRIEFING, briefing, narrative};
 pub use context::{Imported, context, import};
-pub use next::{ChangeCounts, Next, next};
+pub use next::{Cause, ChangeCounts, Next, next};
 
 /// The most of each kind that is remembered over generations.
 const KEPT: usize = 32;
@@ -86,6 +88,34 @@ pub struct Service {
     pub cost: Usd,
 }
 
+/// What somebody in a generation has to hear from a person before it can go on.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Awaited {
+    /// Who asks.
+    pub from: Party,
+    /// What.
+    pub question: Question,
+    /// The inputs that the answer fills in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingInput>,
+}
+
+impl Awaited {
+    /// What the open handoff `asked` asks a person, if it does.
+    fn of(asked: &Handoff) -> Option<Self> {
+        let question = asked.offer.question.clone();
+        let question = question.filter(|_| matches!(asked.state, State::Asked { .. }))?;
+        let (from, missing) = (asked.offer.from.clone(), asked.offer.missing.clone());
+        Some(Awaited { from, question, missing })
+    }
+}
+
+/// What a run asks people at the moment and cannot go on without.
+pub(crate) fn awaited(run: &Run) -> Vec<Awaited> {
+    let asked = run.open().filter_map(Awaited::of);
+    asked.filter(|awaited| awaited.question.blocking).take(KEPT).collect()
+}
+
 /// Where a run stands among the generations of its team.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Lineage {
@@ -104,6 +134,12 @@ pub struct Lineage {
     /// Whether a person is asked before it begins.
     #[serde(default)]
     pub check_in: bool,
+    /// What the one before it has left for a person to say before it begins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asks: Vec<Awaited>,
+    /// What a person has to say before the team can go on, when it ended for that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub awaits: Vec<Awaited>,
     /// Those before it, the oldest first.
     #[serde(default)]
     pub past: Vec<Past>,
@@ -144,6 +180,8 @@ impl Lineage {
             phase: TeamPhase::Discussion,
             plan: None,
             check_in: false,
+            asks: Vec::new(),
+            awaits: Vec::new(),
             past: Vec::new(),
             spent: Usd(0),
             agents: BTreeMap::new(),
@@ -161,6 +199,19 @@ impl Lineage {
     pub fn planned(mut self, plan: Plan) -> Self {
         self.plan = Some(Plan { first: self.number, spent: self.spent, ..plan });
         self
+    }
+
+    /// What people have said, as an input.
+    pub(crate) fn said(&self) -> Fields {
+        let notes: Vec<&str> = self.notes.iter().map(|note| note.text.as_str()).collect();
+        let said = (!notes.is_empty()).then(|| ("human_notes".to_owned(), json!(notes)));
+        said.into_iter().collect()
+    }
+
+    /// How many generations of the series there have been, this one included.
+    pub(crate) fn count(&self) -> u32 {
+        let first = self.plan.as_ref().map_or(self.number, |plan| plan.first);
+        self.number.saturating_sub(first).saturating_add(1)
     }
 
     /// Adds a note; the oldest goes when there are too many.
@@ -195,9 +246,11 @@ fn heir(run: &Run, lineage: &Lineage, over: &GenerationHandedOver) -> Lineage {
         previous: Some(run.id),
         phase: over.phase,
         check_in: over.next.as_ref().is_some_and(|next| next.check_in),
+        asks: lineage.awaits.clone(),
+        awaits: Vec::new(),
         spent: Usd(lineage.spent.0.saturating_add(run.purse.spent.money.0)),
         agents: services(run),
-        decisions: decisions(run),
+        decisions: decisions(run, run.council.as_deref()),
         handed_over: None,
         ..lineage.clone()
     };
@@ -224,9 +277,9 @@ fn services(run: &Run) -> BTreeMap<String, Service> {
 }
 
 /// What is settled, by this generation and those before.
-fn decisions(run: &Run) -> Vec<String> {
+fn decisions(run: &Run, council: Option<&Council>) -> Vec<String> {
     let earlier = run.lineage.iter().flat_map(|lineage| &lineage.decisions);
-    let now = run.council.iter().flat_map(|council| &council.decisions);
+    let now = council.iter().flat_map(|council| &council.decisions);
     let mut all: Vec<String> = Vec::new();
     for decision in earlier.chain(now) {
         if !all.contains(decision) {
@@ -272,9 +325,6 @@ fn inputs(run: &Run, heir: &Lineage, over: &GenerationHandedOver) -> Fields {
         "reason": over.reason,
     });
     inputs.insert("generation".into(), generation);
-    if !heir.notes.is_empty() {
-        let notes: Vec<&str> = heir.notes.iter().map(|note| note.text.as_str()).collect();
-        inputs.insert("human_notes".into(), json!(notes));
-    }
+    inputs.extend(heir.said());
     inputs
 }

@@ -494,6 +494,7 @@ impl Draft {
             }
             phase::advance(self);
             close::finish_if_done(self);
+            hand_over::if_needed(self);
             if self.events.len() == before {
                 return;
             }

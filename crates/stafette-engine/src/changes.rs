@@ -5,7 +5,9 @@
 //! it, is kept first, marked as untold, and recorded then. Either way the other half is made up for
 //! when the next daemon starts.
 
+mod hold;
 mod review;
+mod talk;
 pub mod telling;
 
 use std::path::{Path, PathBuf};
@@ -16,8 +18,11 @@ use stafette_core::{Event, Recorded, Run, TurnOrder};
 use stafette_workspace::{ChangeError, Changes, Worktree, WorktreeError, Worktrees};
 use thiserror::Error;
 
-use crate::Engine;
 use crate::engine::Settings;
+use crate::{Engine, EngineError};
+
+pub use hold::Hand;
+pub use talk::Heard;
 
 /// Where changes are kept.
 fn home(project: &Path) -> PathBuf {
@@ -78,6 +83,13 @@ where
         runtime.block_on(work(changes))
     });
     work.await.unwrap_or(Err(ChangeError::Busy))
+}
+
+/// Does it to the end, whoever goes away meanwhile.
+pub(crate) async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T, EngineError>> + Send + 'static,
+) -> Result<T, EngineError> {
+    tokio::spawn(work).await.unwrap_or(Err(EngineError::Stopping))
 }
 
 /// Keeps what an agent proposes in a turn: as a new set, or in the place of the one that it was sent

@@ -301,12 +301,12 @@ impl Engine {
         }
     }
 
-    /// The handoffs of a run, in order.
+    /// The handoffs of a run, in order, as anybody may see them.
     ///
     /// # Errors
     /// When the store cannot be read.
     pub async fn handoffs(&self, run: RunId) -> Result<Vec<HandoffRow>, EngineError> {
-        Ok(self.store.handoffs(run).await?)
+        self.veiled_rows(run, self.store.handoffs(run).await?).await
     }
 
     /// The open questions of all runs, the oldest first.
@@ -317,11 +317,20 @@ impl Engine {
         Ok(self.store.questions().await?)
     }
 
-    /// The events of a run after `after`.
+    /// The events of a run after `after`, as anybody may see them.
     ///
     /// # Errors
     /// When the store cannot be read.
     pub async fn events(&self, run: RunId, after: u64) -> Result<Vec<Stored>, EngineError> {
+        self.veiled(self.recorded(run, after).await?).await
+    }
+
+    /// The events of a run after `after`, with everything that is in them.
+    pub(crate) async fn recorded(
+        &self,
+        run: RunId,
+        after: u64,
+    ) -> Result<Vec<Stored>, EngineError> {
         let mut events = Vec::new();
         let mut after = after;
         loop {
@@ -347,10 +356,10 @@ impl Engine {
         let mut legs = Vec::new();
         let mut next = Some(handoff);
         while let Some(id) = next {
-            let row = self.store.handoff(run, id).await?;
+            let row = self.handoff(run, id).await?;
             let row = row.ok_or(EngineError::NoHandoff { run, handoff: id })?;
             let handoff: HandoffView = parse(view.seq, &row.body)?;
-            let events = self.store.entries_of(run, id).await?;
+            let events = self.veiled(self.store.entries_of(run, id).await?).await?;
             // A cause is always older, so this ends.
             next = handoff.cause().filter(|cause| *cause < id);
             let events = events.iter().map(event_json).collect::<Result<_, _>>()?;
@@ -526,6 +535,11 @@ impl Engine {
     /// The runs that have a task, as they are now.
     pub(crate) fn living(&self) -> Vec<Arc<Run>> {
         self.lock().values().map(|handle| handle.shown.borrow().run.clone()).collect()
+    }
+
+    /// A run that has a task, as it was shown last.
+    pub(crate) fn shown(&self, run: RunId) -> Option<Arc<Run>> {
+        self.handle(run).map(|handle| handle.shown.borrow().run.clone())
     }
 
     pub(crate) fn house(&self) -> &House {

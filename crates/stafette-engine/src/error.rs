@@ -137,6 +137,21 @@ pub enum EngineError {
         #[from]
         source: stafette_workspace::ChangeError,
     },
+    /// Nobody is left who could act on what is said about a change.
+    #[error("nobody would hear what is said about {change}: {why}")]
+    NobodyHears {
+        /// Which change.
+        change: stafette_core::change::ChangeId,
+        /// Why not.
+        why: String,
+    },
+    /// The team's own program could not be renewed.
+    #[error(transparent)]
+    Renewal {
+        /// Why.
+        #[from]
+        source: stafette_workspace::RenewalError,
+    },
     /// Somebody who looks at answers has something against this one.
     #[error("{why}")]
     Objected {

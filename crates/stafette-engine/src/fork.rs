@@ -46,7 +46,7 @@ impl Engine {
     /// # Errors
     /// When there is no such run.
     pub async fn state_at(&self, run: RunId, seq: u64) -> Result<Run, EngineError> {
-        let mut events = self.events(run, 0).await?;
+        let mut events = self.recorded(run, 0).await?;
         events.retain(|stored| stored.entry.seq <= seq);
         let loaded = Loaded { snapshot: None, entries: events };
         match loaded.entries.is_empty() {

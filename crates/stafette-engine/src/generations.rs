@@ -4,6 +4,7 @@
 //! next run, whose name is in it. Whatever is done twice after a crash is done once.
 
 mod follower;
+mod imported;
 mod landing;
 pub mod picture;
 
@@ -84,15 +85,21 @@ impl Engine {
     pub async fn note(&self, run: RunId, text: String, by: String) -> Result<RunId, EngineError> {
         // No generation begins between finding the last one and telling it.
         let _turn = self.once.wait().await;
-        let mut run = run;
-        while let Some(next) = self.followed_by(run).await? {
-            run = next;
-        }
+        let run = self.last_of(run).await?;
         let mut text = serde_json::Value::String(text);
         self.settings().redactor.value(&mut text);
         let text = text.as_str().unwrap_or_default().to_owned();
         self.tell_also_late(run, Input::Note { text, by }).await?;
         Ok(run)
+    }
+
+    /// The last generation of a run's team that has begun.
+    pub(crate) async fn last_of(&self, run: RunId) -> Result<RunId, EngineError> {
+        let mut last = run;
+        while let Some(next) = self.followed_by(last).await? {
+            last = next;
+        }
+        Ok(last)
     }
 
     /// The run that follows, when it has begun.

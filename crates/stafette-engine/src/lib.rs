@@ -16,6 +16,7 @@ mod changes;
 pub mod clock;
 mod confine;
 mod cost;
+mod council;
 pub mod crash;
 mod dispatch;
 mod driver;
@@ -39,11 +40,13 @@ mod record;
 mod task;
 mod terminals;
 mod tokens;
+mod veil;
 mod warden;
 
 pub use agents::{AgentView, Group, Work};
-pub use changes::telling;
+pub use changes::{Hand, Heard, telling};
 pub use cost::{By, Cost, CostLine};
+pub use council::{CouncilView, MemberView};
 pub use driver::{Driver, Plan, RestoreError, Step};
 pub use engine::{Engine, Settings};
 pub use error::EngineError;
@@ -62,4 +65,5 @@ pub use terminals::{
     BadSize, InputError, Piece, Recording, RecordingError, RecordingLines, ResizeError, Snapshot,
     Subscription, Terminal, TerminalError, TerminalState, TerminalView,
 };
+pub use veil::SEALED;
 pub use warden::{ALERT, Asked, Beginning, Verdict, Warden};

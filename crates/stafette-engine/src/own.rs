@@ -16,7 +16,8 @@ use stafette_workspace::{Changes, Renewal, RenewalError, Renewals, Stage};
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 
-use crate::{Engine, crash};
+use crate::changes::to_the_end;
+use crate::{Engine, EngineError, Hand, crash};
 
 /// The variable that the program is started with, and whoever it starts: it names the project.
 const MARK: &str = "STAFETTE_OWN_PROGRAM_OF";
@@ -133,43 +134,67 @@ impl Engine {
     /// the old one is back, and runs.
     ///
     /// # Errors
-    /// When the change may not be applied, and when the way back is blocked.
+    /// When the change may not be applied, somebody else has locked a file of it, or the way back is
+    /// blocked.
     pub async fn renew(
         &self,
         change: ChangeId,
         own: &Own,
         rules: &ChangeRules,
+        by: &Hand,
+    ) -> Result<Renewal, EngineError> {
+        let (engine, holder) = (self.clone(), by.holder.clone());
+        let (own, rules) = (own.clone(), rules.clone());
+        to_the_end(async move {
+            let set = engine.changes(async move |changes| changes.get(change)).await?;
+            let hold = engine.hold_files(&holder, [&set]).await?;
+            let renewal = engine.renew_held(change, own, rules).await;
+            hold.release().await;
+            let renewal = renewal?;
+            if let Some(run) = set.author.run {
+                // The run that it came from may be over, and then nobody is told by it.
+                let (code, message) = news(&renewal);
+                let _ = engine.send(run, Input::Alert { code, message }).await;
+            }
+            Ok(renewal)
+        })
+        .await
+    }
+
+    /// Whether the team's own program runs on this change.
+    pub(crate) async fn runs_on(&self, change: ChangeId) -> bool {
+        let runs =
+            self.with_renewals(async move |renewals, changes| renewals.runs_on(change, &changes));
+        runs.await.unwrap_or(false)
+    }
+
+    async fn renew_held(
+        &self,
+        change: ChangeId,
+        own: Own,
+        rules: ChangeRules,
     ) -> Result<Renewal, RenewalError> {
         let program = self.own().clone();
         let _one = program.renewing.lock().await;
         let project = self.settings().project.clone();
-        let (own, rules) = (own.clone(), rules.clone());
-        let author = self.changes(async move |changes| changes.get(change)).await?.author;
         let running = program.clone();
-        let renewal = self
-            .with_renewals(async move |renewals, changes| {
-                let replace = async || {
-                    running.stop().await;
-                    running.start(&project, &own).await
-                };
-                let renewed = renewals.renew(&changes, change, (&own, &rules), replace).await;
-                let back = !matches!(&renewed, Ok(renewal) if renewal.stage == Stage::Done);
-                let down = running.running.lock().await.is_none();
-                if back
-                    && down
-                    && let Err(why) = running.start(&project, &own).await
-                {
-                    tracing::error!(%why, "the old program does not start any more");
-                }
-                renewed
-            })
-            .await?;
-        if let Some(run) = author.run {
-            // The run that it came from may be over, and then nobody is told by it.
-            let (code, message) = news(&renewal);
-            let _ = self.send(run, Input::Alert { code, message }).await;
-        }
-        Ok(renewal)
+        self.with_renewals(async move |renewals, changes| {
+            let replace = async || {
+                running.stop().await;
+                running.start(&project, &own).await
+            };
+            let renewed = renewals.renew(&changes, change, (&own, &rules), replace).await;
+            let back = !matches!(&renewed, Ok(renewal) if renewal.stage == Stage::Done);
+            let down = running.running.lock().await.is_none();
+            if back
+                && down
+                && let Err(why) = running.start(&project, &own).await
+            {
+                tracing::error!(%why, "the old program does not start any more");
+            }
+            renewed
+        })
+        .await
     }
 
     /// Works on a thread of its own, to the end, whoever goes away meanwhile.

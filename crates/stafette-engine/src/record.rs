@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::PhasesView;
+use crate::{CouncilView, PhasesView};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::run::Tally;
@@ -50,6 +50,9 @@ pub struct RunView {
     /// How it gets on in its phases, when its workflow has some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phases: Option<PhasesView>,
+    /// How its council stands, when one has met.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub council: Option<CouncilView>,
 }
 
 impl RunView {
@@ -84,6 +87,7 @@ impl RunView {
             tally: run.tally.clone(),
             purse: run.purse.clone(),
             phases: PhasesView::of(run),
+            council: CouncilView::of(run),
         }
     }
 }

@@ -43,6 +43,20 @@ impl Coordination {
                     self.mirror(run, id).await;
                 }
             }
+            // How they voted in the dark may be known by now.
+            ("council_heard", Some(handoff)) => {
+                let state = self.engine.state(run).await;
+                let blind = state.iter().filter(|state| {
+                    let rules = state.workflow.council.as_ref();
+                    rules.is_some_and(|rules| rules.blind_first_vote) && !state.votes_blindly()
+                });
+                let ballots = blind.flat_map(|state| state.handoffs.values());
+                let ballots = ballots.filter(|ballot| ballot.offer.is_council_turn());
+                let touched: Vec<_> = ballots.map(|ballot| ballot.id).chain([handoff]).collect();
+                for id in touched {
+                    self.mirror(run, id).await;
+                }
+            }
             (_, Some(handoff)) => self.mirror(run, handoff).await,
             (_, None) => {}
         }
@@ -55,7 +69,7 @@ impl Coordination {
     }
 
     pub(crate) async fn mirror(&mut self, run: RunId, handoff: HandoffId) {
-        if let Ok(Some(row)) = self.engine.store().handoff(run, handoff).await {
+        if let Ok(Some(row)) = self.engine.handoff(run, handoff).await {
             self.show(run, handoff, &row.body);
         }
     }

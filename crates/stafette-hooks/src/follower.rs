@@ -70,7 +70,14 @@ impl Follower {
                 page = feed.next() => page,
             };
             match page {
-                Ok(Some(page)) => self.tell(&page, &stop).await,
+                Ok(Some(page)) => match self.engine.veiled(page).await {
+                    Ok(page) => self.tell(&page, &stop).await,
+                    Err(error) => {
+                        tracing::warn!(%error, "hooks cannot follow a run");
+                        feed = self.engine.feed(self.begin().await.unwrap_or(cursor));
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                },
                 Ok(None) => return,
                 Err(error) => {
                     tracing::warn!(%error, "hooks cannot follow the store");

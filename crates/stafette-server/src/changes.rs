@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use stafette_core::change::{Author, Change, ChangeId, ChangeRules, ChangeStatus, Proposal};
 use stafette_core::lock::Holder;
 use stafette_core::{RunId, TurnKey};
-use stafette_engine::{ChangeError, Explanation, FileDiff, Left, Report};
+use stafette_engine::{ChangeError, Explanation, FileDiff, Hand, Heard, Report};
 
 use crate::openapi::named;
 use crate::request::{Asked, Body, Named};
@@ -229,8 +229,8 @@ async fn apply(
     Named(the): Named<TheChange>,
     Body(Go { by }): Body<Go>,
 ) -> Result<Json<Report>, Problem> {
-    let (id, rules) = allowed(&edge, &visitor, &the, &by).await?;
-    Ok(Json(edge.engine.apply_change(id, rules, visitor.signed(by)).await?))
+    let (id, rules) = allowed(&edge, &visitor, &the)?;
+    Ok(Json(edge.engine.apply_change(id, rules, hand(&visitor, by)).await?))
 }
 
 async fn apply_all(
@@ -240,18 +240,9 @@ async fn apply_all(
 ) -> Result<Json<Report>, Problem> {
     for_people(&edge, &visitor)?;
     let rules = rules(&edge)?;
-    let (mut ids, mut locked) = (Vec::new(), Vec::new());
-    for change in edge.engine.changes(async |changes| changes.open_sets()).await? {
-        match unlocked(&edge, &visitor, &by, &change).await {
-            Ok(()) => ids.push(change.id),
-            Err(problem) => {
-                locked.push(Left { id: change.id, why: problem.title, needs_person: false });
-            }
-        }
-    }
-    let mut report = edge.engine.apply_changes(ids, rules, visitor.signed(by)).await?;
-    report.left.append(&mut locked);
-    Ok(Json(report))
+    let open = edge.engine.changes(async |changes| changes.open_sets()).await?;
+    let ids = open.into_iter().map(|change| change.id).collect();
+    Ok(Json(edge.engine.apply_changes(ids, rules, hand(&visitor, by)).await?))
 }
 
 /// How to undo.
@@ -270,8 +261,8 @@ async fn undo(
     Named(the): Named<TheChange>,
     Body(Undo { with_later, by }): Body<Undo>,
 ) -> Result<Json<Report>, Problem> {
-    let (id, rules) = allowed(&edge, &visitor, &the, &by).await?;
-    Ok(Json(edge.engine.undo_change(id, with_later, rules, visitor.signed(by)).await?))
+    let (id, rules) = allowed(&edge, &visitor, &the)?;
+    Ok(Json(edge.engine.undo_change(id, with_later, rules, hand(&visitor, by)).await?))
 }
 
 /// What somebody says.
@@ -291,12 +282,22 @@ pub(crate) struct Said {
     line: Option<u32>,
 }
 
+/// A change that something was said about.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Commented {
+    /// The change.
+    #[serde(flatten)]
+    change: Change,
+    /// Who gets to hear it.
+    heard: Heard,
+}
+
 async fn comment(
     State(edge): State<Edge>,
     visitor: Visitor,
     Named(the): Named<TheChange>,
     Body(said): Body<Said>,
-) -> Result<Json<Change>, Problem> {
+) -> Result<Json<Commented>, Problem> {
     // What is said here goes back to an agent in a person's name.
     for_people(&edge, &visitor)?;
     let id = the.id()?;
@@ -305,7 +306,10 @@ async fn comment(
     }
     let by = visitor.signed(said.by);
     let place = said.file.map(|file| (file, said.line));
-    Ok(Json(edge.engine.comment_change(id, by, place, said.text).await?))
+    let workflow = (edge.workflow)().ok();
+    let spoken = edge.engine.comment_change(id, by, place, said.text, workflow);
+    let (change, heard) = spoken.await?;
+    Ok(Json(Commented { change, heard }))
 }
 
 /// The rules of the workflow, which must be trusted: it names a command.
@@ -323,33 +327,23 @@ pub(crate) fn for_people(edge: &Edge, visitor: &Visitor) -> Result<(), Problem> 
 }
 
 /// A person may touch the project for this change, and by these rules.
-async fn allowed(
+fn allowed(
     edge: &Edge,
     visitor: &Visitor,
     the: &TheChange,
-    by: &str,
 ) -> Result<(ChangeId, ChangeRules), Problem> {
     for_people(edge, visitor)?;
-    let (id, rules) = (the.id()?, rules(edge)?);
-    let change = edge.engine.changes(async move |changes| changes.get(id)).await?;
-    unlocked(edge, visitor, by, &change).await?;
-    Ok((id, rules))
+    Ok((the.id()?, rules(edge)?))
 }
 
-/// What others have locked is not changed.
-pub(crate) async fn unlocked(
-    edge: &Edge,
-    visitor: &Visitor,
-    by: &str,
-    change: &Change,
-) -> Result<(), Problem> {
+/// Who touches the project. At the socket they are whom they say they are.
+pub(crate) fn hand(visitor: &Visitor, by: String) -> Hand {
     let holder = match (&visitor.via, by.trim()) {
         (Via::Socket { .. }, "") => Holder::person("someone"),
         (Via::Socket { .. }, name) => Holder::person(name),
         _ => Holder::visitor(&visitor.name),
     };
-    let paths: Vec<String> = change.paths().map(ToString::to_string).collect();
-    Ok(edge.engine.may_write(&holder, &paths, None).await?)
+    Hand { name: visitor.signed(by), holder }
 }
 
 impl From<ChangeError> for Problem {

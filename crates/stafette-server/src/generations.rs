@@ -109,7 +109,7 @@ async fn council(
     let run = find(&edge, &run).await?;
     let state = edge.engine.state(run).await?;
     let none = || Problem::new(404, "no_council", "No council has met in this run");
-    Ok(Json(*state.council.clone().ok_or_else(none)?))
+    Ok(Json(state.shown_council().ok_or_else(none)?))
 }
 
 /// Generations that follow each other by themselves. What is not said is the workflow's.

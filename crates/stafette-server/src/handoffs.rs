@@ -115,8 +115,7 @@ async fn show(
 }
 
 async fn row(edge: &Edge, run: RunId, handoff: HandoffId) -> Result<Row, Problem> {
-    let row = edge.engine.store().handoff(run, handoff).await;
-    let row = row.map_err(|source| EngineError::Read { source })?;
+    let row = edge.engine.handoff(run, handoff).await?;
     Row::of(&row.ok_or(EngineError::NoHandoff { run, handoff })?)
 }
 

@@ -93,6 +93,7 @@ impl From<EngineError> for Problem {
     fn from(error: EngineError) -> Self {
         let error = match error {
             EngineError::Change { source } => return source.into(),
+            EngineError::Renewal { source } => return source.into(),
             error => error,
         };
         let (status, code) = match &error {
@@ -115,12 +116,18 @@ impl From<EngineError> for Problem {
             EngineError::LockStore { .. } => (507, "not_stored"),
             EngineError::Blocked { .. } => (409, "blocked"),
             EngineError::Objected { .. } => (409, "objected"),
-            EngineError::Change { .. } => (409, "change_status"),
+            EngineError::Change { .. } | EngineError::Renewal { .. } => (409, "change_status"),
             EngineError::GoesOn { .. } => (409, "goes_on"),
+            EngineError::NobodyHears { .. } => (409, "nobody_hears"),
             EngineError::Stopping => (503, "stopping"),
         };
-        let causes = causes(&error);
-        Problem::new(status, code, error.to_string()).because(causes)
+        let because = match &error {
+            EngineError::NobodyHears { change, .. } => format!(
+                "\nfix: begin a run that makes it anew, and `stafette changes refuse {change}`"
+            ),
+            error => causes(error),
+        };
+        Problem::new(status, code, error.to_string()).because(because)
     }
 }
 

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use stafette_engine::{Renewal, RenewalError};
 
-use crate::changes::{Go, TheChange, for_people, unlocked};
+use crate::changes::{Go, TheChange, for_people, hand};
 use crate::openapi::named;
 use crate::request::{Body, Named};
 use crate::visitor::Visitor;
@@ -33,9 +33,7 @@ async fn renew(
         Problem::new(409, "no_program", "The team has no program of its own")
             .because("say in `[self]` of stafette.toml how it is built, tried and started")
     })?;
-    let change = edge.engine.changes(async move |changes| changes.get(id)).await?;
-    unlocked(&edge, &visitor, &by, &change).await?;
-    Ok(Json(edge.engine.renew(id, &own, &workflow.changes).await?))
+    Ok(Json(edge.engine.renew(id, &own, &workflow.changes, &hand(&visitor, by)).await?))
 }
 
 impl From<RenewalError> for Problem {

@@ -35,6 +35,8 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 const PAGE: usize = 256;
 /// The most that a client may say on a stream, in bytes: it has nothing to say.
 const SAID: usize = 4096;
+/// So many events are told again once everybody may know what is in them.
+const CLOSED: usize = 1024;
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
     let about = |id, summary| named("events", id, summary);
@@ -232,6 +234,16 @@ struct Line {
 }
 
 impl Line {
+    /// An event that was told before, without what nobody could know then.
+    fn again(stored: &Stored) -> Self {
+        let mut line = Line::of(stored, true);
+        if let Ok(Value::Object(mut fields)) = serde_json::from_str(&line.body) {
+            fields.insert("again".to_owned(), true.into());
+            line.body = Value::Object(fields).to_string();
+        }
+        line
+    }
+
     fn of(stored: &Stored, within_run: bool) -> Self {
         let mut line = json!({
             "position": stored.position,
@@ -261,6 +273,8 @@ struct Tail {
     /// How far to read, for those who do not stay.
     until: Option<u64>,
     place: Place,
+    /// What was told without what nobody may know yet: told again once everybody may.
+    closed: Vec<Stored>,
 }
 
 #[derive(Debug)]
@@ -277,7 +291,8 @@ impl Tail {
     async fn of_all(engine: &Engine, after: u64, follow: bool) -> Result<Self, Problem> {
         let until = if follow { None } else { Some(head(engine).await?) };
         let place = if follow { Place::Now(engine.feed(after)) } else { Place::Past };
-        Ok(Tail { engine: engine.clone(), run: None, seq: 0, position: after, until, place })
+        let (engine, closed) = (engine.clone(), Vec::new());
+        Ok(Tail { engine, run: None, seq: 0, position: after, until, place, closed })
     }
 
     async fn of_run(
@@ -290,13 +305,14 @@ impl Tail {
         let position = head(engine).await?;
         let until = (!follow).then_some(position);
         let (engine, run) = (engine.clone(), Some(run));
-        Ok(Tail { engine, run, seq: after, position, until, place: Place::Past })
+        let (place, closed) = (Place::Past, Vec::new());
+        Ok(Tail { engine, run, seq: after, position, until, place, closed })
     }
 
     /// The next events; at the end, or when the store fails, there are none.
     async fn next(mut self) -> Option<(Vec<Line>, Self)> {
         loop {
-            let page = match (&mut self.place, self.run) {
+            let mut page = match (&mut self.place, self.run) {
                 (Place::End, _) => return None,
                 (Place::Past, Some(run)) => self.past(run).await?,
                 (Place::Past, None) => {
@@ -308,11 +324,32 @@ impl Tail {
                 }
                 (Place::Now(feed), _) => feed.next().await.ok()??,
             };
-            let lines = self.take(&page);
+            let closed = self.engine.veil(&mut page).await.ok()?;
+            let mut lines = self.opened().await?;
+            lines.extend(self.take(&page));
+            let stays = self.until.is_none();
+            let is_ours = |it: &Stored| stays && self.run.is_none_or(|run| run == it.run);
+            self.closed.extend(closed.into_iter().filter(is_ours));
+            self.closed.truncate(CLOSED);
             if !lines.is_empty() {
                 return Some((lines, self));
             }
         }
+    }
+
+    /// What was closed when it was told, and is open by now.
+    async fn opened(&mut self) -> Option<Vec<Line>> {
+        let mut lines = Vec::new();
+        for stored in std::mem::take(&mut self.closed) {
+            match self.engine.is_sealed(stored.run).await.ok()? {
+                true => self.closed.push(stored),
+                false => {
+                    let number = if self.run.is_some() { self.seq } else { self.position };
+                    lines.push(Line { number, ..Line::again(&stored) });
+                }
+            }
+        }
+        Some(lines)
     }
 
     async fn past(&mut self, run: RunId) -> Option<Vec<Stored>> {

@@ -169,6 +169,10 @@ async fn find(
             search.forget(text.run);
             continue;
         }
+        // What is said in the dark is found when it is said aloud.
+        if text.handoff.is_some() && edge.engine.is_sealed(text.run).await? {
+            continue;
+        }
         hits.push(Hit {
             run: text.run,
             handoff: text.handoff,

@@ -31,7 +31,7 @@ use std::time::{Duration, SystemTime};
 
 use stafette_core::Time;
 use stafette_core::change::{
-    BadPath, Change, ChangeId, ChangeRules, ChangeStatus, FilePath, Gate, gates,
+    BadPath, Change, ChangeId, ChangeRules, ChangeStatus, FilePath, Gate, GateKind, gates,
 };
 use stafette_core::run::change::told;
 use thiserror::Error;
@@ -277,7 +277,8 @@ impl Changes {
             status => return Err(ChangeError::Status { id, status, wanted: "applied" }),
         }
         // By the rules of today, not only by those it was proposed under.
-        let gates = gates(&change.edits, rules);
+        let foreign = change.gates.iter().filter(|gate| gate.kind == GateKind::Foreign).cloned();
+        let gates: Vec<Gate> = gates(&change.edits, rules).into_iter().chain(foreign).collect();
         match gates.is_empty() || change.approved_by.is_some() {
             true => Ok(()),
             false => Err(ChangeError::NeedsPerson { id, gates }),

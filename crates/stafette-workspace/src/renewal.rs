@@ -19,6 +19,9 @@ use crate::changes::crash;
 use crate::changes::validation::{Verdict, validate};
 use crate::{ChangeError, Changes};
 
+/// The program is known to run on so many changes, the newest ones.
+const REMEMBERED: usize = 256;
+
 /// How a program gets new code, and the way back.
 #[derive(Clone, Debug)]
 pub struct Renewals {
@@ -95,7 +98,8 @@ impl Renewals {
         Renewals { project: project.to_owned(), folder: home.join("self") }
     }
 
-    /// Gives the program new code. `replace` has the running one make room for the new one, and
+    /// Gives the program new code: of a change that is applied for that, or of one that the project has
+    /// already. `replace` has the running one make room for the new one, and
     /// says why that one does not run, if it does not; the caller starts the old one again when
     /// the answer is not [`Stage::Done`].
     ///
@@ -110,26 +114,28 @@ impl Renewals {
     ) -> Result<Renewal, RenewalError> {
         self.recover(changes, rules).await?;
         let program = self.program(&own.program)?;
+        let is_in = changes.get(change)?.status.is_in();
         let kept = self.keep(&program)?;
         crash::point();
         let note = Note { change, program: own.program.clone(), kept };
         self.write(&note)?;
         crash::point();
-        let applied = changes.apply(change, rules).await;
-        let report = match applied {
-            Ok(report) => report,
-            Err(error) => {
+        if !is_in {
+            let report = match changes.apply(change, rules).await {
+                Ok(report) => report,
+                Err(error) => {
+                    self.forget()?;
+                    return Err(error.into());
+                }
+            };
+            if report.landed.is_empty() {
                 self.forget()?;
-                return Err(error.into());
+                let (why, output) = report.rolled_back.into_iter().next().map_or_else(
+                    || ("nothing was applied".to_owned(), String::new()),
+                    |back| (back.why, back.output),
+                );
+                return Ok(Renewal { change, stage: Stage::Apply, why, output });
             }
-        };
-        if report.landed.is_empty() {
-            self.forget()?;
-            let (why, output) = report.rolled_back.into_iter().next().map_or_else(
-                || ("nothing was applied".to_owned(), String::new()),
-                |back| (back.why, back.output),
-            );
-            return Ok(Renewal { change, stage: Stage::Apply, why, output });
         }
         crash::point();
         let (stage, why, output) = match self.try_out(own, replace).await {
@@ -137,10 +143,34 @@ impl Renewals {
             Err(failed) => failed,
         };
         match stage {
-            Stage::Done => self.forget()?,
+            Stage::Done => {
+                self.remember(change, changes)?;
+                self.forget()?;
+            }
             _ => self.roll_back(changes, &note, rules).await?,
         }
         Ok(Renewal { change, stage, why, output })
+    }
+
+    /// Whether the program runs on this change as it is in the project now.
+    ///
+    /// # Errors
+    /// When the change cannot be read.
+    pub fn runs_on(&self, change: ChangeId, changes: &Changes) -> Result<bool, RenewalError> {
+        let known = fs::read_to_string(self.folder.join("runs-on")).unwrap_or_default();
+        let order = changes.get(change)?.order;
+        Ok(order.is_some_and(|order| known.lines().any(|line| line == order.to_string())))
+    }
+
+    /// Notes that the program runs on a change: by its place among all that were ever applied.
+    fn remember(&self, change: ChangeId, changes: &Changes) -> Result<(), RenewalError> {
+        let path = self.folder.join("runs-on");
+        let known = fs::read_to_string(&path).unwrap_or_default();
+        let order = changes.get(change)?.order.map(|order| order.to_string());
+        let lines: Vec<&str> = known.lines().chain(order.as_deref()).collect();
+        let lines = &lines[lines.len().saturating_sub(REMEMBERED)..];
+        fs::write(&path, lines.join("\n"))
+            .map_err(|source| RenewalError::Files { path: path.clone(), source })
     }
 
     async fn try_out(

@@ -26,6 +26,8 @@ mod echoes;
 mod frames;
 #[path = "suite/guide.rs"]
 mod guide;
+#[path = "suite/held.rs"]
+mod held;
 #[path = "suite/hostile_agents.rs"]
 mod hostile_agents;
 #[path = "suite/locks.rs"]

@@ -1714,6 +1714,8 @@ export interface components {
             purse: components["schemas"]["Purse"];
             /** @description How it gets on in its phases, when its workflow has some. */
             phases?: components["schemas"]["PhasesView"] | null;
+            /** @description How its council stands, when one has met. */
+            council?: components["schemas"]["CouncilView"] | null;
         };
         /** @description Counts over the whole run. */
         Tally: {
@@ -1991,6 +1993,57 @@ export interface components {
              */
             total: number;
         };
+        /** @description How a council stands. */
+        CouncilView: {
+            /** @description What about. */
+            topic: string;
+            /** @description Who has a voice, in the order in which they speak. */
+            members: components["schemas"]["MemberView"][];
+            /** @description Whether nobody may know yet who votes how: the first vote is blind, and not everyone has voted. */
+            sealed: boolean;
+            /**
+             * Format: uint32
+             * @description The weight of those who agree, as far as it may be known.
+             */
+            agreed: number;
+            /**
+             * Format: uint32
+             * @description The weight that is needed.
+             */
+            needed: number;
+            /**
+             * Format: uint32
+             * @description The weight of all.
+             */
+            total: number;
+            /** @description How it ended, when it has. */
+            decision?: components["schemas"]["Decision"] | null;
+            /** @description The same in a sentence. */
+            why?: string | null;
+        };
+        /** @description A member of a council. */
+        MemberView: {
+            /** @description Who. */
+            member: components["schemas"]["AgentName"];
+            /**
+             * Format: uint32
+             * @description How much its voice counts.
+             */
+            weight: number;
+            /**
+             * Format: uint32
+             * @description How often it has spoken.
+             */
+            turns: number;
+            /** @description Where it stands; nothing before it has said so, and while nobody may know it. */
+            signal?: components["schemas"]["Stance"] | null;
+        };
+        /** @description An agent of a workflow. */
+        AgentName: string;
+        /** @description Where a member stands. */
+        Stance: "building" | "agree" | "disagree" | "abstain";
+        /** @description How a council ended. */
+        Decision: "consensus" | "exhausted" | "accepted";
         /** @description Something went wrong: what, why, and under which stable code. */
         Problem: {
             /**
@@ -2123,6 +2176,8 @@ export interface components {
             purse: components["schemas"]["Purse"];
             /** @description How it gets on in its phases, when its workflow has some. */
             phases?: components["schemas"]["PhasesView"] | null;
+            /** @description How its council stands, when one has met. */
+            council?: components["schemas"]["CouncilView"] | null;
             /** @description Why it cannot go on at the moment, when it cannot. */
             trouble?: string | null;
         };
@@ -2434,8 +2489,6 @@ export interface components {
             /** @description What the team should take up next, once this is settled. */
             next_topic?: string | null;
         };
-        /** @description Where a member stands. */
-        Stance: "building" | "agree" | "disagree" | "abstain";
         /**
          * @description Names one piece of work for ever: the idempotency key that agents are given.
          *
@@ -3037,6 +3090,10 @@ export interface components {
              * @default false
              */
             check_in: boolean;
+            /** @description What the one before it has left for a person to say before it begins. */
+            asks?: components["schemas"]["Awaited"][];
+            /** @description What a person has to say before the team can go on, when it ended for that. */
+            awaits?: components["schemas"]["Awaited"][];
             /**
              * @description Those before it, the oldest first.
              * @default []
@@ -3106,6 +3163,15 @@ export interface components {
             /** @description What had been spent before it. */
             spent: components["schemas"]["Usd"];
         };
+        /** @description What somebody in a generation has to hear from a person before it can go on. */
+        Awaited: {
+            /** @description Who asks. */
+            from: components["schemas"]["Party"];
+            /** @description What. */
+            question: components["schemas"]["Question"];
+            /** @description The inputs that the answer fills in. */
+            missing?: components["schemas"]["MissingInput"][];
+        };
         /** @description A generation that was before. */
         Past: {
             /**
@@ -3154,6 +3220,8 @@ export interface components {
             action: "continue_discussion" | "apply_changes" | "restart_with_new_code" | "manual_review";
             /** @description Why that. */
             reason: string;
+            /** @description What made it hand over, when it was one of these. */
+            cause?: components["schemas"]["Cause"] | null;
             /** @description Whose turn it is. */
             target_agent?: string | null;
             /** @description What about, when it is something new. */
@@ -3169,6 +3237,8 @@ export interface components {
             /** @description Why one follows, or none. */
             why: string;
         };
+        /** @description What makes a generation hand over. */
+        Cause: "consensus_reached" | "agents_exhausted" | "changes_ready" | "human_needed";
         /** @description The generation that follows by itself. */
         NextGeneration: {
             /** @description Its run. */
@@ -3218,8 +3288,6 @@ export interface components {
             /** @description What came of it, when it is over. */
             verdict?: components["schemas"]["Verdict"] | null;
         };
-        /** @description An agent of a workflow. */
-        AgentName: string;
         /** @description Where a member stands. */
         Position: {
             /**
@@ -3278,8 +3346,6 @@ export interface components {
             /** @description What should be taken up next. */
             next_topic?: string | null;
         };
-        /** @description How a council ended. */
-        Decision: "consensus" | "exhausted" | "accepted";
         /** @description Somebody who is not for it. */
         Dissent: {
             /** @description Who. */
@@ -3789,7 +3855,7 @@ export interface components {
             file: components["schemas"]["FilePath"];
         };
         /** @description Why a person has to say yes. */
-        GateKind: "deletion" | "own_logic" | "dependencies";
+        GateKind: "deletion" | "own_logic" | "dependencies" | "foreign";
         /** @description What somebody says about a change. */
         Comment: {
             /** @description Who. */
@@ -4023,6 +4089,79 @@ export interface components {
              * @default null
              */
             line: number | null;
+        };
+        /** @description A change that something was said about. */
+        Commented: {
+            /** @description Its name. */
+            id: components["schemas"]["ChangeId"];
+            /** @description How far it is. */
+            status: components["schemas"]["ChangeStatus"];
+            /**
+             * Format: uint32
+             * @description How often it was proposed: 1 at first, one more with each revision.
+             * @default 1
+             */
+            revision: number;
+            /** @description Who made it. */
+            author: components["schemas"]["Author"];
+            /** @description What for. */
+            reason: string;
+            /** @description The edits. */
+            edits: components["schemas"]["Edit"][];
+            /**
+             * @description What a person has to say yes to.
+             * @default []
+             */
+            gates: components["schemas"]["Gate"][];
+            /** @description When it was proposed. */
+            proposed_at: string;
+            /** @description Who said yes. */
+            approved_by?: string | null;
+            /** @description When it was applied. */
+            applied_at?: string | null;
+            /** @description When the project's command said yes. */
+            validated_at?: string | null;
+            /** @description When it was undone. */
+            undone_at?: string | null;
+            /**
+             * Format: uint64
+             * @description Grows with each set that is applied, so that it is known which came later.
+             */
+            order?: number | null;
+            /** @description The commit that it became. */
+            commit?: string | null;
+            /** @description The folders that were made for it, the outermost first. */
+            folders?: string[];
+            /** @description Why it failed. */
+            failure?: string | null;
+            /** @description What is worth knowing about how it went. */
+            notes?: string[];
+            /** @description What was said about it. */
+            comments?: components["schemas"]["Comment"][];
+            /** @description Whether its run has yet to hear of something that is written here. */
+            untold?: boolean;
+            /** @description Who gets to hear it. */
+            heard: components["schemas"]["Heard2"];
+        };
+        /** @description Who gets to hear what was said about a set. */
+        Heard2: {
+            /** @constant */
+            by: "nobody";
+        } | {
+            /** @constant */
+            by: "agent";
+            /** @description Which run. */
+            run: components["schemas"]["RunId"];
+        } | {
+            /** @constant */
+            by: "next_generation";
+            /** @description The run that it follows. */
+            after: components["schemas"]["RunId"];
+        } | {
+            /** @constant */
+            by: "revision";
+            /** @description Which run. */
+            run: components["schemas"]["RunId"];
         };
         /** @description What became of a renewal. */
         Renewal: {
@@ -5473,6 +5612,8 @@ export interface components {
             status: components["schemas"]["Status"];
             /** @description Why, in a sentence. */
             why: string;
+            /** @description What a person has to say first, when the generation after it is the one to hear it. */
+            awaits?: components["schemas"]["Awaited"][];
         };
         /** @description A handoff was admitted and has its number. */
         HandoffAdmitted: {
@@ -8623,13 +8764,13 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A change as it is kept. */
+            /** @description A change that something was said about. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Change"];
+                    "application/json": components["schemas"]["Commented"];
                 };
             };
             /** @description What went wrong; `code` tells which. */

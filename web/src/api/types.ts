@@ -195,7 +195,7 @@ export interface FileNote {
 
 /** Something that a person has to say yes to. */
 export interface Gate {
-  kind: 'deletion' | 'own_logic' | 'dependencies'
+  kind: 'deletion' | 'own_logic' | 'dependencies' | 'foreign'
   file: string
 }
 
@@ -280,7 +280,13 @@ export interface ForkedHandoff {
 }
 
 /** An event in its place: `seq` counts within its run, `position` over all runs. */
-export type Recorded = { position: number; run: string; seq: number; at: string } & Event
+export type Recorded = { position: number; run: string; seq: number; at: string } & Closed & Event
+
+/** Votes that nobody may know yet are told without their contents, and with them when all are in. */
+export interface Closed {
+  sealed?: boolean
+  again?: boolean
+}
 
 export interface Account {
   turns: number

@@ -196,8 +196,10 @@ export async function respond(item: Item, text: string, values: Record<string, u
 
 /** Reads a run, or what is missing of it. */
 export async function load(id: string): Promise<void> {
-  const seq = world.value.runs.get(id)?.state.seq ?? 0
-  const list = await api.eventsOf(id, seq)
+  const known = world.value.runs.get(id)
+  // What was told without its contents may be told with them by now.
+  const closed = known?.events.find((event) => event.sealed)
+  const list = await api.eventsOf(id, closed ? closed.seq - 1 : known?.state.seq ?? 0)
   dispatch({ type: 'read', run: id, events: list })
 }
 

@@ -49,7 +49,12 @@ export function listed(changes: Change[]): Change[] {
 
 /** What a gate is about, in words. */
 export function gateWords(gate: Change['gates'][number]): string {
-  const what = { deletion: 'deletes', own_logic: 'steers the team by', dependencies: 'changes dependencies in' }[gate.kind]
+  const what = {
+    deletion: 'deletes',
+    own_logic: 'steers the team by',
+    dependencies: 'changes dependencies in',
+    foreign: 'was left by another orchestrator:',
+  }[gate.kind]
   return `${what} ${gate.file}`
 }
 

@@ -51,14 +51,27 @@ function merge(world: World, news: Map<string, Recorded[]>, whole: boolean): Wor
     const seq = known?.state.seq ?? 0
     const fresh = events.filter((event) => event.seq > seq)
     if (whole) gaps.delete(run)
+    const opened = known ? open(known, events) : null
+    if (opened) runs.set(run, opened)
     if (fresh.length === 0) continue
     if (fresh[0]!.seq !== seq + 1) {
       // Either we missed something, or it is a run that nobody has looked at yet.
       gaps.add(run)
       continue
     }
-    const state = extend(known?.state ?? null, fresh)
-    if (state) runs.set(run, { state, events: known ? known.events.concat(fresh) : fresh })
+    const before = opened ?? known
+    const state = extend(before?.state ?? null, fresh)
+    if (state) runs.set(run, { state, events: before ? before.events.concat(fresh) : fresh })
   }
   return { ...world, runs, gaps }
+}
+
+/** The run with what was told without its contents before, now that everybody may know them. */
+function open(known: Loaded, events: Recorded[]): Loaded | null {
+  const again = new Map<number, Recorded>()
+  for (const event of events) if (event.seq <= known.state.seq && !event.sealed) again.set(event.seq, event)
+  if (again.size === 0 || !known.events.some((event) => event.sealed && again.has(event.seq))) return null
+  const whole = known.events.map((event) => (event.sealed ? again.get(event.seq) ?? event : event))
+  const state = extend(null, whole)
+  return state && { state, events: whole }
 }

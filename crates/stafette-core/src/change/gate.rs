@@ -79,6 +79,8 @@ pub enum GateKind {
     OwnLogic,
     /// It says what the program is made of.
     Dependencies,
+    /// It was left by another orchestrator.
+    Foreign,
 }
 
 /// Something that a person has to say yes to.

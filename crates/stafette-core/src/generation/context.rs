@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Number, json};
+use serde_json::{Number, Value, json};
 
 use super::{
-    ChangeCounts, KEPT, Lineage, Note, Past, Service, decisions, heir, next, services, trim,
+    Awaited, ChangeCounts, KEPT, Lineage, Note, Past, Service, decisions, heir, next, services,
+    trim,
 };
 use crate::run::council::Decision;
 use crate::run::vote::clip;
 use crate::wire::context::{
-    AgentState, CodeChange, ContextVersion, DiscussionSummary, NextAction, OrchestratorContext,
-    PastRun,
+    AgentState, ChangeStatus, CodeChange, ContextVersion, DiscussionSummary, NextAction,
+    OrchestratorContext, PastRun,
 };
 use crate::wire::scalar::{Measure, Stamp};
 use crate::{Fields, Run, Time, Usd};
@@ -38,10 +39,18 @@ pub fn context(
     let shown = heir.as_ref().unwrap_or(lineage);
     let spent = lineage.spent.0.saturating_add(run.purse.spent.money.0);
     let ahead = next(run, counts);
-    let next_action = match over {
-        Some(over) => action(over.action, &over.reason, over.target_agent.clone()),
-        None => action(ahead.action, &ahead.reason, ahead.target),
+    let (mut next_action, cause) = match over {
+        Some(over) => (action(over.action, &over.reason, over.target_agent.clone()), over.cause),
+        None => (action(ahead.action, &ahead.reason, ahead.target), ahead.cause),
     };
+    if let Some(cause) = cause {
+        next_action.extra.insert("cause".into(), json!(cause));
+    }
+    let open = super::awaited(run);
+    let awaits: Vec<Value> = lineage.awaits.iter().chain(&open).map(told).collect();
+    if !awaits.is_empty() {
+        next_action.extra.insert("awaits".into(), json!(awaits));
+    }
     let notes: Vec<&str> = lineage.notes.iter().map(|note| note.text.as_str()).collect();
     let mut extra = lineage.foreign.clone();
     extra.insert("run".into(), json!(run.id));
@@ -53,7 +62,7 @@ pub fn context(
         last_updated: at.into(),
         current_phase: shown.phase,
         discussion_summary: discussion(run),
-        code_changes: lineage.changes.iter().chain(changes).cloned().collect(),
+        code_changes: carried(lineage, changes).chain(changes).cloned().collect(),
         agent_states: agents(run, over.is_some()),
         next_action,
         history: shown.past.iter().map(past).collect(),
@@ -61,6 +70,22 @@ pub fn context(
         human_notes: (!notes.is_empty()).then(|| Some(notes.join("\n"))),
         extra,
     }
+}
+
+/// What another orchestrator left, but for what a set of ours is about by now.
+fn carried<'l>(
+    lineage: &'l Lineage,
+    ours: &'l [CodeChange],
+) -> impl Iterator<Item = &'l CodeChange> {
+    lineage.changes.iter().filter(|left| {
+        left.status != ChangeStatus::Pending || ours.iter().all(|our| our.file != left.file)
+    })
+}
+
+/// What is awaited from a person, for people.
+fn told(awaited: &Awaited) -> Value {
+    let Awaited { from, question, .. } = awaited;
+    json!({ "from": from, "question": question.details, "options": question.options })
 }
 
 fn action(
@@ -73,7 +98,8 @@ fn action(
 }
 
 fn discussion(run: &Run) -> DiscussionSummary {
-    let council = run.council.as_deref();
+    let shown = run.shown_council();
+    let council = shown.as_ref();
     let members = run.workflow.council.iter().flat_map(|rules| &rules.members);
     let mut signals: BTreeMap<String, String> =
         members.map(|member| (member.to_string(), "building".to_owned())).collect();
@@ -87,7 +113,7 @@ fn discussion(run: &Run) -> DiscussionSummary {
     }
     DiscussionSummary {
         topic: council.map_or(&run.request, |council| &council.topic).clone(),
-        key_decisions: decisions(run),
+        key_decisions: decisions(run, council),
         consensus_reached: verdict.is_some_and(|v| v.decision == Decision::Consensus),
         consensus_signals: signals,
         extra,

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Lineage;
+use super::{Awaited, Lineage};
 use crate::change::{Change, ChangeStatus, GateKind};
 use crate::handoff::State;
 use crate::run::council::Decision;
@@ -63,12 +63,28 @@ pub struct Next {
     pub topic: Option<String>,
     /// Whether there is nothing left to do.
     pub done: bool,
+    /// What made the generation hand over, when it was one of these.
+    pub cause: Option<Cause>,
+}
+
+/// What makes a generation hand over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The council agrees.
+    ConsensusReached,
+    /// Everyone has spoken as often as allowed.
+    AgentsExhausted,
+    /// There is something to apply.
+    ChangesReady,
+    /// A person has to say something first.
+    HumanNeeded,
 }
 
 impl Next {
     fn new(phase: TeamPhase, action: NextActionType, reason: impl Into<String>) -> Self {
-        let (reason, target, topic) = (reason.into(), None, None);
-        Next { phase, action, reason, target, topic, done: false }
+        let (reason, target, topic, cause) = (reason.into(), None, None, None);
+        Next { phase, action, reason, target, topic, done: false, cause }
     }
 }
 
@@ -80,17 +96,10 @@ pub fn next(run: &Run, changes: &ChangeCounts) -> Next {
         run.lineage.as_deref().map_or(TeamPhase::Discussion, |lineage: &Lineage| lineage.phase);
     let status = run.status();
     if !status.is_final() {
-        let question = run.open().find(|handoff| {
-            matches!(handoff.state, State::Asked { .. })
-                && handoff.offer.question.as_ref().is_some_and(|question| question.blocking)
-        });
-        let asked = question.and_then(|handoff| handoff.offer.question.as_ref());
-        if let (true, Some(question)) = (status.waiting_on().is_some(), asked) {
-            return Next::new(
-                phase,
-                ManualReview,
-                format!("A person is asked: {}", question.details),
-            );
+        let asked = super::awaited(run);
+        if let (true, Some(first)) = (status.waiting_on().is_some(), asked.first()) {
+            let reason = format!("A person is asked: {}", first.question.details);
+            return Next::new(phase, ManualReview, reason);
         }
         let mut next = Next::new(phase, ContinueDiscussion, format!("The generation is {status}"));
         let out = run.open().find(|handoff| handoff.state.turn().is_some());
@@ -104,15 +113,22 @@ pub fn next(run: &Run, changes: &ChangeCounts) -> Next {
         };
         return Next::new(phase, ManualReview, format!("The generation {status}: {why}"));
     }
+    let awaits = run.lineage.iter().flat_map(|lineage| &lineage.awaits);
+    if let Some(Awaited { from, question, .. }) = awaits.into_iter().next() {
+        let reason = format!("A person is needed: {from} asks: {}", question.details);
+        return Next { cause: Some(Cause::HumanNeeded), ..Next::new(phase, ManualReview, reason) };
+    }
     let ChangeCounts { ready, waiting, failed, applied, own } = *changes;
     if waiting > 0 {
         let reason =
             format!("{} a person's yes", count(waiting, "change waits for", "changes wait for"));
-        return Next::new(TeamPhase::CodeReview, ManualReview, reason);
+        let cause = Some(Cause::HumanNeeded);
+        return Next { cause, ..Next::new(TeamPhase::CodeReview, ManualReview, reason) };
     }
     if ready > 0 {
         let reason = format!("{} ready", count(ready, "change is", "changes are"));
-        return Next::new(TeamPhase::ApplyChanges, ApplyChanges, reason);
+        let cause = Some(Cause::ChangesReady);
+        return Next { cause, ..Next::new(TeamPhase::ApplyChanges, ApplyChanges, reason) };
     }
     if own > 0 {
         let reason =
@@ -127,8 +143,10 @@ pub fn next(run: &Run, changes: &ChangeCounts) -> Next {
     if let Some(verdict) = verdict.filter(|verdict| verdict.decision == Decision::Exhausted) {
         let mut next = Next::new(TeamPhase::Discussion, ContinueDiscussion, sentence(&verdict.why));
         next.target = verdict.dissent.first().map(|dissent| dissent.member.to_string());
+        next.cause = Some(Cause::AgentsExhausted);
         return next;
     }
+    let cause = verdict.map(|_| Cause::ConsensusReached);
     let settled =
         verdict.map_or_else(|| "The work is done".to_owned(), |verdict| sentence(&verdict.why));
     if let Some(topic) = proposed(run) {
@@ -138,14 +156,15 @@ pub fn next(run: &Run, changes: &ChangeCounts) -> Next {
             format!("{settled}; the next topic is: {topic}"),
         );
         next.topic = Some(topic);
+        next.cause = cause;
         return next;
     }
     if applied > 0 && phase != TeamPhase::Testing {
         let reason = format!("{} in the project", count(applied, "change is", "changes are"));
-        return Next::new(TeamPhase::Testing, ContinueDiscussion, reason);
+        return Next { cause, ..Next::new(TeamPhase::Testing, ContinueDiscussion, reason) };
     }
     let reason = format!("{settled}; nothing is left to do until a person names the next topic");
-    Next { done: true, ..Next::new(phase, ManualReview, reason) }
+    Next { done: true, cause, ..Next::new(phase, ManualReview, reason) }
 }
 
 /// What the team itself wants to take up next: its council's word, or that of whoever answered last.

@@ -55,7 +55,7 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) {
         About::Budget => budget::answered(draft, &word),
         About::Change(id) => change::answered(draft, id, &word, answer.text, answer.by),
         About::CheckIn(entry) => {
-            hand_over::checked_in(draft, entry, &word, &answer.text, answer.by);
+            hand_over::checked_in(draft, entry, &answer, response.outputs);
         }
         About::Council(id) => council::answered(draft, id, &word, &answer.text),
     }

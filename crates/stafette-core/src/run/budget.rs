@@ -46,10 +46,16 @@ fn expected(run: &Run, handoff: &Handoff) -> Option<Usage> {
     if let Some(account) = run.purse.agents.get(name.as_str()).filter(|account| account.turns > 0) {
         return Some(account.next);
     }
+    let limit = &run.purse.limit;
+    let earlier = run.lineage.as_ref().and_then(|lineage| lineage.agents.get(name.as_str()));
+    if let Some(service) = earlier.filter(|service| service.turns > 0 && service.cost > Usd(0)) {
+        // As in earlier generations, on average.
+        let money = Usd(service.cost.0.div_ceil(service.turns));
+        return Some(Usage { tokens: agent.estimate.tokens.max(limit.tokens / 20), money });
+    }
     if agent.estimate != Usage::default() {
         return Some(agent.estimate);
     }
-    let limit = &run.purse.limit;
     Some(Usage { tokens: limit.tokens / 20, money: Usd(limit.money.0 / 20) })
 }
 

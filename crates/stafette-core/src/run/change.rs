@@ -329,6 +329,7 @@ pub fn told(gates: &[Gate]) -> String {
             GateKind::Deletion => format!("deletes {}", gate.file),
             GateKind::OwnLogic => format!("steers the team by {}", gate.file),
             GateKind::Dependencies => format!("changes dependencies in {}", gate.file),
+            GateKind::Foreign => format!("changes {} as another orchestrator left it", gate.file),
         })
         .collect();
     if gates.len() > GATES_TOLD {

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run, Stage, Status, phase, resume};
+use crate::generation::Awaited;
 use crate::handoff::{Closing, State, Way};
 use crate::{Event, HandoffId, Outcome, Response, Time};
 
@@ -27,6 +28,9 @@ pub struct RunFinished {
     /// How.
     #[serde(flatten)]
     pub ending: Ending,
+    /// What a person has to say first, when the generation after it is the one to hear it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub awaits: Vec<Awaited>,
 }
 
 /// How a run ended.
@@ -87,6 +91,11 @@ pub(super) fn finish_if_done(draft: &mut Draft) {
 
 /// Ends the run now; whatever is open is called off.
 pub(super) fn end(draft: &mut Draft, status: Status, why: &str) {
+    end_awaiting(draft, status, why, Vec::new());
+}
+
+/// Ends the run now, and leaves it to the next generation to ask a person what is awaited.
+pub(super) fn end_awaiting(draft: &mut Draft, status: Status, why: &str, awaits: Vec<Awaited>) {
     if draft.run.status().is_final() {
         return;
     }
@@ -98,7 +107,7 @@ pub(super) fn end(draft: &mut Draft, status: Status, why: &str) {
         draft.record(Event::HandoffClosed(Box::new(event)));
     }
     let ending = Ending { status, why: why.to_owned() };
-    draft.record(Event::RunFinished(RunFinished { ending }));
+    draft.record(Event::RunFinished(RunFinished { ending, awaits }));
 }
 
 impl HandoffClosed {
@@ -110,9 +119,12 @@ impl HandoffClosed {
             // Called off in the middle of a turn: nothing is set aside for it any more.
             run.purse.release(&agent, reserved);
         }
+        // What is said in the dark does not travel.
+        let dark = run.votes_blindly();
         let Some(handoff) = run.handoff_mut(self.handoff) else {
             return;
         };
+        let dark = dark && handoff.offer.is_council_turn();
         let (waiting, aside) = (handoff.returns_to, handoff.cause);
         let (way, response) = (self.way, self.response.clone());
         handoff.state = State::Closed(Box::new(Closing { at, response, way }));
@@ -122,7 +134,7 @@ impl HandoffClosed {
                 on.retain(|id| *id != self.handoff);
                 on.extend(&self.succeeded_by);
             }
-            if self.succeeded_by.is_empty() {
+            if self.succeeded_by.is_empty() && !dark {
                 waiting.inputs.extend(self.response.outputs.clone());
                 waiting.answers.push(self.response.clone());
             }
@@ -139,5 +151,8 @@ impl HandoffClosed {
 impl RunFinished {
     pub(super) fn apply(&self, run: &mut Run) {
         run.stage = Stage::Finished(self.ending.clone());
+        if let Some(lineage) = &mut run.lineage {
+            lineage.awaits.clone_from(&self.awaits);
+        }
     }
 }

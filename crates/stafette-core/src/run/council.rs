@@ -5,6 +5,7 @@
 //! says nothing has spoken all the same.
 
 mod session;
+mod veil;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -172,11 +173,13 @@ fn invitation(run: &Run, id: HandoffId, rules: &CouncilRules, member: &AgentName
         "quorum": rules.quorum,
         "your_turn": round,
         "turns_per_agent": council.limit,
-        "key_decisions": council.decisions,
     });
     if blind {
         given["blind"] = true.into();
+        let earlier: Vec<&String> = run.lineage.iter().flat_map(|it| &it.decisions).collect();
+        given["key_decisions"] = json!(earlier);
     } else {
+        given["key_decisions"] = json!(council.decisions);
         given["signals"] = json!(council.signals());
         given["discussion"] = json!(council.discussion);
     }

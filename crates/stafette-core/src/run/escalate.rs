@@ -4,7 +4,7 @@ use super::Draft;
 use super::propose::{Proposal, Refusal, propose};
 use super::resume;
 use crate::handoff::About;
-use crate::{HandoffId, Kind, Offer, Party, Question, Reason};
+use crate::{HandoffId, Kind, MissingInput, Offer, Party, Question, Reason};
 
 /// What a person can do about an open question, for those who ask by the contract.
 pub(super) fn recommendations() -> Vec<String> {
@@ -53,6 +53,16 @@ fn wanted(offer: &Offer) -> String {
 
 /// Holds `id` back until `question` is answered; what the answer means is the question's `about`.
 pub(super) fn park(draft: &mut Draft, id: HandoffId, question: Question) {
+    park_for(draft, id, question, Vec::new());
+}
+
+/// The same for an answer that fills in inputs.
+pub(super) fn park_for(
+    draft: &mut Draft,
+    id: HandoffId,
+    question: Question,
+    missing: Vec<MissingInput>,
+) {
     let Some(handoff) = draft.run.handoff(id) else {
         return;
     };
@@ -61,6 +71,7 @@ pub(super) fn park(draft: &mut Draft, id: HandoffId, question: Question) {
         item: handoff.offer.item.clone(),
         priority: handoff.offer.priority,
         question: Some(question),
+        missing,
         ..Offer::new(
             handoff.offer.to.clone(),
             Party::Human,

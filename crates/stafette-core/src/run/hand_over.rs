@@ -4,8 +4,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::answer::Answer;
 use super::{Draft, Run, Status, close, escalate, note, resume};
-use crate::generation::{self, ChangeCounts, Lineage};
+use crate::generation::{self, Awaited, Cause, ChangeCounts, Lineage};
 use crate::handoff::About;
 use crate::wire::context::{NextActionType, TeamPhase};
 use crate::{Event, Fields, HandoffId, Question, RunId, Time, Usd};
@@ -21,6 +22,9 @@ pub struct GenerationHandedOver {
     pub action: NextActionType,
     /// Why that.
     pub reason: String,
+    /// What made it hand over, when it was one of these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
     /// Whose turn it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_agent: Option<String>,
@@ -61,7 +65,7 @@ pub(super) fn decide(draft: &mut Draft, changes: &ChangeCounts) {
     let ahead = generation::next(run, changes);
     let cost = run.purse.spent.money;
     let total = Usd(lineage.spent.0.saturating_add(cost.0));
-    let (goes_on, why) = goes_on(run, lineage, &ahead, total);
+    let (goes_on, why) = goes_on(run, lineage, &ahead);
     let next = goes_on.map(|pause| NextGeneration {
         run: generation::successor_id(run.id, draft.now),
         not_before: draft.now + pause,
@@ -72,6 +76,7 @@ pub(super) fn decide(draft: &mut Draft, changes: &ChangeCounts) {
         phase: ahead.phase,
         action: ahead.action,
         reason: ahead.reason,
+        cause: ahead.cause,
         target_agent: ahead.target,
         topic: ahead.topic,
         summary: generation::narrative(run),
@@ -83,15 +88,43 @@ pub(super) fn decide(draft: &mut Draft, changes: &ChangeCounts) {
     draft.record(Event::GenerationHandedOver(Box::new(event)));
 }
 
-/// How many generations of the series there have been, this one included.
-fn count(lineage: &Lineage) -> u32 {
-    let first = lineage.plan.as_ref().map_or(lineage.number, |plan| plan.first);
-    lineage.number.saturating_sub(first).saturating_add(1)
+/// A generation of a series in which nobody can go on before a person has spoken ends, and the next
+/// one begins with what the person says. What decides about this run alone is answered in it.
+pub(super) fn if_needed(draft: &mut Draft) {
+    let run = &draft.run;
+    let Some(lineage) = run.lineage.as_deref() else { return };
+    // The stages look at answers themselves; a task in phases goes on where it is.
+    let elsewhere = run.workflow.knowledge.is_some() || !run.workflow.phases.is_empty();
+    if elsewhere || run.status() != Status::WaitingForHuman || may_follow(run, lineage).is_err() {
+        return;
+    }
+    let awaits = generation::awaited(run);
+    let is_for_all = |awaited: &Awaited| awaited.question.about == About::Inputs;
+    let Some(first) = awaits.first().filter(|_| awaits.iter().all(is_for_all)) else { return };
+    let question = super::vote::clip(&first.question.details, 200);
+    let why = format!("a person is needed: {} asks: {question}", first.from);
+    close::end_awaiting(draft, Status::Succeeded, &why, awaits);
+}
+
+/// How long after it another generation may follow, or what keeps it from that.
+fn may_follow(run: &Run, lineage: &Lineage) -> Result<crate::Millis, String> {
+    let Some(plan) = &lineage.plan else {
+        return Err("generations follow when a person begins them".to_owned());
+    };
+    if lineage.count() >= plan.max_runs {
+        return Err(format!("the limit of {} generations is reached", plan.max_runs));
+    }
+    let total = lineage.spent.0.saturating_add(run.purse.spent.money.0);
+    let spent = Usd(total.saturating_sub(plan.spent.0));
+    if spent >= plan.max_cost {
+        return Err(format!("the ceiling of {} is reached: {spent} spent", plan.max_cost));
+    }
+    Ok(plan.pause)
 }
 
 fn check_in(lineage: &Lineage) -> bool {
     let every = lineage.plan.as_ref().map_or(0, |plan| plan.check_in_every);
-    every > 0 && count(lineage).is_multiple_of(every)
+    every > 0 && lineage.count().is_multiple_of(every)
 }
 
 /// The pause before the next one, if one follows; and why.
@@ -99,35 +132,49 @@ fn goes_on(
     run: &Run,
     lineage: &Lineage,
     ahead: &generation::Next,
-    total: Usd,
 ) -> (Option<crate::Millis>, String) {
     let ends = |why: &str| (None, why.to_owned());
-    let Some(plan) = &lineage.plan else {
-        return ends("generations follow when a person begins them");
-    };
-    let spent = Usd(total.0.saturating_sub(plan.spent.0));
-    if ahead.done {
+    let asks = !lineage.awaits.is_empty();
+    if lineage.plan.is_some() && ahead.done {
         return ends("nothing is left to do");
     }
-    if ahead.action == NextActionType::ManualReview || run.status() != Status::Succeeded {
+    let stopped = ahead.action == NextActionType::ManualReview || run.status() != Status::Succeeded;
+    if lineage.plan.is_some() && stopped && !asks {
         return ends("a person is needed");
     }
-    if count(lineage) >= plan.max_runs {
-        return (None, format!("the limit of {} generations is reached", plan.max_runs));
+    match may_follow(run, lineage) {
+        Err(why) => (None, why),
+        Ok(pause) => {
+            let runs = lineage.plan.as_ref().map_or(0, |plan| plan.max_runs);
+            let waits = if asks { ", which waits for the answer" } else { "" };
+            (Some(pause), format!("generation {} of {runs}{waits}", lineage.count() + 1))
+        }
     }
-    if spent >= plan.max_cost {
-        return (None, format!("the ceiling of {} is reached: {spent} spent", plan.max_cost));
-    }
-    (Some(plan.pause), format!("generation {} of {}", count(lineage) + 1, plan.max_runs))
 }
 
-/// A run begins: when it is time for that, a person is asked first whether the team goes on.
+/// A run begins: a person is asked first what the last one could not go on without, and when it is
+/// time for that, whether the team goes on.
 pub(super) fn ask_first(draft: &mut Draft, entry: HandoffId) {
-    let Some(lineage) = draft.run.lineage.as_deref().filter(|lineage| lineage.check_in) else {
-        return;
+    let Some(lineage) = draft.run.lineage.as_deref() else { return };
+    let (question, missing) = match (lineage.asks.as_slice(), lineage.check_in) {
+        ([], false) => return,
+        ([], true) => (whether(lineage, &draft.run.request), Vec::new()),
+        ([one], _) => (one.question.clone(), one.missing.clone()),
+        (several, _) => {
+            let lines = several.iter().map(|it| format!("{}: {}", it.from, it.question.details));
+            let details = lines.collect::<Vec<_>>().join("\n");
+            let reason = several[0].question.reason.clone();
+            let missing = several.iter().flat_map(|it| it.missing.clone()).collect();
+            (Question { reason, details, ..Question::default() }, missing)
+        }
     };
-    let last = lineage.past.last().map(|past| past.summary.clone()).unwrap_or_default();
-    let question = Question {
+    let question = Question { blocking: true, about: About::CheckIn(entry), ..question };
+    escalate::park_for(draft, entry, question, missing);
+}
+
+/// Whether the team goes on.
+fn whether(lineage: &Lineage, request: &str) -> Question {
+    Question {
         reason: "check_in".into(),
         details: format!(
             "{} generations have followed each other and cost {}. Should generation {} go on with \
@@ -135,30 +182,41 @@ pub(super) fn ask_first(draft: &mut Draft, entry: HandoffId) {
             lineage.number.saturating_sub(1),
             lineage.spent,
             lineage.number,
-            super::vote::clip(&draft.run.request, 120),
+            super::vote::clip(request, 120),
         ),
         options: vec!["go on".into(), "stop".into()],
-        context: last,
-        blocking: true,
-        about: About::CheckIn(entry),
+        context: lineage.past.last().map(|past| past.summary.clone()).unwrap_or_default(),
         ..Question::default()
-    };
-    escalate::park(draft, entry, question);
+    }
 }
 
-/// A person has checked in.
-pub(super) fn checked_in(draft: &mut Draft, entry: HandoffId, word: &str, text: &str, by: String) {
+/// A person has checked in, or said what the last generation could not go on without.
+pub(super) fn checked_in(draft: &mut Draft, entry: HandoffId, answer: &Answer, values: Fields) {
+    let asks = draft.run.lineage.as_ref().map(|lineage| lineage.asks.clone()).unwrap_or_default();
     let mut said = Fields::new();
-    match word {
-        "stop" => {
+    match (asks.first(), answer.text.trim().to_lowercase().as_str()) {
+        (None, "stop") => {
             return close::end(draft, Status::Cancelled, "stopped by a person at the check-in");
         }
-        "" | "go on" | "yes" | "continue" => {}
-        _ => {
-            note::decide(draft, text, by);
-            said.insert("check_in".into(), text.into());
+        (None, "" | "go on" | "yes" | "continue") => {}
+        (None, _) => {
+            note::decide(draft, &answer.text, answer.by.clone());
+            said.insert("check_in".into(), answer.text.clone().into());
+        }
+        (Some(first), _) => {
+            // Also those after it know what was asked, and what was said.
+            let question = super::vote::clip(&first.question.details, generation::NOTE / 2);
+            let spoken = match answer.text.is_empty() {
+                true => serde_json::Value::from(values.clone()).to_string(),
+                false => answer.text.clone(),
+            };
+            let text = format!("{} asked: {question} — {spoken}", first.from);
+            note::decide(draft, &text, answer.by.clone());
+            said = values;
         }
     }
+    // What was left while it waited is for it, too.
+    said.extend(draft.run.lineage.iter().flat_map(|lineage| lineage.said()));
     resume::resume(draft, entry, said);
 }
 

@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 
 use stafette_agents::end_left_behind;
-use stafette_core::change::{Change, ChangeId, ChangeRules, ChangeStatus, Comment, Proposal};
+use stafette_core::change::{Change, ChangeId, ChangeRules, ChangeStatus, Proposal};
 use stafette_core::run::change::ChangeWork;
 use stafette_core::{Input, Recorded, RunId, TurnKey};
 use stafette_store::AppendError;
-use stafette_workspace::changes::{Report, mark};
+use stafette_workspace::changes::{Left, Report, mark};
 use stafette_workspace::{ChangeError, Changes};
 
-use super::{follow, home, mirror, take_in, telling, told};
+use super::hold::Hand;
+use super::{follow, home, mirror, take_in, telling, to_the_end, told};
 use crate::{Driver, clock, crash};
 use crate::{Engine, EngineError};
 
@@ -56,7 +57,26 @@ impl Engine {
         if let Some(run) = proposal.author.run {
             self.view(run).await?;
         }
-        let propose = async move |changes: Changes| changes.propose(proposal, &rules).await;
+        self.keep_aside(async move |changes: Changes| changes.propose(proposal, &rules).await).await
+    }
+
+    /// What another orchestrator left is proposed in the run that goes on from it.
+    pub(crate) async fn propose_foreign(
+        &self,
+        proposal: Proposal,
+        rules: ChangeRules,
+    ) -> Result<Change, EngineError> {
+        let propose = async move |changes: Changes| changes.propose_foreign(proposal, &rules).await;
+        self.keep_aside(propose).await
+    }
+
+    async fn keep_aside<F>(
+        &self,
+        propose: impl FnOnce(Changes) -> F + Send + 'static,
+    ) -> Result<Change, EngineError>
+    where
+        F: Future<Output = Result<Change, ChangeError>>,
+    {
         let change = self.changes(propose).await?;
         self.introduce(&change).await?;
         told(&self.settings().project, change.clone()).await;
@@ -88,46 +108,29 @@ impl Engine {
         Ok(self.changes(write).await?)
     }
 
-    /// Somebody says something about a set. While its run goes on, the agent that proposed it gets
-    /// to hear it.
-    ///
-    /// # Errors
-    /// When the set does not touch that place.
-    pub async fn comment_change(
-        &self,
-        id: ChangeId,
-        by: String,
-        place: Option<(String, Option<u32>)>,
-        text: String,
-    ) -> Result<Change, EngineError> {
-        let text = self.settings().redactor.text(&text).into_owned();
-        let look = async move |changes: Changes| {
-            Ok((changes.get(id)?, changes.remark(id, &by, place, &text)?))
-        };
-        let (change, comment) = self.changes(look).await?;
-        if let Some(run) = change.author.run {
-            self.introduce(&change).await?;
-            let comment: Comment = comment.clone();
-            self.record(run, Input::CommentChange { change: id, comment }).await?;
-        }
-        Ok(self.changes(async move |changes| changes.comment(id, comment).await).await?)
-    }
-
     /// Applies a set, or takes it back. That it is wanted is recorded first.
     ///
     /// # Errors
-    /// What keeps it from being tried.
+    /// What keeps it from being tried; also what somebody else has locked.
     pub async fn apply_change(
         &self,
         id: ChangeId,
         rules: ChangeRules,
-        by: String,
+        by: Hand,
     ) -> Result<Report, EngineError> {
-        let apply = async move |changes: Changes| changes.apply(id, &rules).await;
-        self.carry_out(vec![id], ChangeWork::Apply, by, apply).await
+        let engine = self.clone();
+        to_the_end(async move {
+            let set = engine.changes(async move |changes| changes.get(id)).await?;
+            let hold = engine.hold_files(&by.holder, [&set]).await?;
+            let apply = async move |changes: Changes| changes.apply(id, &rules).await;
+            let report = engine.carry_out(vec![id], ChangeWork::Apply, by.name, apply).await;
+            hold.release().await;
+            report
+        })
+        .await
     }
 
-    /// Applies all these sets that can be, in this order.
+    /// Applies all these sets that can be, in this order. What somebody else has locked is left.
     ///
     /// # Errors
     /// What keeps all of them from being tried.
@@ -135,26 +138,64 @@ impl Engine {
         &self,
         ids: Vec<ChangeId>,
         rules: ChangeRules,
-        by: String,
+        by: Hand,
     ) -> Result<Report, EngineError> {
-        let batch = ids.clone();
-        let apply = async move |changes: Changes| changes.land(&batch, &rules).await;
-        self.carry_out(ids, ChangeWork::Apply, by, apply).await
+        let engine = self.clone();
+        to_the_end(async move {
+            let (mut free, mut holds, mut left) = (Vec::new(), Vec::new(), Vec::new());
+            for id in ids {
+                let held = async {
+                    let set = engine.changes(async move |changes| changes.get(id)).await?;
+                    engine.hold_files(&by.holder, [&set]).await
+                };
+                match held.await {
+                    Ok(hold) => {
+                        free.push(id);
+                        holds.push(hold);
+                    }
+                    Err(error) => {
+                        left.push(Left { id, why: error.to_string(), needs_person: false });
+                    }
+                }
+            }
+            let batch = free.clone();
+            let apply = async move |changes: Changes| changes.land(&batch, &rules).await;
+            let report = engine.carry_out(free, ChangeWork::Apply, by.name, apply).await;
+            for hold in holds {
+                hold.release().await;
+            }
+            let mut report = report?;
+            report.left.append(&mut left);
+            Ok(report)
+        })
+        .await
     }
 
     /// Takes a set out of the project again.
     ///
     /// # Errors
-    /// What keeps it in.
+    /// What keeps it in; also what somebody else has locked.
     pub async fn undo_change(
         &self,
         id: ChangeId,
         with_later: bool,
         rules: ChangeRules,
-        by: String,
+        by: Hand,
     ) -> Result<Report, EngineError> {
-        let undo = async move |changes: Changes| changes.undo(id, with_later, &rules).await;
-        self.carry_out(vec![id], ChangeWork::Undo, by, undo).await
+        let engine = self.clone();
+        to_the_end(async move {
+            let sets = engine.changes(async move |changes| {
+                let mut sets = if with_later { changes.later(id)? } else { Vec::new() };
+                sets.push(changes.get(id)?);
+                Ok(sets)
+            });
+            let hold = engine.hold_files(&by.holder, &sets.await?).await?;
+            let undo = async move |changes: Changes| changes.undo(id, with_later, &rules).await;
+            let report = engine.carry_out(vec![id], ChangeWork::Undo, by.name, undo).await;
+            hold.release().await;
+            report
+        })
+        .await
     }
 
     /// Has the runs hear what a crash kept from them, and the sets what people said of them.
@@ -172,6 +213,9 @@ impl Engine {
             Ok(all) => all,
             Err(error) => return tracing::error!(%error, "changes cannot be looked after"),
         };
+        for change in &all {
+            self.disown(change).await;
+        }
         self.follow_words(&all).await;
         for change in all.into_iter().filter(|change| change.untold) {
             let id = change.id;
@@ -249,7 +293,7 @@ impl Engine {
     }
 
     /// Has the run of a set know it, if it does not.
-    async fn introduce(&self, change: &Change) -> Result<(), EngineError> {
+    pub(super) async fn introduce(&self, change: &Change) -> Result<(), EngineError> {
         let Some(run) = change.author.run else { return Ok(()) };
         if let Some(input) = telling::introduction(&*self.state(run).await?, change) {
             self.record(run, input).await?;
@@ -258,7 +302,11 @@ impl Engine {
     }
 
     /// Gives an input to a run that may be over.
-    async fn record(&self, run: RunId, input: Input) -> Result<Vec<Recorded>, EngineError> {
+    pub(super) async fn record(
+        &self,
+        run: RunId,
+        input: Input,
+    ) -> Result<Vec<Recorded>, EngineError> {
         match self.send(run, input.clone()).await {
             Err(EngineError::Over { .. }) => self.record_late(run, input).await,
             other => other,

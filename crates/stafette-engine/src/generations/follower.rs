@@ -10,7 +10,7 @@ use stafette_core::{Input, Run, RunId, Time};
 use stafette_store::Stored;
 use tokio::sync::watch;
 
-use super::{counts, landing, picture};
+use super::{counts, imported, landing, picture};
 use crate::{Engine, EngineError, clock, crash};
 
 /// How long to wait before something that failed is tried again.
@@ -84,6 +84,7 @@ impl Generations {
             match stored.entry.name.as_str() {
                 "run_created" | "run_forked" => {
                     let state = self.engine.state(stored.run).await?;
+                    imported::propose(&self.engine, &state).await?;
                     if state.lineage.is_some() && self.newest.is_none_or(|run| run < stored.run) {
                         self.newest = Some(stored.run);
                     }

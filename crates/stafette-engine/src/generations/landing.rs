@@ -2,41 +2,50 @@
 
 use stafette_core::Run;
 use stafette_core::change::{Change, ChangeStatus, GateKind};
-use stafette_core::lock::Holder;
 use stafette_core::wire::context::NextActionType;
 
-use crate::Engine;
+use crate::{Engine, Hand, Left};
 
 /// Applies the changes that are ready, when that is what comes next. Those to the team's own program
-/// go by way of its renewal; what needs a person's yes waits for it. What does not hold is taken back
-/// and recorded, for the next generation to see.
+/// go by way of its renewal, also when the project has them already and the program does not run on
+/// them; what needs a person's yes waits for it. What does not hold is taken back and recorded, for the
+/// next generation to see.
 pub(super) async fn land(engine: &Engine, run: &Run) {
     let Some(lineage) = &run.lineage else { return };
-    let next = lineage.handed_over.as_ref().map(|over| over.action);
-    if next != Some(NextActionType::ApplyChanges) {
-        return;
-    }
-    let (rules, by) = (&run.workflow.changes, format!("generation {}", lineage.number));
-    let mut ready = Vec::new();
-    for change in engine.changes_of(run).await.into_iter().filter(is_ready) {
-        let paths: Vec<String> = change.paths().map(ToString::to_string).collect();
-        // What somebody has locked stays open, and is ready once more when they are done.
-        match engine.may_write(&Holder::person(&by), &paths, None).await {
-            Ok(()) => ready.push(change),
-            Err(error) => tracing::warn!(run = %run.id, id = %change.id, %error, "not applied"),
+    // What somebody has locked stays open, and is ready once more when they are done.
+    let by = Hand::named(&format!("generation {}", lineage.number));
+    let sets = engine.changes_of(run).await.into_iter();
+    let (own, others): (Vec<Change>, Vec<Change>) = match lineage.handed_over.as_ref() {
+        Some(over) if over.action == NextActionType::ApplyChanges => {
+            sets.filter(is_ready).partition(|it| run.workflow.own.is_some() && is_own(it))
         }
-    }
-    let (own, others): (Vec<Change>, Vec<Change>) =
-        ready.into_iter().partition(|change| run.workflow.own.is_some() && is_own(change));
+        Some(over) if over.action == NextActionType::RestartWithNewCode => {
+            let ours =
+                |it: &Change| it.author.run == Some(run.id) && it.status.is_in() && is_own(it);
+            (sets.filter(ours).collect(), Vec::new())
+        }
+        _ => return,
+    };
+    let rules = &run.workflow.changes;
     if !others.is_empty() {
         let ids = others.iter().map(|change| change.id).collect();
-        if let Err(error) = engine.apply_changes(ids, rules.clone(), by).await {
-            tracing::warn!(run = %run.id, %error, "changes that are ready are not applied");
+        match engine.apply_changes(ids, rules.clone(), by.clone()).await {
+            Ok(report) => {
+                for Left { id, why, .. } in report.left {
+                    tracing::warn!(run = %run.id, %id, why, "not applied");
+                }
+            }
+            Err(error) => {
+                tracing::warn!(run = %run.id, %error, "changes that are ready are not applied");
+            }
         }
     }
     let Some(program) = &run.workflow.own else { return };
     for change in own {
-        if let Err(error) = engine.renew(change.id, program, rules).await {
+        if engine.runs_on(change.id).await {
+            continue;
+        }
+        if let Err(error) = engine.renew(change.id, program, rules, &by).await {
             tracing::warn!(run = %run.id, id = %change.id, %error, "the team's program stays old");
         }
     }

@@ -2,7 +2,7 @@
 
 use stafette_core::change::{
     Action, Author, Change, ChangeId, ChangeRules, ChangeStatus, Content, Digest, Edit, FileEdit,
-    FilePath, LARGEST_FILE, MOST_FILES, Proposal, gates,
+    FilePath, Gate, GateKind, LARGEST_FILE, MOST_FILES, Proposal, gates,
 };
 
 use super::enclosure::Found;
@@ -60,7 +60,18 @@ impl Changes {
         rules: &ChangeRules,
     ) -> Result<Change, ChangeError> {
         let drafts = proposal.changes.into_iter().map(Draft::from).collect();
-        self.keep(drafts, proposal.author, proposal.reason, proposal.revises, rules).await
+        let Proposal { author, reason, revises, .. } = proposal;
+        self.keep(drafts, author, reason, revises, rules, false).await
+    }
+
+    /// Keeps a set that another orchestrator left: nothing of it gets in before a person says yes.
+    pub async fn propose_foreign(
+        &self,
+        proposal: Proposal,
+        rules: &ChangeRules,
+    ) -> Result<Change, ChangeError> {
+        let drafts = proposal.changes.into_iter().map(Draft::from).collect();
+        self.keep(drafts, proposal.author, proposal.reason, None, rules, true).await
     }
 
     /// Keeps a set. It is refused as a whole when one edit of it cannot be meant.
@@ -71,7 +82,7 @@ impl Changes {
         reason: String,
         rules: &ChangeRules,
     ) -> Result<Change, ChangeError> {
-        self.keep(drafts, author, reason, None, rules).await
+        self.keep(drafts, author, reason, None, rules, false).await
     }
 
     /// Keeps a set, as a new one or in the place of another. A turn that is delivered again proposes
@@ -83,6 +94,7 @@ impl Changes {
         reason: String,
         revises: Option<ChangeId>,
         rules: &ChangeRules,
+        is_foreign: bool,
     ) -> Result<Change, ChangeError> {
         if drafts.is_empty() {
             return Err(ChangeError::Size { flaw: "a change has at least one edit" });
@@ -110,6 +122,9 @@ impl Changes {
         if let Some(again) = again.filter(|again| leaves(again, &edits)) {
             return Ok(again);
         }
+        let foreign = edits.iter().filter(|_| is_foreign);
+        let foreign = foreign.map(|it| Gate { kind: GateKind::Foreign, file: it.file.clone() });
+        let foreign: Vec<Gate> = foreign.collect();
         let change = Change {
             id: earlier.as_ref().map_or_else(|| self.vault.next_id(), |earlier| Ok(earlier.id))?,
             revision: earlier.as_ref().map_or(1, |earlier| earlier.revision + 1),
@@ -117,7 +132,7 @@ impl Changes {
             untold: author.run.is_some(),
             author,
             reason,
-            gates: gates(&edits, rules),
+            gates: gates(&edits, rules).into_iter().chain(foreign).collect(),
             edits,
             proposed_at: now(),
             approved_by: None,

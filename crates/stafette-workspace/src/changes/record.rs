@@ -1,7 +1,8 @@
 //! What is written to the record of a set besides its edits: a person's word, remarks, and what its
 //! run has yet to hear.
 
-use stafette_core::change::{Change, ChangeId, ChangeStatus, Comment};
+use stafette_core::change::{Author, Change, ChangeId, ChangeStatus, Comment};
+use stafette_core::{HandoffId, RunId};
 
 use super::{ChangeError, Changes, now};
 
@@ -42,6 +43,34 @@ impl Changes {
             | ChangeStatus::Failed => Ok(()),
             status => Err(ChangeError::Status { id: change.id, status, wanted }),
         }
+    }
+
+    /// Gives a set to another run: what becomes of it is recorded there from now on.
+    pub async fn give_to(
+        &self,
+        id: ChangeId,
+        run: RunId,
+        handoff: Option<HandoffId>,
+    ) -> Result<Change, ChangeError> {
+        self.owned_by(id, Some(run), handoff).await
+    }
+
+    /// Takes a set from a run that never began.
+    pub async fn disown(&self, id: ChangeId) -> Result<Change, ChangeError> {
+        self.owned_by(id, None, None).await
+    }
+
+    async fn owned_by(
+        &self,
+        id: ChangeId,
+        run: Option<RunId>,
+        handoff: Option<HandoffId>,
+    ) -> Result<Change, ChangeError> {
+        let _hold = self.vault.hold().await?;
+        let mut change = self.vault.get(id)?;
+        change.author = Author { run, handoff, ..change.author };
+        self.vault.put(&change)?;
+        Ok(change)
     }
 
     /// Something to be said about a change; its place is checked.

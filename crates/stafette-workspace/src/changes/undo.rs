@@ -61,6 +61,12 @@ impl Changes {
         })
     }
 
+    /// The sets that go with it when it is undone with the later ones.
+    pub fn later(&self, id: ChangeId) -> Result<Vec<Change>, ChangeError> {
+        let later = self.on_top_of(&self.vault.get(id)?)?;
+        Ok(later.into_iter().map(|(later, _)| later).collect())
+    }
+
     /// The sets that were applied later to a file of this one or of one that goes with it, the
     /// newest first.
     fn on_top_of(&self, change: &Change) -> Result<Vec<(Change, FilePath)>, ChangeError> {

@@ -43,11 +43,19 @@ pub(crate) async fn run(context: &Context, arguments: cli::Changes) -> Result<Ex
         Some(ChangesCommand::Comment { change, text, file, line }) => {
             let body = json!({ "text": text, "by": person(), "file": file, "line": line });
             let answer: Value = client.post(&path(&change, "/comment"), &body).await?;
-            let said = match answer["author"]["agent"].as_str() {
-                Some(agent) => {
-                    format!("kept with the change; {agent} hears it while its run goes on")
-                }
-                None => "kept with the change".to_owned(),
+            let agent = answer["author"]["agent"].as_str().unwrap_or("somebody");
+            let run = |key: &str| {
+                let run = answer["heard"][key].as_str().unwrap_or_default();
+                run.get(run.len().saturating_sub(8)..).unwrap_or(run).to_owned()
+            };
+            let said = match answer["heard"]["by"].as_str() {
+                Some("agent") => format!("{agent} hears it in {}", run("run")),
+                Some("next_generation") => "the next generation hears it".to_owned(),
+                Some("revision") => format!(
+                    "its run is over, so {agent} revises it in a run of its own: stafette log {}",
+                    run("run")
+                ),
+                _ => "kept with the change".to_owned(),
             };
             tell(context, &answer, &said)
         }

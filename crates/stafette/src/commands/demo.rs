@@ -127,7 +127,7 @@ async fn finish(
         let path = run_path(Some(run), &format!("/events?follow=true&after={seen}"));
         let Ok(mut lines) = client.lines(&path).await else { continue };
         while let Ok(Some(event)) = lines.next().await {
-            seen = event["seq"].as_u64().unwrap_or(seen);
+            seen = event["seq"].as_u64().map_or(seen, |seq| seen.max(seq));
             if let Some(line) = super::run::line(context, &event) {
                 context.output.say(&line);
             }

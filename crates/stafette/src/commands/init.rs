@@ -158,6 +158,8 @@ fn fill(template: &str, agent: &Choice) -> String {
     let mut name = "";
     let mut filled = String::new();
     for line in template.lines().filter(|line| !line.starts_with("# `@agent@`")) {
+        // What is only suggested is filled in as well, and stays a suggestion.
+        let (sign, line) = line.strip_prefix("# ").map_or(("", line), |line| ("# ", line));
         let section = line.strip_prefix("[agents.").and_then(|line| line.strip_suffix(']'));
         name = section.unwrap_or(name);
         let line = match agent {
@@ -165,8 +167,13 @@ fn fill(template: &str, agent: &Choice) -> String {
             Choice::Scripts => line.replace("runner = \"exec\"", "runner = \"scripted\""),
             Choice::Profile(_) | Choice::Command(_) => line.to_owned(),
         };
-        filled.push_str(&line.replace("profile = \"@agent@\"", &agent.lines(name)));
-        filled.push('\n');
+        let line = line.replace("profile = \"@agent@\"", &agent.lines(name));
+        // An empty line stays one.
+        for line in line.split('\n') {
+            filled.push_str(sign);
+            filled.push_str(line);
+            filled.push('\n');
+        }
     }
     filled
 }

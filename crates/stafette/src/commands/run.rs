@@ -204,6 +204,10 @@ async fn end(
 /// One event for people, when it is worth a line.
 pub(crate) fn line(context: &Context, event: &Value) -> Option<String> {
     let output = context.output;
+    // Told again once everybody may know it: of these, votes are worth a line.
+    if event["again"] == true && event["event"] != "council_heard" {
+        return None;
+    }
     let text = |path: &str| event.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let step = |mark: &str, said: String| Some(format!("{mark} {}", plain(&said)));
     match text("/event") {
@@ -249,6 +253,9 @@ pub(crate) fn line(context: &Context, event: &Value) -> Option<String> {
         }
         "change_settled" => step("±", format!("{:>4} {}", text("/change"), text("/status"))),
         "council_opened" => step("◇", format!("the council meets: {}", short(text("/topic"), 80))),
+        "council_heard" if event["sealed"] == true => {
+            step("◇", format!("{} has voted", text("/member")))
+        }
         "council_heard" => {
             let signal = match text("/vote/signal") {
                 "" => "says nothing",

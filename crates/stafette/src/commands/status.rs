@@ -1,7 +1,7 @@
 //! `status`, `cancel`, `pause`: where runs stand, and stopping them.
 
 use serde_json::{Value, json};
-use stafette_engine::RunView;
+use stafette_engine::{CouncilView, MemberView, RunView};
 
 use super::{Context, daemon, run_path};
 use crate::cli;
@@ -85,6 +85,9 @@ fn show(context: &Context, value: &Value) -> Result<(), Failure> {
     if let Some(why) = &view.why {
         rows.push(vec!["because".to_owned(), why.clone()]);
     }
+    if let Some(council) = &view.council {
+        rows.extend(seats(council));
+    }
     if let Some(trouble) = value["trouble"].as_str() {
         rows.push(vec!["trouble".to_owned(), trouble.to_owned()]);
     }
@@ -93,6 +96,34 @@ fn show(context: &Context, value: &Value) -> Result<(), Failure> {
         super::phases::show(context.output, phases);
     }
     Ok(())
+}
+
+/// Where a council stands, and each of its members.
+fn seats(council: &CouncilView) -> Vec<Vec<String>> {
+    let voted = council.members.iter().filter(|member| member.turns > 0).count();
+    let stands = match &council.why {
+        Some(why) => why.clone(),
+        None if council.sealed => {
+            format!("the first vote is blind: {voted} of {} have voted", council.members.len())
+        }
+        None => {
+            format!("{} of {} agree, {} are needed", council.agreed, council.total, council.needed)
+        }
+    };
+    let member = |member: &MemberView| {
+        let word = match member.signal {
+            Some(signal) => signal.to_string(),
+            None if member.turns == 0 => "yet to speak".to_owned(),
+            None if council.sealed => "has voted".to_owned(),
+            None => "says nothing".to_owned(),
+        };
+        let weight =
+            if member.weight == 1 { String::new() } else { format!(" ×{}", member.weight) };
+        vec![String::new(), format!("{}{weight}: {word}", member.member)]
+    };
+    let head =
+        [vec!["council".to_owned(), short(&council.topic, 100)], vec!["stands".to_owned(), stands]];
+    head.into_iter().chain(council.members.iter().map(member)).collect()
 }
 
 pub(crate) async fn cancel(context: &Context, arguments: cli::Cancel) -> Result<Exit, Failure> {

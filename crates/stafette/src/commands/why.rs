@@ -244,6 +244,9 @@ fn rules(leg: &Value) -> String {
             "retry_scheduled" => Some(format!("attempt {}", event["attempt"])),
             "inputs_assessed" => Some(format!("missing {}", event["missing"])),
             "late_result_kept" => Some("a late result was kept".to_owned()),
+            "council_heard" if event["sealed"] == true => {
+                Some(format!("{} has voted", event["member"].as_str()?))
+            }
             "council_heard" => {
                 let signal = event.pointer("/vote/signal").and_then(Value::as_str);
                 Some(format!("{} {}", event["member"].as_str()?, signal.unwrap_or("says nothing")))

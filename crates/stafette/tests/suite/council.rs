@@ -1,12 +1,14 @@
 //! A council that decides, and generations that follow each other, from the command line.
 
 use std::collections::BTreeSet;
+use std::io::BufRead as _;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use stafette_agents::scripted::{Event, read_ledger};
-use stafette_core::wire::context::OrchestratorContext;
+use stafette_core::wire::context::{NextActionType, OrchestratorContext};
 
+use crate::web::Web;
 use crate::world::{Said, World};
 
 /// How long anything may take.
@@ -128,7 +130,7 @@ fn s4_04_generations_follow_until_the_limit_the_ceiling_or_a_check_in() {
 }
 
 /// A team whose Alex has something to change that needs nobody's yes.
-fn team_with_a_change() -> World {
+pub(crate) fn team_with_a_change() -> World {
     let world = team(true);
     world.write("notes.txt", "old\n");
     let script = world.read("agents/Alex.toml").replace(
@@ -141,7 +143,7 @@ fn team_with_a_change() -> World {
     world
 }
 
-const TWO: [&str; 8] =
+pub(crate) const TWO: [&str; 8] =
     ["run", "Grow", "--continuous", "--max-runs", "2", "--pause", "0s", "--json"];
 
 #[test]
@@ -166,6 +168,187 @@ fn b_10_a_generation_leaves_alone_what_somebody_has_locked() {
     world.run(&TWO).ok();
     assert_eq!(world.read("notes.txt"), "old\n");
     assert_eq!(world.run(&["changes", "--json"]).ok().json()["changes"][0]["status"], "pending");
+}
+
+/// What nobody may read before everyone has voted.
+const SECRET: [&str; 3] = ["it is bounded", "Alex on Grow", "A leading zero is gone"];
+
+#[test]
+fn s4_03_nobody_sees_a_blind_vote_before_everyone_has_voted() {
+    let world = team(true);
+    let workflow = world.read("stafette.toml");
+    let blind = workflow.replace("[council]\n", "[council]\nblind_first_vote = true\n");
+    world.write("stafette.toml", &blind);
+    let alex = world.read("agents/Alex.toml").replace("\"agree\"", "\"disagree\"");
+    let alex = alex.replace("\"Said\"", "\"A leading zero is gone\"");
+    world.write("agents/Alex.toml", &alex);
+    let sam = world.read("agents/Sam.toml").replace(
+        "steps = [\n",
+        "steps = [\n{ run = \"touch asked; while [ ! -e go ]; do sleep 0.01; done\" },\n",
+    );
+    world.write("agents/Sam.toml", &sam);
+    world.run(&["trust", "--yes"]).ok();
+    let web = Web::up(&world);
+    let run = world.run(&["run", "Grow", "--detach"]).ok().out.trim().to_owned();
+    let stream = web.send(
+        &format!("GET /v1/runs/{run}/events?follow=true"),
+        &[&web.bearer(), "Accept: text/event-stream"],
+        "",
+    );
+    let mut stream = std::io::BufReader::new(stream).lines().map_while(Result::ok);
+    until(&world, &["status", &run, "--json"], |view| {
+        view["council"]["members"][0]["turns"] == 1 && world.project().join("asked").exists()
+    });
+    let handoff = format!("/v1/runs/{run}/handoffs/h2");
+    let look = || -> Vec<(String, String)> {
+        let paths =
+            ["events", "handoffs", "council", "context", "briefing", "why", "why/h2", "report"];
+        let mut seen: Vec<(String, String)> = paths
+            .iter()
+            .map(|path| ((*path).to_owned(), web.get(&format!("/v1/runs/{run}/{path}")).body))
+            .collect();
+        seen.push((handoff.clone(), web.get(&handoff).body));
+        for word in ["bounded", "leading"] {
+            // What is found is marked.
+            let found = web.get(&format!("/v1/find?q={word}")).body.replace(['[', ']'], "");
+            seen.push((format!("find {word}"), found));
+        }
+        for command in ["status", "log", "why", "handoffs", "briefing"] {
+            let said = world.run(&[command, &run]).ok();
+            seen.push((command.to_owned(), said.out + &said.err));
+        }
+        seen.push((CONTEXT.to_owned(), world.read(CONTEXT)));
+        seen
+    };
+    for (place, text) in look() {
+        for secret in SECRET {
+            assert!(!text.contains(secret), "{secret} in {place}: {text}");
+        }
+    }
+    let view = world.run(&["status", &run, "--json"]).ok().json();
+    assert_eq!((&view["council"]["sealed"], &view["council"]["agreed"]), (&true.into(), &0.into()));
+    let shown = world.run(&["status", &run]).ok().out;
+    assert!(shown.contains("the first vote is blind: 1 of 2 have voted"), "{shown}");
+    assert!(shown.contains("Alex: has voted") && shown.contains("Sam: yet to speak"), "{shown}");
+    // Whoever follows is told that somebody has voted, and how when everybody has.
+    let heard = |lines: &mut dyn Iterator<Item = String>, key: &str| -> Value {
+        lines
+            .filter_map(|line| line.strip_prefix("data:").map(str::to_owned))
+            .filter_map(|data| serde_json::from_str::<Value>(&data).ok())
+            .find(|event| event["event"] == "council_heard" && event[key] == true)
+            .expect("a vote")
+    };
+    let closed = heard(&mut stream, "sealed");
+    assert_eq!((&closed["member"], &closed["vote"]), (&"Alex".into(), &Value::Null));
+    world.write("go", "");
+    let open = heard(&mut stream, "again");
+    assert_eq!((&open["seq"], &open["vote"]["signal"]), (&closed["seq"], &"disagree".into()));
+    until(&world, &["status", &run, "--json"], |view| view["council"]["sealed"] == false);
+    let seen = look();
+    for place in ["events", "handoffs", "council", "why/h2", "report", "find leading"] {
+        let (_, text) = seen.iter().find(|(name, _)| name == place).expect("a place");
+        assert!(SECRET.iter().any(|secret| text.contains(secret)), "nothing in {place}: {text}");
+    }
+    world.run(&["cancel", &run]);
+}
+
+/// Somebody who cannot go on before a person has said which one it should be.
+fn asker() -> World {
+    let world = World::workflow(
+        "[workflow]\nname = \"asker\"\nentry = \"solo\"\n[generations]\npause = \"0s\"\n\
+         [agents.solo]\nrunner = \"scripted\"\nscript = \"solo.toml\"\n",
+    );
+    world.write(
+        "solo.toml",
+        "[[turn]]\nwhen = { has = [\"answer\"] }\nsteps = [{ emit = \"RESULT\", payload = { status = \
+         \"resolved\", summary = \"Built\" } }]\n[[turn]]\nsteps = [{ emit = \
+         \"HANDOFF\", payload = { to = \"human\", summary = \"Which cache?\", question = { details = \
+         \"Which cache?\", options = [\"LRU\", \"LFU\"], blocking = true } } }]\n",
+    );
+    world.run(&["trust", "--yes"]).ok();
+    world
+}
+
+#[test]
+fn s4_03_a_person_is_needed_and_what_they_say_goes_into_the_next_generation() {
+    let world = asker();
+    let said = world.run(&["run", "Build a cache", "--continuous", "--pause", "0s", "--json"]);
+    assert_eq!(said.code, 3, "a person is needed: {said:?}");
+    let views = said.lines();
+    let generations: Vec<&Value> = views.iter().map(|view| &view["generation"]).collect();
+    assert_eq!(generations, [1, 2], "{said:?}");
+    assert_eq!(views[0]["status"], "succeeded");
+    let why = views[0]["why"].as_str().expect("a reason");
+    assert_eq!(why, "a person is needed: solo asks: Which cache?");
+    let first = views[0]["run"].as_str().expect("a run");
+    let events = world.run(&["log", first, "--json"]).ok().lines();
+    let over = events.iter().find(|event| event["event"] == "generation_handed_over");
+    assert_eq!(over.expect("handed over")["cause"], "human_needed");
+    let file = read(&world);
+    assert_eq!(file.next_action.kind, NextActionType::ManualReview);
+    assert_eq!(file.next_action.extra["awaits"][0]["question"], "Which cache?");
+
+    world.run(&["note", "Keep it small"]).ok();
+    let inbox = world.run(&["inbox", "--json"]).ok().json();
+    assert_eq!(inbox.as_array().map(Vec::len), Some(1), "{inbox}");
+    world.run(&["answer", "2", "LFU"]).ok();
+    let done = world.run(&["resume", "--json"]).ok().json();
+    assert_eq!((&done["status"], &done["generation"]), (&"succeeded".into(), &2.into()));
+    let second = views[1]["run"].as_str().expect("a run");
+    let handoffs = world.run(&["handoffs", second, "--json"]).ok().json();
+    let inputs = &handoffs[0]["handoff"]["inputs"];
+    assert_eq!(inputs["answer"], "LFU", "{inputs}");
+    let notes = serde_json::json!(["Keep it small", "solo asked: Which cache? — LFU"]);
+    assert_eq!(inputs["human_notes"], notes, "{inputs}");
+}
+
+#[test]
+fn s4_10_what_another_orchestrator_left_pending_is_proposed_and_waits_for_a_yes() {
+    let world = team(false);
+    world.write("src/old.ts", "old\n");
+    let context = serde_json::json!({
+        "version": "v1.0", "runNumber": 3, "startedAt": "2026-01-06T12:00:00Z",
+        "lastUpdated": "2026-01-06T12:05:00Z", "currentPhase": "code_review",
+        "discussionSummary": { "topic": "A cache", "keyDecisions": [], "consensusReached": false,
+            "consensusSignals": {} },
+        "codeChanges": [
+            { "file": "src/cache.ts", "action": "create", "content": "export {}\n",
+              "appliedAt": null, "validatedAt": null, "status": "pending" },
+            { "file": "src/done.ts", "action": "create", "content": "x", "appliedAt": null,
+              "validatedAt": null, "status": "applied" },
+            { "file": "src/old.ts", "action": "modify", "content": "new\n", "appliedAt": null,
+              "validatedAt": null, "status": "pending" },
+        ],
+        "agentStates": {}, "history": [], "totalCost": 0.0, "humanNotes": "Mind the tests",
+        "nextAction": { "type": "apply_changes", "reason": "ready" },
+    });
+    world.write("theirs.json", &context.to_string());
+    let said = world.run(&["run", "--from-context", "theirs.json", "--json"]);
+    assert_eq!(said.code, 3, "a person has to say yes: {said:?}");
+    let changes = world.run(&["changes", "--json"]).ok().json()["changes"].clone();
+    assert_eq!(changes.as_array().map(Vec::len), Some(1), "{changes}");
+    assert_eq!(changes[0]["edits"].as_array().map(Vec::len), Some(2), "{changes}");
+    assert_eq!(world.run(&["apply", "c1"]).code, 3, "not without a yes");
+    let inbox = world.run(&["inbox", "--json"]).ok().json();
+    let details = inbox[0]["handoff"]["offer"]["question"]["details"].as_str().expect("text");
+    assert!(details.contains("as another orchestrator left it"), "{details}");
+    assert_eq!(read(&world).code_changes.len(), 3, "each once");
+    let id = inbox[0]["handoff"]["id"].as_str().expect("an id").to_owned();
+    world.run(&["answer", &id, "approve"]).ok();
+    world.run(&["apply", "c1"]).ok();
+    assert_eq!(world.read("src/cache.ts"), "export {}\n");
+    assert_eq!(world.read("src/old.ts"), "new\n");
+    assert!(!world.project().join("src/done.ts").exists());
+
+    // What cannot be meant is told, and begins nothing worse.
+    let mut bad = context;
+    bad["codeChanges"][0]["file"] = "../out.ts".into();
+    world.write("bad.json", &bad.to_string());
+    world.run(&["run", "--from-context", "bad.json", "--json"]).ok();
+    assert_eq!(
+        world.run(&["changes", "--json"]).ok().json()["changes"].as_array().map(Vec::len),
+        Some(1)
+    );
 }
 
 #[test]
@@ -222,7 +405,7 @@ fn s4_04_ten_generations_killed_five_times_do_no_work_twice_and_lose_none() {
 }
 
 /// The daemon that was started last.
-fn daemon(world: &World) -> u64 {
+pub(crate) fn daemon(world: &World) -> u64 {
     let log = world.read(".stafette/daemon.log");
     let mut pids =
         log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()?["pid"].as_u64());
@@ -230,7 +413,7 @@ fn daemon(world: &World) -> u64 {
 }
 
 /// Returns once the process is no more.
-fn gone(pid: u64) {
+pub(crate) fn gone(pid: u64) {
     let since = Instant::now();
     let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     while !state().is_empty() && !state().contains(") Z ") {

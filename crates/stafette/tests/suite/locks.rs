@@ -19,12 +19,12 @@ fn world() -> World {
     world
 }
 
-fn bob(world: &World, arguments: &[&str]) -> Said {
+pub(crate) fn bob(world: &World, arguments: &[&str]) -> Said {
     world.run_with(arguments, b"", &[("USER", "bob")])
 }
 
 /// Looks again until it is so, or the test's patience is at an end.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let since = Instant::now();
     while !is_so() {
         assert!(since.elapsed() < PATIENCE, "never: {what}");
@@ -32,7 +32,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-fn list(world: &World) -> Vec<Value> {
+pub(crate) fn list(world: &World) -> Vec<Value> {
     let list = world.run(&["locks", "--json"]).ok().json();
     list["locks"].as_array().expect("locks").clone()
 }
@@ -106,7 +106,7 @@ fn s5_05_a_workflow_that_skips_does_not_wait_and_a_deadlock_is_shown() {
     assert!(waiting.wait_with_output().expect("it ends").status.success());
 }
 
-fn start(world: &World, user: &str, arguments: &[&str]) -> Child {
+pub(crate) fn start(world: &World, user: &str, arguments: &[&str]) -> Child {
     world
         .command(program())
         .args(arguments)

@@ -181,3 +181,92 @@ fn b_05_one_dollar_at_thirty_cents_a_turn_is_three_turns_and_never_a_fifth() {
     // The reservation of the turn that is not allowed is not left behind.
     assert_eq!(cost["total"]["reserved"]["money"], 0.0);
 }
+
+/// Three who look at once, each of whom is content, is not, or breaks.
+fn side_by_side(world: &World, rule: &str, parts: [&str; 3]) {
+    let names = ["types", "tests", "security"];
+    let mut workflow = format!(
+        "workflow = {{ name = \"side\", entry = \"types\" }}\nlimits = {{ cooldown = 0 }}\n\
+         retries = {{ max = 1, backoff = 0 }}\nphases = [{{ phase = \"parallel\", agents = \
+         [\"types\", \"tests\", \"security\"], rule = \"{rule}\" }}]\n"
+    );
+    for (name, part) in names.iter().zip(parts) {
+        let _ =
+            writeln!(workflow, "[agents.{name}]\nrunner = \"scripted\"\nscript = \"{name}.toml\"");
+        let says = |passed: bool| {
+            format!(
+                "[[turn]]\nsteps = [{{ emit = \"RESULT\", payload = {{ task_id = \"{{task_id}}\", phase = \
+                 \"validate\", status = \"complete\", decision = \"PROCEED\", context_summary = \
+                 \"{name} looked\", issues = [], findings = {{ checks = {{}}, overall_passed = \
+                 {passed}, blocking_issues = [], warnings = [] }} }} }}]\n"
+            )
+        };
+        let script = match part {
+            "passes" => says(true),
+            "fails" => says(false),
+            _ => "[[turn]]\nsteps = [{ exit = 9 }]\n".to_owned(),
+        };
+        world.write(&format!("{name}.toml"), &script);
+    }
+    world.write("stafette.toml", &workflow);
+    world.run(&["trust", "--yes"]).ok();
+}
+
+#[test]
+fn s3_05_several_look_at_once_and_each_rule_decides_from_one_command() {
+    let world = World::new();
+    for (rule, parts, code) in [
+        ("all", ["passes", "passes", "passes"], 0),
+        ("all", ["passes", "fails", "passes"], 1),
+        ("any", ["fails", "breaks", "passes"], 0),
+        ("any", ["fails", "fails", "fails"], 1),
+        ("majority", ["passes", "fails", "passes"], 0),
+        ("majority", ["passes", "fails", "breaks"], 1),
+        ("2 of 3", ["breaks", "passes", "passes"], 0),
+        ("2 of 3", ["passes", "fails", "fails"], 1),
+    ] {
+        side_by_side(&world, rule, parts);
+        let said = world.run(&["run", "Look", "--json"]);
+        assert_eq!(said.code, code, "{rule} {parts:?}: {said:?}");
+        let run = said.json()["run"].as_str().expect("a run").to_owned();
+        let events = world.run(&["log", &run, "--json"]).ok().lines();
+        let begun = events.iter().position(|event| event["event"] == "phase_begun");
+        let finished = events.iter().position(|event| event["event"] == "turn_finished");
+        let ordered = events.iter().filter(|event| event["event"] == "turn_ordered");
+        let first: Vec<_> = ordered.take(3).map(|event| event["seq"].as_u64()).collect();
+        assert!(begun < finished, "{rule}");
+        let third = first[2].expect("three turns") as usize;
+        assert!(finished.is_none_or(|at| third <= at), "all three are asked before one answers");
+        let ended = events.iter().find(|event| event["event"] == "phase_ended").expect("its end");
+        assert_eq!(ended["rule"], rule);
+        let passed = parts.iter().filter(|part| **part == "passes").count();
+        let why = format!("{passed} of 3 parts passed, and the rule is {rule}");
+        assert!(ended["why"].as_str().is_some_and(|said| said.ends_with(&why)), "{ended}");
+        // Which parts did not make it is seen, also when the rule is content.
+        let summary = ended["summary"].as_str().expect("a summary");
+        for (name, part) in ["types", "tests", "security"].iter().zip(parts) {
+            let word = if part == "passes" { "passed" } else { "failed" };
+            assert!(summary.contains(&format!("{name} {word}")), "{summary}");
+        }
+    }
+}
+
+#[test]
+fn s3_05_the_templates_parallel_phase_works_when_its_signs_are_taken_away() {
+    let world = World::new();
+    world.run(&["init", "--template", "phases", "--scripted", "--yes"]).ok();
+    let text = world.read("stafette.toml");
+    let from = text.find("# [agents.types]").expect("the block");
+    let until = text.find("# Phases are given out").expect("its end");
+    let bare = |line: &str| format!("{}\n", line.trim_start_matches('#').trim_start());
+    let block: String = text[from..until].lines().map(bare).collect();
+    world.write("stafette.toml", &format!("{}{block}{}", &text[..from], &text[until..]));
+    for name in ["types", "security"] {
+        world.write(&format!("scripts/{name}.toml"), &world.read("scripts/validate.toml"));
+    }
+    world.run(&["trust", "--yes"]).ok();
+    world.run(&["check"]).ok();
+    let said = world.run(&["run", "Add JWT sign-in", "--input", "task_id=auth-001"]).ok();
+    assert!(said.err.contains("2 of 2 parts passed"), "{said:?}");
+    assert!(said.err.contains("% saved"), "{said:?}");
+}

@@ -169,6 +169,58 @@ fn s4_09_the_team_changes_its_own_program_and_goes_on_with_it_or_with_the_old_on
     }
 }
 
+#[test]
+fn s4_09_what_was_applied_in_a_generation_runs_before_the_next_one_begins() {
+    let world = team();
+    let text = world.read("src/main.rs").replace("VERSION: u32 = 1", "VERSION: u32 = 2");
+    let proposal = json!({
+        "reason": "a better counter",
+        "changes": [{ "file": "src/main.rs", "action": "modify", "content": text }],
+    });
+    world.write("proposal.json", &proposal.to_string());
+    let steps = format!(
+        "test -e go || {} changes propose proposal.json; touch proposed; while [ ! -e go ]; do sleep \
+         0.01; done",
+        crate::world::program()
+    );
+    world.write(
+        "coder.toml",
+        &format!(
+            "[[turn]]\nsteps = [{{ run = {} }}, {{ emit = \"RESULT\", payload = {{ status = \
+             \"resolved\", outputs = {{ next_topic = \"more\" }} }} }}]",
+            json!(steps)
+        ),
+    );
+    world.run(&["trust", "--yes"]).ok();
+    let flags = ["--continuous", "--max-runs", "2", "--pause", "0s", "--detach"];
+    world.run(&[&["run", "Make the counter better"], &flags[..]].concat()).ok();
+    let since = Instant::now();
+    while !world.project().join("proposed").exists() {
+        assert!(since.elapsed() < PATIENCE, "nothing is proposed");
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    counts_on(&world, "1");
+    // A person applies it while the generation works: the program is still the old one.
+    world.run(&["changes", "approve", "c1"]).ok();
+    world.run(&["apply", "c1"]).ok();
+    counts_on(&world, "1");
+    world.write("go", "");
+    counts_on(&world, "2");
+    let runs = loop {
+        let runs = world.run(&["status", "--json"]).ok().json();
+        let over = |run: &serde_json::Value| run["status"] == "succeeded";
+        if runs.as_array().is_some_and(|runs| runs.len() == 2 && runs.iter().all(over)) {
+            break runs;
+        }
+        assert!(since.elapsed() < PATIENCE, "the second generation never came: {runs}");
+    };
+    let first = runs[1]["run"].as_str().expect("a run");
+    let events = world.run(&["log", first, "--json"]).ok().lines();
+    let over = events.iter().find(|event| event["event"] == "generation_handed_over");
+    assert_eq!(over.expect("handed over")["action"], "restart_with_new_code");
+    assert!(world.read("src/main.rs").contains("u32 = 2"), "it stays in");
+}
+
 /// Says its version for as long as it lives. Where it is told to, it kills the daemon first.
 const SCRIPT: &str = r#"#!/bin/sh
 [ "$(cat kill-at 2>/dev/null)" = start ] && kill -9 $PPID

@@ -173,6 +173,79 @@ fn b_01_a_daemon_that_is_killed_anywhere_leaves_the_set_and_its_run_of_one_mind(
 }
 
 #[test]
+fn s4_06_what_is_said_when_the_run_is_over_begins_a_run_that_revises_the_set() {
+    let world = world();
+    assert_eq!(world.run(&["run", "Tidy up"]).code, 3, "a deletion is asked about");
+    let first = change(&world)["author"]["run"].clone();
+    world.run(&["answer", "2", "later"]).ok();
+    until("the run is over", || {
+        let view = world.run(&["status", "--json"]).ok().json()[0].clone();
+        (view["status"] == "succeeded").then_some(())
+    });
+    let said = world.run(&["changes", "comment", "c1", "Keep it", "--json"]).ok().json();
+    assert_eq!(said["heard"]["by"], "revision", "{said}");
+    let run = said["heard"]["run"].as_str().expect("a run").to_owned();
+    assert_ne!(first, run.as_str());
+    // A second word finds the run that is there by now, or the one after it.
+    let said = world.run(&["changes", "comment", "c1", "Really"]).ok();
+    assert!(said.err.contains("builder"), "{said:?}");
+    let revised = until("it is revised", || {
+        let change = change(&world);
+        (change["revision"].as_u64() >= Some(2)).then_some(change)
+    });
+    assert_eq!(revised["id"], "c1", "in the place of the first");
+    assert_eq!(revised["edits"][0]["action"], "modify", "{revised}");
+    assert_ne!(revised["author"]["run"], first);
+    let events = world.run(&["log", &run, "--json"]).ok().lines();
+    assert_eq!(events[0]["inputs"]["comments"][0]["text"], "Keep it", "{events:?}");
+    until("both are over", || {
+        let runs = world.run(&["status", "--json"]).ok().json();
+        let over = |run: &Value| run["status"] == "succeeded";
+        runs.as_array().expect("runs").iter().all(over).then_some(())
+    });
+    world.run(&["apply", "c1"]).ok();
+    let said = world.run(&["changes", "comment", "c1", "Nice", "--json"]).ok().json();
+    assert_eq!(said["heard"]["by"], "nobody", "what the project has is talked about, no more");
+    world.run(&["undo", "c1"]).ok();
+
+    // Nobody is left who could hear it: that is said, and what was written is not swallowed.
+    world.write("stafette.toml", &TEAM.replace("builder", "mason"));
+    world.write("mason.toml", BUILDER);
+    world.run(&["trust", "--yes"]).ok();
+    let refused = world.run(&["changes", "comment", "c1", "Again"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.err.contains("there is no agent builder any more"), "{refused:?}");
+    assert!(refused.err.contains("fix:"), "{refused:?}");
+}
+
+#[test]
+fn s4_10_what_is_said_about_the_set_of_an_earlier_generation_reaches_the_one_that_goes_on() {
+    let world = crate::council::team_with_a_change();
+    let script = world.read("agents/Alex.toml");
+    let revises = script.replace("[[turn]]\n", "[[turn]]\nwhen = { has = [\"comments\"] }\n");
+    let revises = revises.replace("new\\n", "newer\\n").replace("it was old", "as was said");
+    world.write(
+        "agents/Alex.toml",
+        &format!("{revises}{}", &script[script.find("[[turn]]").expect("a turn")..]),
+    );
+    world.run(&["trust", "--yes"]).ok();
+    // Nobody applies it meanwhile.
+    crate::locks::bob(&world, &["lock", "notes.txt"]).ok();
+    let flags = ["--max-runs", "3", "--pause", "0s", "--check-in-every", "1", "--json"];
+    let said = world.run(&[&["run", "Grow", "--continuous"], &flags[..]].concat());
+    assert_eq!(said.code, 3, "a person is asked to check in: {said:?}");
+    let second = said.lines()[1]["run"].clone();
+    let heard = world.run(&["changes", "comment", "c1", "Newer", "--file", "notes.txt", "--json"]);
+    let heard = heard.ok().json()["heard"].clone();
+    assert_eq!((&heard["by"], &heard["run"]), (&"agent".into(), &second), "{heard}");
+    let revised = until("it is revised", || {
+        let change = change(&world);
+        (change["revision"] == 2).then_some(change)
+    });
+    assert_eq!((&revised["author"]["run"], &revised["reason"]), (&second, &"as was said".into()));
+}
+
+#[test]
 fn b_01_a_word_on_a_set_whose_run_is_over_is_kept_wherever_the_daemon_is_killed() {
     let world = world();
     world.run(&["run", "Clean up", "--json"]);

@@ -53,6 +53,31 @@ fn b_05_time_is_a_budget_too() {
 }
 
 #[test]
+fn b_05_when_time_is_up_the_turn_that_is_out_is_the_last() {
+    let mut story = Story::new(&ONE_AGENT.replace("1usd\"", "1usd\", time = \"1h\""));
+    story.accept(h(1));
+    story.now = story.now + Millis::hours(1);
+    story.heartbeat(h(1)).later(Millis(0));
+    assert_eq!(story.run.outbox().count(), 1, "it may end what it has begun");
+    story.hands(h(1), vec![pass("twin")]);
+    assert_eq!((story.status(), story.run.outbox().count()), (Status::WaitingForBudget, 0));
+}
+
+#[test]
+fn b_05_tokens_are_a_budget_too() {
+    let mut story = Story::new(&ONE_AGENT.replace("1usd\"", "1usd\", tokens = 1000"));
+    let mut spend = |number: u32, to: &str| {
+        let usage = crate::Usage { tokens: 300, money: Usd(0) };
+        story.ends(h(number), TurnResult { offers: vec![pass(to)], usage, ..done() });
+    };
+    for (number, to) in [(1, "twin"), (2, "solo"), (3, "twin")] {
+        spend(number, to);
+    }
+    assert_eq!((story.status(), story.run.outbox().count()), (Status::WaitingForBudget, 0));
+    assert_eq!(story.run.purse.spent.tokens, 900);
+}
+
+#[test]
 fn b_05_a_turn_that_waits_for_others_to_settle_does_not_make_the_clock_spin() {
     let fan = ONE_AGENT.replace("loops =", "#").replace(
         "agents = { solo.runner = \"scripted\", twin.runner = \"scripted\" }",

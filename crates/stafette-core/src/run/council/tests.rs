@@ -135,6 +135,45 @@ fn s4_03_each_hears_what_was_said_and_the_blind_hear_nothing() {
 }
 
 #[test]
+fn s4_03_what_is_said_in_the_dark_is_in_nothing_that_leaves_before_everyone_has_voted() {
+    let mut story = Story::new(&council("blind_first_vote = true"));
+    let secret = |_: &str| {
+        let mut said = says(Stance::Disagree, "it loses data");
+        said.response.outputs.insert("proof".into(), "it loses data".into());
+        said
+    };
+    for _ in 0..4 {
+        speak(&mut story, secret);
+        assert!(story.run.votes_blindly());
+        let order = story.run.outbox().next().expect("a turn");
+        assert!(!json!(order).to_string().contains("loses"), "the next one does not hear it");
+    }
+    let shown = |story: &Story| {
+        let events = story.log.iter().map(|recorded| {
+            let mut event = recorded.event.clone();
+            story.run.veil(&mut event);
+            json!(event)
+        });
+        let handoffs = story.run.handoffs.values().map(|handoff| {
+            let mut handoff = (**handoff).clone();
+            story.run.veil_handoff(&mut handoff);
+            json!(handoff)
+        });
+        let council = json!(story.run.shown_council());
+        json!([events.collect::<Vec<_>>(), handoffs.collect::<Vec<_>>(), council]).to_string()
+    };
+    assert!(json!(story.log).to_string().contains("it loses data"), "the run itself knows it");
+    assert!(!shown(&story).contains("loses"), "{}", shown(&story));
+    assert!(!shown(&story).contains("\"disagree\""), "{}", shown(&story));
+    let forked = story.run.fork(story.now, crate::RunId(uuid::Uuid::from_u128(9)), "ada".into());
+    let mut forked = forked.expect("a fork").remove(0);
+    assert!(story.run.veil(&mut forked));
+    assert!(!json!(forked).to_string().contains("loses"), "nor by way of a fork");
+    speak(&mut story, secret);
+    assert!(!story.run.votes_blindly() && shown(&story).contains("it loses data"));
+}
+
+#[test]
 fn s4_03_in_parallel_a_round_is_heard_whole() {
     let mut story = Story::new(&council("mode = \"parallel\""));
     assert_eq!(sitting(&story).len(), 5);

@@ -1,13 +1,15 @@
 use serde_json::json;
 
 use crate::generation::{
-    BRIEFING, ChangeCounts, Lineage, Plan, briefing, context, import, successor,
+    BRIEFING, Cause, ChangeCounts, Lineage, Plan, briefing, context, import, successor,
 };
 use crate::run::create::RunCreated;
 use crate::run::hand_over::GenerationHandedOver;
 use crate::run::story::{RELAY, Story, costing, done, fields, h};
 use crate::wire::context::{NextActionType, OrchestratorContext, TeamPhase};
-use crate::{Fields, Input, Millis, Run, Status, Time, TurnResult, Usd};
+use crate::{
+    Fields, Input, Kind, Millis, Offer, Party, Question, Reason, Run, Status, Time, TurnResult, Usd,
+};
 
 const SOLO: &str = r#"
     workflow = { name = "solo", entry = "solo" }
@@ -126,6 +128,28 @@ fn s4_04_what_the_series_has_left_is_all_that_the_next_one_may_spend() {
 }
 
 #[test]
+fn s4_08_one_dollar_for_a_series_at_thirty_cents_a_turn_is_three_turns() {
+    let mut next = Some(created(Some(plan(9, Usd(1_000_000), 0))));
+    let (mut now, mut turns) = (Time(0), 0);
+    while let Some(created) = next.take() {
+        let mut story = begin(now, created);
+        if story.run.outbox().count() == 0 {
+            assert_eq!(story.status(), Status::WaitingForBudget);
+            assert!(story.transcript().contains("$0.00 of $0.10 spent, $0.30 needed"));
+            break;
+        }
+        turns += 1;
+        let result = TurnResult { usage: costing(0.3), ..done() };
+        let outputs = fields(json!({ "next_topic": "more" }));
+        let response = crate::Response { outputs, ..result.response };
+        story.ends(h(1), TurnResult { response, ..result });
+        hand_over(&mut story, ChangeCounts::default());
+        (next, now) = (successor(&story.run), story.now);
+    }
+    assert_eq!(turns, 3);
+}
+
+#[test]
 fn s4_04_a_person_is_asked_to_check_in_before_the_next_one_begins() {
     let mut story = begin(Time(0), created(Some(plan(9, Usd(5_000_000), 1))));
     work(&mut story, Some("more"));
@@ -143,6 +167,63 @@ fn s4_04_a_person_is_asked_to_check_in_before_the_next_one_begins() {
     story.person_says(h(2), "Only the tests");
     assert_eq!(story.run.outbox().next().expect("a turn").inputs["check_in"], "Only the tests");
     assert!(told(&story.run).human_notes.flatten().is_some_and(|n| n.contains("Only the tests")));
+}
+
+/// The only agent asks which one it should be, and waits for the answer.
+fn asks(story: &mut Story) {
+    let question = Question {
+        reason: "spec_ambiguity".into(),
+        details: "Which cache?".into(),
+        options: vec!["LRU".into(), "LFU".into()],
+        blocking: true,
+        ..Question::default()
+    };
+    let offer = Offer::new(Party::from("solo"), Party::Human, Kind::Delegate, Reason::Escalation);
+    story.hands(h(1), vec![Offer { question: Some(question), ..offer }]);
+}
+
+#[test]
+fn s4_03_a_person_is_needed_so_the_generation_ends_and_the_answer_goes_into_the_next_one() {
+    let mut story = begin(Time(0), created(Some(plan(9, Usd(5_000_000), 0))));
+    asks(&mut story);
+    assert_eq!(story.status(), Status::Succeeded);
+    let over = hand_over(&mut story, ChangeCounts::default());
+    assert_eq!((over.cause, over.action), (Some(Cause::HumanNeeded), NextActionType::ManualReview));
+    assert_eq!(over.reason, "A person is needed: solo asks: Which cache?");
+    assert_eq!(over.why, "generation 2 of 9, which waits for the answer");
+    let context = told(&story.run);
+    assert_eq!(context.next_action.kind, NextActionType::ManualReview);
+    let awaits = json!([{ "from": "solo", "question": "Which cache?", "options": ["LRU", "LFU"] }]);
+    assert_eq!(context.next_action.extra["awaits"], awaits);
+    assert_eq!(context.next_action.extra["cause"], "human_needed");
+
+    let mut story = begin(story.now, successor(&story.run).expect("the next one"));
+    assert_eq!((story.status(), story.run.outbox().count()), (Status::WaitingForHuman, 0));
+    assert_eq!(story.question(h(2)).options, ["LRU", "LFU"]);
+    assert_eq!(told(&story.run).next_action.extra["awaits"].as_array().map(Vec::len), Some(1));
+    story.input(Input::Note { text: "Keep it small".into(), by: "ada".into() });
+    story.person_says(h(2), "LFU");
+    let order = story.run.outbox().next().expect("a turn");
+    assert_eq!(order.inputs["answer"], "LFU");
+    let notes = json!(["Keep it small", "solo asked: Which cache? — LFU"]);
+    assert_eq!(order.inputs["human_notes"], notes, "what was left meanwhile is heard too");
+    work(&mut story, Some("more"));
+    hand_over(&mut story, ChangeCounts::default());
+    let next = successor(&story.run).expect("a third one");
+    assert_eq!(next.inputs["human_notes"], notes);
+    assert_eq!(begin(story.now, next).status(), Status::Running, "it was asked once");
+}
+
+#[test]
+fn s4_03_the_last_generation_waits_for_the_answer_itself() {
+    for plan in [None, Some(plan(1, Usd(5_000_000), 0))] {
+        let mut story = begin(Time(0), created(plan));
+        asks(&mut story);
+        assert_eq!(story.status(), Status::WaitingForHuman);
+        assert_eq!(told(&story.run).next_action.kind, NextActionType::ManualReview);
+        story.person_says(h(2), "LRU");
+        assert_eq!(story.run.outbox().next().expect("a turn").inputs["answer"], "LRU");
+    }
 }
 
 #[test]

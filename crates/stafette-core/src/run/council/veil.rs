@@ -1,0 +1,121 @@
+//! What nobody may see while the first vote is open: that a member has voted is told, and nothing of
+//! what it said. The run itself knows it all; whatever leaves the daemon is veiled.
+
+use super::Council;
+use crate::handoff::State;
+use crate::{Event, Handoff, HandoffId, Response, Run, TurnResult};
+
+impl Run {
+    /// Whether members vote at the moment without anybody knowing how.
+    #[must_use]
+    pub fn votes_blindly(&self) -> bool {
+        let (Some(rules), Some(council)) = (&self.workflow.council, self.council.as_deref()) else {
+            return false;
+        };
+        let open = council.verdict.is_none() && !self.status().is_final();
+        open && !council.may_hear(rules)
+    }
+
+    /// Takes out of an event what nobody may know yet; says whether there was something.
+    pub fn veil(&self, event: &mut Event) -> bool {
+        if !self.votes_blindly() {
+            return false;
+        }
+        match event {
+            Event::CouncilHeard(heard) => {
+                heard.said.clear();
+                heard.vote = None;
+            }
+            Event::RunForked(forked) => return forked.state.veil_all(),
+            Event::TurnTold(told) if self.is_ballot(told.turn.handoff) => {
+                told.told.vote = None;
+                told.told.response.iter_mut().for_each(hush);
+            }
+            Event::TurnFinished(finished) if self.is_ballot(finished.turn.handoff) => {
+                hide(&mut finished.result);
+            }
+            Event::LateResultKept(late) if self.is_ballot(late.turn.handoff) => {
+                hide(&mut late.result);
+            }
+            Event::LeaseRenewed(renewed) if self.is_ballot(renewed.turn.handoff) => {
+                renewed.note = None;
+            }
+            Event::HandoffClosed(closed) if self.is_ballot(closed.handoff) => {
+                hush(&mut closed.response);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Takes out of a handoff what nobody may know yet; says whether there was something.
+    pub fn veil_handoff(&self, handoff: &mut Handoff) -> bool {
+        if !self.votes_blindly() {
+            return false;
+        }
+        let is_own = self.council.as_ref().is_some_and(|council| council.handoff == handoff.id);
+        if is_own {
+            handoff.answers.iter_mut().for_each(hush);
+            return true;
+        }
+        if !handoff.offer.is_council_turn() {
+            return false;
+        }
+        handoff.told.vote = None;
+        handoff.told.response.iter_mut().for_each(hush);
+        if let State::Closed(closing) = &mut handoff.state {
+            hush(&mut closing.response);
+        }
+        true
+    }
+
+    /// Takes out of the whole state what nobody may know yet.
+    fn veil_all(&mut self) -> bool {
+        if !self.votes_blindly() {
+            return false;
+        }
+        let ids: Vec<HandoffId> = self.handoffs.keys().copied().collect();
+        for id in ids {
+            let Some(mut handoff) = self.handoff(id).cloned() else { continue };
+            if self.veil_handoff(&mut handoff)
+                && let Some(kept) = self.handoff_mut(id)
+            {
+                *kept = handoff;
+            }
+        }
+        self.council = self.shown_council().map(Box::new);
+        true
+    }
+
+    /// The council as anybody may see it.
+    #[must_use]
+    pub fn shown_council(&self) -> Option<Council> {
+        let mut council = self.council.as_deref()?.clone();
+        if self.votes_blindly() {
+            for position in council.positions.values_mut() {
+                position.signal = None;
+                position.reason.clear();
+            }
+            council.discussion.clear();
+            council.decisions.clear();
+            council.next_topic = None;
+        }
+        Some(council)
+    }
+
+    /// Whether somebody votes, or has voted, in this handoff.
+    fn is_ballot(&self, id: HandoffId) -> bool {
+        self.handoff(id).is_some_and(|handoff| handoff.offer.is_council_turn())
+    }
+}
+
+fn hide(result: &mut TurnResult) {
+    result.vote = None;
+    hush(&mut result.response);
+}
+
+/// What was said is gone; what it cost and how it came out is not.
+fn hush(response: &mut Response) {
+    let (took, usage) = (response.took, response.usage);
+    *response = Response { took, usage, ..Response::new(response.by.clone(), response.outcome) };
+}

@@ -1,0 +1,169 @@
+//! The files of a set are held while it gets into the project or out of it: what somebody else has
+//! locked is not touched, and nobody gets a lock on it in between.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use stafette_core::Millis;
+use stafette_core::change::Change;
+use stafette_core::lock::{
+    Ask, Claim, Holder, LONGEST_PATTERN, LockEvent, LockId, MOST_PATTERNS, Mode, OnConflict,
+    Pattern, Refusal,
+};
+
+use crate::locks::LockDesk;
+use crate::{Engine, EngineError, clock};
+
+/// What a process that dies leaves locked is free again after so long.
+const LEASE: Millis = Millis::seconds(60);
+
+/// How often a lease is renewed while the work goes on.
+const RENEWAL: Duration = Duration::from_secs(20);
+
+/// Who touches the project.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hand {
+    /// Their name, for the record.
+    pub name: String,
+    /// Whose locks are their own, and not in the way.
+    pub holder: Holder,
+}
+
+impl Hand {
+    /// A person, or whatever acts in its own name.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Hand { name: name.to_owned(), holder: Holder::person(name) }
+    }
+}
+
+/// Files that are held. Who forgets to give them back loses them with their lease.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Hold {
+    desk: LockDesk,
+    holder: Holder,
+    taken: Vec<LockId>,
+    renewal: tokio::task::JoinHandle<()>,
+}
+
+impl Hold {
+    /// Gives the files back.
+    pub(crate) async fn release(mut self) {
+        for id in std::mem::take(&mut self.taken) {
+            give_back(&self.desk, id, &self.holder).await;
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.renewal.abort();
+    }
+}
+
+impl Engine {
+    /// Holds all files of these sets, or none.
+    pub(crate) async fn hold_files<'c>(
+        &self,
+        holder: &Holder,
+        sets: impl IntoIterator<Item = &'c Change>,
+    ) -> Result<Hold, EngineError> {
+        let (mut names, mut patterns) = (Vec::new(), BTreeSet::new());
+        for set in sets {
+            names.push(set.id.to_string());
+            for path in set.paths() {
+                patterns.insert(pattern(path.as_str())?);
+            }
+        }
+        let patterns: Vec<Pattern> = patterns.into_iter().collect();
+        let reason = format!("{} is being applied or undone", names.join(", "));
+        let desk = self.desk().clone();
+        let mut taken = Vec::new();
+        for part in patterns.chunks(MOST_PATTERNS) {
+            let claim = Claim {
+                holder: holder.clone(),
+                turn: None,
+                patterns: part.to_vec(),
+                mode: Mode::Exclusive,
+                lease: LEASE,
+                reason: reason.chars().take(200).collect(),
+            };
+            match take(&desk, claim).await {
+                // What is theirs already stays theirs afterwards.
+                Ok(id) => taken.extend(id),
+                Err(error) => {
+                    for id in taken {
+                        give_back(&desk, id, holder).await;
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        let renewal = tokio::spawn(renew(desk.clone(), holder.clone(), taken.clone()));
+        Ok(Hold { desk, holder: holder.clone(), taken, renewal })
+    }
+}
+
+/// The lock, when it was not there before.
+async fn take(desk: &LockDesk, claim: Claim) -> Result<Option<LockId>, EngineError> {
+    let ask = Ask::Take { claim, on_conflict: OnConflict::Skip, wait: Millis(0) };
+    // Another daemon may have given locks since.
+    desk.refreshed().await?;
+    let (events, answer) = desk.ask(clock::now, ask).await?;
+    let id = match answer.map_err(|refusal| EngineError::Lock { refusal })? {
+        stafette_core::lock::Answer::Held(lock) => lock.id,
+        _ => return Ok(None),
+    };
+    let is_new =
+        |event: &LockEvent| matches!(event, LockEvent::LockTaken { lock } if lock.id == id);
+    Ok(events.iter().any(is_new).then_some(id))
+}
+
+async fn give_back(desk: &LockDesk, id: LockId, by: &Holder) {
+    let given = desk.ask(clock::now, Ask::Release { id, by: by.clone() }).await;
+    // A refusal means that somebody took it, or that its lease was over.
+    if let Err(error) = given {
+        tracing::warn!(%id, %error, "what was held for a change is free when its lease is over");
+    }
+}
+
+async fn renew(desk: LockDesk, by: Holder, ids: Vec<LockId>) {
+    loop {
+        tokio::time::sleep(RENEWAL).await;
+        for id in ids.iter().copied() {
+            let ask = Ask::Renew { id, by: by.clone(), fence: None, lease: None };
+            let renewed = desk.ask(clock::now, ask).await;
+            match renewed.map(|(_, answer)| answer) {
+                Ok(Ok(_)) => {}
+                Ok(Err(why)) => tracing::warn!(%id, %why, "a file of a change is no longer held"),
+                Err(error) => tracing::warn!(%id, %error, "a lease is not renewed yet"),
+            }
+        }
+    }
+}
+
+/// What to hold for a path: itself, or the folder around it when it is too long to be a lock's.
+fn pattern(path: &str) -> Result<Pattern, EngineError> {
+    let mut part = path;
+    while part.len() > LONGEST_PATTERN {
+        part = part.rsplit_once('/').map_or("", |(folder, _)| folder);
+    }
+    let bad = |error: stafette_core::lock::BadPattern| EngineError::Lock {
+        refusal: Refusal::Limit { rule: error.to_string() },
+    };
+    part.parse().map_err(bad)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b_10_a_path_too_long_for_a_lock_is_held_by_its_folder() {
+        let long = format!("{}/{}/{}", "a".repeat(200), "b".repeat(200), "c".repeat(200));
+        let held = pattern(&long).expect("a pattern");
+        assert!(held.as_str().len() <= LONGEST_PATTERN && held.as_str().ends_with('b'));
+        assert_eq!(pattern("src/a.rs").expect("a pattern").as_str(), "src/a.rs");
+    }
+}

@@ -1,0 +1,58 @@
+//! What another orchestrator left to be applied is proposed as a set, for a person to say yes to.
+
+use serde_json::{Value, json};
+use stafette_core::change::{Author, Change, FileEdit, GateKind, Proposal};
+use stafette_core::wire::context::{ChangeAction, ChangeStatus, CodeChange};
+use stafette_core::{Input, Run};
+
+use crate::{Engine, EngineError};
+
+/// Proposes what a context had pending, once for a team. What cannot be meant is told in the run, and
+/// stays in its context as it came.
+pub(super) async fn propose(engine: &Engine, run: &Run) -> Result<(), EngineError> {
+    let left = run.lineage.iter().flat_map(|lineage| &lineage.changes);
+    let left: Vec<&CodeChange> = left.filter(|change| is_left(change)).collect();
+    if left.is_empty() || engine.changes_of(run).await.iter().any(is_foreign) {
+        return Ok(());
+    }
+    let edits = left.iter().map(|change| edit(change)).collect::<Result<Vec<_>, _>>();
+    let proposed = match edits {
+        Ok(changes) => {
+            let person = "another orchestrator".to_owned();
+            let author = Author { run: Some(run.id), person, ..Author::default() };
+            let reason = "It was pending when another orchestrator left it".to_owned();
+            let proposal = Proposal { changes, author, reason, revises: None };
+            let rules = run.workflow.changes.clone();
+            engine.propose_foreign(proposal, rules).await.map(drop).map_err(|e| e.to_string())
+        }
+        Err(error) => Err(error.to_string()),
+    };
+    if let Err(why) = proposed {
+        let code = "IMPORTED_CHANGES".to_owned();
+        let message = format!("what another orchestrator left is not proposed: {why}");
+        match engine.send(run.id, Input::Alert { code, message }).await {
+            Err(EngineError::Over { .. }) | Ok(_) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Whether it is still to be applied, and says everything that it takes. Our own sets have their
+/// contents with them, not in the context.
+fn is_left(change: &CodeChange) -> bool {
+    let is_whole = matches!(&change.content, Some(Some(_)))
+        || (change.action == ChangeAction::Delete && !change.extra.contains_key("change"));
+    change.status == ChangeStatus::Pending && is_whole
+}
+
+fn is_foreign(change: &Change) -> bool {
+    change.gates.iter().any(|gate| gate.kind == GateKind::Foreign)
+}
+
+fn edit(change: &CodeChange) -> Result<FileEdit, serde_json::Error> {
+    let content = change.content.clone().flatten();
+    let content = content.filter(|_| change.action != ChangeAction::Delete).map(Value::from);
+    let edit = json!({ "file": change.file, "action": change.action, "content": content });
+    serde_json::from_value(edit)
+}

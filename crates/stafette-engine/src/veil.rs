@@ -1,0 +1,100 @@
+//! Whatever leaves the daemon passes here: what nobody may know yet is taken out of it. At the moment
+//! these are the votes of a council while its first one is open.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use stafette_core::{Event, HandoffId, Run, RunId};
+use stafette_store::{HandoffRow, Stored};
+
+use crate::{Engine, EngineError, HandoffView};
+
+/// Says of an event or a handoff that something was taken out of it.
+pub const SEALED: &str = "sealed";
+
+impl Engine {
+    /// Events as anybody may see them.
+    ///
+    /// # Errors
+    /// When a run cannot be read.
+    pub async fn veiled(&self, mut page: Vec<Stored>) -> Result<Vec<Stored>, EngineError> {
+        self.veil(&mut page).await?;
+        Ok(page)
+    }
+
+    /// Takes out of events what nobody may know yet. Gives what they were, of those that were closed.
+    ///
+    /// # Errors
+    /// When a run cannot be read.
+    pub async fn veil(&self, page: &mut [Stored]) -> Result<Vec<Stored>, EngineError> {
+        let mut runs: HashMap<RunId, Option<Arc<Run>>> = HashMap::new();
+        let mut closed = Vec::new();
+        for stored in page {
+            if let std::collections::hash_map::Entry::Vacant(place) = runs.entry(stored.run) {
+                place.insert(self.blind(stored.run).await?);
+            }
+            let Some(Some(run)) = runs.get(&stored.run) else { continue };
+            let Ok(mut event) = serde_json::from_str::<Event>(&stored.entry.body) else { continue };
+            if run.veil(&mut event) {
+                closed.push(stored.clone());
+                stored.entry.body = sealed(&event);
+            }
+        }
+        Ok(closed)
+    }
+
+    /// Whether something of this run is still closed.
+    ///
+    /// # Errors
+    /// When the run cannot be read.
+    pub async fn is_sealed(&self, run: RunId) -> Result<bool, EngineError> {
+        Ok(self.blind(run).await?.is_some())
+    }
+
+    /// A handoff as anybody may see it.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn handoff(
+        &self,
+        run: RunId,
+        handoff: HandoffId,
+    ) -> Result<Option<HandoffRow>, EngineError> {
+        let Some(row) = self.store().handoff(run, handoff).await? else { return Ok(None) };
+        Ok(self.veiled_rows(run, vec![row]).await?.pop())
+    }
+
+    pub(crate) async fn veiled_rows(
+        &self,
+        run: RunId,
+        mut rows: Vec<HandoffRow>,
+    ) -> Result<Vec<HandoffRow>, EngineError> {
+        let Some(run) = self.blind(run).await? else { return Ok(rows) };
+        for row in &mut rows {
+            if let Ok(HandoffView::Admitted(mut handoff)) = serde_json::from_str(&row.body)
+                && run.veil_handoff(&mut handoff)
+            {
+                row.body = sealed(&handoff);
+            }
+        }
+        Ok(rows)
+    }
+
+    /// The run, if its members vote blindly at the moment.
+    async fn blind(&self, run: RunId) -> Result<Option<Arc<Run>>, EngineError> {
+        let may = |run: &Run| run.workflow.council.as_ref().is_some_and(|it| it.blind_first_vote);
+        if !self.shown(run).is_some_and(|run| may(&run)) {
+            return Ok(None);
+        }
+        Ok(Some(self.state(run).await?).filter(|run| run.votes_blindly()))
+    }
+}
+
+fn sealed(value: &impl serde::Serialize) -> String {
+    let mut value = serde_json::to_value(value).expect("our own types are JSON");
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert(SEALED.to_owned(), Value::Bool(true));
+    }
+    value.to_string()
+}
