@@ -2,7 +2,7 @@
 //!
 //! [`model`] is a model server on loopback that says what a script tells it to say; [`cli`] brings
 //! the agents' own command lines, pinned, and points them at it; [`tools`] installs programs of others;
-//! [`neo4j`] and [`radicale`] are servers of others, on loopback for one test.
+//! [`neo4j`], [`postgres`] and [`radicale`] are servers of others, on loopback for the tests.
 //! Nothing of this is ever shipped.
 //!
 //! Invariants: no test talks to anything but loopback once the command lines are installed. A model
@@ -12,6 +12,7 @@
 pub mod cli;
 pub mod model;
 pub mod neo4j;
+pub mod postgres;
 pub mod radicale;
 mod server;
 pub mod tools;

@@ -95,7 +95,19 @@ pub fn maven(name: &str, pom: &str) -> Result<PathBuf, ToolError> {
 /// When it is missing and cannot be installed.
 pub fn debian(program: &str, package: &str) -> Result<PathBuf, ToolError> {
     let places = ["/usr/bin", "/usr/local/bin", "/usr/sbin"];
-    let there = || places.iter().map(|dir| Path::new(dir).join(program)).find(|path| path.exists());
+    debian_where(package, || {
+        places.iter().map(|dir| Path::new(dir).join(program)).find(|path| path.exists())
+    })
+}
+
+/// The same for what is looked for elsewhere.
+///
+/// # Errors
+/// When it is missing and cannot be installed.
+pub(crate) fn debian_where(
+    package: &str,
+    there: impl Fn() -> Option<PathBuf>,
+) -> Result<PathBuf, ToolError> {
     if let Some(path) = there() {
         return Ok(path);
     }
@@ -114,7 +126,7 @@ pub fn debian(program: &str, package: &str) -> Result<PathBuf, ToolError> {
     there().ok_or_else(|| ToolError::Failed {
         tool: package.to_owned(),
         command: "apt-get install".into(),
-        message: format!("nothing, and {program} is still not there"),
+        message: "nothing, and what was looked for is still not there".to_owned(),
     })
 }
 

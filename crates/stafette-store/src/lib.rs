@@ -23,9 +23,11 @@ mod digits;
 mod error;
 mod locks;
 mod memory;
+mod queue;
 mod record;
 mod report;
 mod sqlite;
+mod stats;
 mod store;
 
 pub use error::{AppendError, Fault, OpenError, ReadError, UpkeepError};
@@ -35,5 +37,6 @@ pub use record::{
     BATCH_BYTES, Batch, Entry, HandoffRow, Loaded, PAGE_BYTES, RunRow, Snapshot, Stored,
 };
 pub use report::{Compacted, Health, Removed};
-pub use sqlite::{COMMIT_BOUNDS, FindError, Finder, Options, SqliteStore, Stats, Text};
+pub use sqlite::{FindError, Finder, Options, SqliteStore, Text};
+pub use stats::{COMMIT_BOUNDS, Stats};
 pub use store::{FIND_LIMIT, Reply, Retention, RunFilter, Store};
