@@ -23,6 +23,7 @@ mod digits;
 mod error;
 mod locks;
 mod memory;
+mod postgres;
 mod queue;
 mod record;
 mod report;
@@ -30,9 +31,10 @@ mod sqlite;
 mod stats;
 mod store;
 
-pub use error::{AppendError, Fault, OpenError, ReadError, UpkeepError};
+pub use error::{AppendError, ConnectError, Fault, OpenError, ReadError, UpkeepError};
 pub use locks::{LOCK_ENTRIES, LockBatch, LockBook, LockEntry, LockError, LockRow};
 pub use memory::MemoryStore;
+pub use postgres::{PostgresOptions, PostgresStore};
 pub use record::{
     BATCH_BYTES, Batch, Entry, HandoffRow, Loaded, PAGE_BYTES, RunRow, Snapshot, Stored,
 };

@@ -7,5 +7,6 @@ mod suite {
     mod group;
     mod locks;
     mod memory;
+    mod postgres;
     mod sqlite;
 }
