@@ -21,6 +21,7 @@
 pub mod conformance;
 mod digits;
 mod error;
+mod find;
 mod locks;
 mod memory;
 mod postgres;
@@ -30,15 +31,17 @@ mod report;
 mod sqlite;
 mod stats;
 mod store;
+mod words;
 
 pub use error::{AppendError, ConnectError, Fault, OpenError, ReadError, UpkeepError};
+pub use find::{FindError, Finder, Text};
 pub use locks::{LOCK_ENTRIES, LockBatch, LockBook, LockEntry, LockError, LockRow};
 pub use memory::MemoryStore;
-pub use postgres::{PostgresOptions, PostgresStore};
+pub use postgres::{PostgresFinder, PostgresOptions, PostgresStore};
 pub use record::{
     BATCH_BYTES, Batch, Entry, HandoffRow, Loaded, PAGE_BYTES, RunRow, Snapshot, Stored,
 };
 pub use report::{Compacted, Health, Removed};
-pub use sqlite::{FindError, Finder, Options, SqliteStore, Text};
+pub use sqlite::{Options, SqliteFinder, SqliteStore};
 pub use stats::{COMMIT_BOUNDS, Stats};
 pub use store::{FIND_LIMIT, Reply, Retention, RunFilter, Store};

@@ -10,6 +10,7 @@
 
 mod address;
 mod fault;
+mod find;
 mod link;
 mod locks;
 mod pool;
@@ -28,6 +29,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::address::Address;
 use self::fault::Trouble;
+pub use self::find::PostgresFinder;
 use self::link::Link;
 use self::pool::Pool;
 use self::session::{Deed, Session};
@@ -76,7 +78,7 @@ impl Default for PostgresOptions {
 pub struct PostgresStore {
     address: Address,
     jobs: mpsc::Sender<Job>,
-    pool: Pool,
+    pool: Arc<Pool>,
     counters: Arc<Counters>,
     first_patience: Duration,
 }
@@ -107,7 +109,7 @@ impl PostgresStore {
         let session = Session::new(address.clone(), options.patience, options.alone, link);
         let shared = counters.clone();
         tokio::spawn(async move { writer::work(session, line, &shared).await });
-        let pool = Pool::new(address.clone(), options.readers, options.patience);
+        let pool = Arc::new(Pool::new(address.clone(), options.readers, options.patience));
         let first_patience = options.first_patience;
         Ok(PostgresStore { address, jobs, pool, counters, first_patience })
     }
@@ -118,10 +120,10 @@ impl PostgresStore {
         self.address.to_string()
     }
 
-    /// What the writer has done so far.
+    /// The index of texts in the same database.
     #[must_use]
-    pub fn stats(&self) -> Stats {
-        self.counters.stats()
+    pub fn finder(&self) -> PostgresFinder {
+        PostgresFinder::new(self.pool.clone())
     }
 
     fn read<T: Send + 'static>(
@@ -278,6 +280,10 @@ impl Store for PostgresStore {
             let looked = self.pool.read(LONG, |link| Box::pin(upkeep::health(link)));
             looked.await.map_err(fault::read)
         })
+    }
+
+    fn stats(&self) -> Stats {
+        self.counters.stats()
     }
 
     fn close(&self) -> Reply<'_, ()> {

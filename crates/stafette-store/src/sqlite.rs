@@ -24,7 +24,7 @@ use rusqlite::Connection;
 use stafette_core::{HandoffId, RunId};
 use tokio::sync::{mpsc, oneshot};
 
-pub use self::find::{FindError, Finder, Text};
+pub use self::find::SqliteFinder;
 use self::pool::Pool;
 use self::writer::Job;
 use crate::queue;
@@ -97,12 +97,6 @@ impl SqliteStore {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// What the writer has done so far.
-    #[must_use]
-    pub fn stats(&self) -> Stats {
-        self.counters.stats()
     }
 
     fn read<T: Send + 'static>(
@@ -255,6 +249,10 @@ impl Store for SqliteStore {
     fn check(&self) -> Reply<'_, Result<Health, ReadError>> {
         let (path, max_bytes) = (self.path.clone(), self.max_bytes);
         self.read(move |conn| upkeep::health(conn, &path, max_bytes))
+    }
+
+    fn stats(&self) -> Stats {
+        self.counters.stats()
     }
 
     fn close(&self) -> Reply<'_, ()> {

@@ -209,3 +209,19 @@ pub(super) fn count(limit: usize) -> i64 {
 pub(super) fn only(rows: &[Row]) -> Result<&Row, Trouble> {
     rows.first().ok_or_else(|| damaged("a row is missing".to_owned()))
 }
+
+/// The parameters of one statement: a column of rows each.
+pub(super) type Columns<'a> = Vec<Box<dyn ToSql + Sync + Send + 'a>>;
+
+/// One column.
+pub(super) fn column<'a, R: Copy, T: ToSql + Sync + Send + 'a>(
+    rows: &[R],
+    field: impl Fn(R) -> T,
+) -> Box<dyn ToSql + Sync + Send + 'a> {
+    Box::new(rows.iter().map(|row| field(*row)).collect::<Vec<T>>())
+}
+
+/// Columns as they are handed to a statement.
+pub(super) fn params<'a>(columns: &'a Columns<'_>) -> Vec<&'a (dyn ToSql + Sync)> {
+    columns.iter().map(|column| &**column as &(dyn ToSql + Sync)).collect()
+}

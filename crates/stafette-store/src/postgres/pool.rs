@@ -54,6 +54,11 @@ impl Pool {
         }
     }
 
+    /// Where it leads, without the password.
+    pub(super) fn place(&self) -> String {
+        self.address.to_string()
+    }
+
     fn waiting(&self) -> Option<Link> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.retain(|link| !link.is_closed());

@@ -39,6 +39,7 @@ impl Deed for RemoveSome {
             link.ask("DELETE FROM runs WHERE run = $1", &[&run]).await?;
             link.ask("DELETE FROM handoffs WHERE run = $1", &[&run]).await?;
             link.ask("DELETE FROM snapshots WHERE run = $1", &[&run]).await?;
+            link.ask("DELETE FROM texts WHERE run = $1", &[&run]).await?;
             const GONE: &str = "WITH gone AS (DELETE FROM events WHERE run = $1 RETURNING 1) \
                                 SELECT count(*) FROM gone";
             let events = link.one(GONE, &[&run]).await?;
@@ -113,6 +114,7 @@ pub(super) async fn free_room(link: &Link) -> Result<(), Trouble> {
         "VACUUM (ANALYZE) events",
         "VACUUM (ANALYZE) runs",
         "VACUUM (ANALYZE) handoffs",
+        "VACUUM (ANALYZE) texts",
     ] {
         link.plain(sql).await?;
     }

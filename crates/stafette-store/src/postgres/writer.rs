@@ -5,11 +5,10 @@ use std::time::Instant;
 
 use stafette_core::{HandoffId, RunId};
 use tokio::sync::mpsc;
-use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::fault::{self, Trouble};
-use super::link::{BEGIN, Link, Params, number, only, signed};
+use super::link::{BEGIN, Columns, Link, Params, column, number, only, params, signed};
 use super::session::{Deed, Session};
 use crate::stats::Counters;
 use crate::{AppendError, Batch, Entry, HandoffRow, Reply, RunRow, Snapshot, digits, queue};
@@ -195,26 +194,11 @@ impl<'a> Plan<'a> {
             (HEAD, self.events.len(), vec![Box::new(signed(self.head))]),
         ];
         let filled = tables.iter().filter(|(_, rows, _)| *rows > 0);
-        let params: Vec<(&'static str, Vec<&(dyn ToSql + Sync)>)> = filled
-            .map(|(sql, _, columns)| {
-                (*sql, columns.iter().map(|column| &**column as &(dyn ToSql + Sync)).collect())
-            })
-            .collect();
+        let params: Vec<_> = filled.map(|(sql, _, columns)| (*sql, params(columns))).collect();
         let steps: Vec<(&'static str, Params<'_>)> =
             params.iter().map(|(sql, params)| (*sql, params.as_slice())).collect();
         link.together("", &steps, "COMMIT").await.map(drop)
     }
-}
-
-/// The parameters of one statement: a column of rows each.
-type Columns<'a> = Vec<Box<dyn ToSql + Sync + Send + 'a>>;
-
-/// One column.
-fn column<'a, R: Copy, T: ToSql + Sync + Send + 'a>(
-    rows: &[R],
-    field: impl Fn(R) -> T,
-) -> Box<dyn ToSql + Sync + Send + 'a> {
-    Box::new(rows.iter().map(|row| field(*row)).collect::<Vec<T>>())
 }
 
 fn events<'a>(rows: &[(u64, RunId, &'a Entry)]) -> Columns<'a> {

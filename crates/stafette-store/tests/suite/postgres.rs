@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use stafette_kit::postgres::Shared;
 use stafette_store::{PostgresOptions, PostgresStore, Store};
+use tokio_postgres::{Client, NoTls};
 
 /// A schema of its own on the server that all tests share.
 pub(super) fn schema(server: &Shared) -> String {
@@ -12,6 +13,19 @@ pub(super) fn schema(server: &Shared) -> String {
     let (pid, n) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let join = if server.url().contains('?') { '&' } else { '?' };
     format!("{}{join}schema=test_{pid}_{n}", server.url())
+}
+
+/// A connection of somebody else.
+pub(super) async fn other(url: &str) -> Client {
+    let place = url.split('?').next().unwrap_or(url);
+    let (client, connection) = tokio_postgres::connect(place, NoTls).await.expect("connected");
+    tokio::spawn(async move { drop(connection.await) });
+    client
+}
+
+/// The name of the schema in a URL.
+pub(super) fn name(url: &str) -> &str {
+    url.rsplit("schema=").next().unwrap_or_default()
 }
 
 async fn open() -> (Arc<dyn Store>, Arc<Shared>) {
