@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -201,6 +202,15 @@ impl Shared {
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// The same with a schema that nobody else has.
+    #[must_use]
+    pub fn fresh(&self) -> String {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let (pid, n) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let join = if self.url.contains('?') { '&' } else { '?' };
+        format!("{}{join}schema=test_{pid}_{n}", self.url)
     }
 }
 

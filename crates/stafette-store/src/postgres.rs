@@ -9,6 +9,8 @@
 //! there, and either answers or writes again.
 
 mod address;
+#[cfg(test)]
+mod cost;
 mod fault;
 mod find;
 mod link;

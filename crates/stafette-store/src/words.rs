@@ -1,7 +1,7 @@
 //! Words as an index knows them: in small letters and without accents, cut as SQLite's `unicode61`
 //! cuts them, so that two kinds of index find the same.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -106,17 +106,10 @@ impl Query {
     pub(crate) fn excerpt(&self, text: &str) -> String {
         let words = words(text);
         let marks = self.marks(&words);
-        let best = (0..words.len().saturating_sub(AROUND) + 1).max_by_key(|first| {
-            let there: Vec<usize> = marks
-                .iter()
-                .filter(|(place, _)| *first <= place.start && place.end <= first + AROUND)
-                .map(|(_, phrase)| *phrase)
-                .collect();
-            let kinds = (0..self.phrases.len()).filter(|phrase| there.contains(phrase)).count();
-            // Of equals the first.
-            (kinds, std::cmp::Reverse(*first))
+        let first = self.densest(&marks).map_or(0, |part| {
+            let beside = AROUND.saturating_sub(part.len()) / 2;
+            part.start.saturating_sub(beside).min(words.len().saturating_sub(AROUND))
         });
-        let first = best.unwrap_or(0);
         let last = (first + AROUND).min(words.len());
         let from = if first == 0 { 0 } else { words[first].place.start };
         let to = if last == words.len() { text.len() } else { words[last - 1].place.end };
@@ -134,6 +127,28 @@ impl Query {
         excerpt.push_str(&text[at..to]);
         excerpt.push_str(if last == words.len() { "" } else { "…" });
         excerpt
+    }
+
+    /// The first part of a text, no longer than an excerpt, with the most kinds of what was looked
+    /// for.
+    fn densest(&self, marks: &[(Range<usize>, usize)]) -> Option<Range<usize>> {
+        let mut best: Option<(usize, Range<usize>)> = None;
+        for (n, (begin, _)) in marks.iter().enumerate() {
+            let near = marks[n..].iter().take_while(|(it, _)| it.end <= begin.start + AROUND);
+            let (mut kinds, mut end) = (BTreeSet::new(), begin.end);
+            for (place, phrase) in near {
+                if kinds.insert(phrase) {
+                    end = end.max(place.end);
+                }
+            }
+            if best.as_ref().is_none_or(|(most, _)| kinds.len() > *most) {
+                best = Some((kinds.len(), begin.start..end));
+            }
+            if kinds.len() == self.phrases.len() {
+                break;
+            }
+        }
+        best.map(|(_, part)| part)
     }
 
     /// Which words of a text were looked for, and by which phrase, in order.

@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(address.schema, "team_1");
         let address =
             Address::parse("postgresql://ada@%2Frun%2Fpostgresql/work").expect("a socket");
-        assert_eq!(address.to_string(), "postgres://ada@/run/postgresql/work");
+        assert_eq!(address.to_string(), "postgres://ada@/run/postgresql:5432/work");
         assert_eq!(address.schema, "stafette");
     }
 

@@ -60,7 +60,7 @@ impl Deed for RemoveSome {
 }
 
 /// The oldest runs that may go. What stays begins at a bound, so an index finds them.
-async fn candidates(link: &mut Link, rule: Retention) -> Result<Vec<Uuid>, Trouble> {
+pub(super) async fn candidates(link: &mut Link, rule: Retention) -> Result<Vec<Uuid>, Trouble> {
     const SQL: &str = "SELECT run FROM runs \
          WHERE finished_at IS NOT NULL AND (finished_at, run) < ($1, $2) \
          ORDER BY finished_at, run LIMIT $3";

@@ -7,7 +7,7 @@ use stafette_kit::postgres::{GUARDED, PASSWORD, Postgres, Shared};
 use stafette_store::conformance::Story;
 use stafette_store::{AppendError, ConnectError, PostgresOptions, PostgresStore, Store};
 
-use super::postgres::{name, other, schema};
+use super::postgres::{name, other};
 
 fn quick() -> PostgresOptions {
     let soon = Duration::from_millis(200);
@@ -28,7 +28,7 @@ async fn what_cannot_be_a_store_is_refused_and_left_as_it_is() {
     let missing = refused(&missing).await;
     assert!(matches!(missing, ConnectError::NoDatabase { .. }), "{missing:?}");
 
-    let url = schema(&server);
+    let url = server.fresh();
     let client = other(&url).await;
     let notes = format!("CREATE SCHEMA {0}; CREATE TABLE {0}.notes (line TEXT)", name(&url));
     client.batch_execute(&notes).await.expect("another program's schema");
@@ -38,7 +38,7 @@ async fn what_cannot_be_a_store_is_refused_and_left_as_it_is() {
     let count: i64 = client.query_one(tables, &[&name(&url)]).await.expect("counted").get(0);
     assert_eq!(count, 1);
 
-    let url = schema(&server);
+    let url = server.fresh();
     PostgresStore::open(&url, quick()).await.expect("a store").close().await;
     let future = format!("UPDATE {}.store SET version = 999", name(&url));
     client.batch_execute(&future).await.expect("from the future");
@@ -75,7 +75,7 @@ async fn a_user_is_let_in_by_a_password_and_a_socket_needs_no_network() {
 #[tokio::test]
 async fn one_daemon_works_on_a_database_and_the_next_takes_over_when_it_is_gone() {
     let server = Shared::get().expect("a server");
-    let url = schema(&server);
+    let url = server.fresh();
     let alone = PostgresOptions { alone: true, ..quick() };
     let first = PostgresStore::open(&url, alone.clone()).await.expect("the first");
     let second = PostgresStore::open(&url, alone.clone()).await.expect_err("there is one");
@@ -85,7 +85,7 @@ async fn one_daemon_works_on_a_database_and_the_next_takes_over_when_it_is_gone(
     first.close().await;
     PostgresStore::open(&url, alone.clone()).await.expect("the next").close().await;
     let _first = PostgresStore::open(&url, alone.clone()).await.expect("the first again");
-    PostgresStore::open(&schema(&server), alone).await.expect("another schema is free");
+    PostgresStore::open(&server.fresh(), alone).await.expect("another schema is free");
 }
 
 // One thread, so that yielding once lets every task that was spawned put its batch into the queue.
@@ -93,7 +93,7 @@ async fn one_daemon_works_on_a_database_and_the_next_takes_over_when_it_is_gone(
 async fn b_01_writers_that_wait_share_a_commit_and_a_conflict_harms_no_one() {
     const WRITERS: u64 = 100;
     let server = Shared::get().expect("a server");
-    let url = schema(&server);
+    let url = server.fresh();
     let store = Arc::new(PostgresStore::open(&url, quick()).await.expect("a store"));
     // Someone else has the turn, so the writer gets no further than its first group.
     let client = other(&url).await;
@@ -130,7 +130,7 @@ async fn b_01_writers_that_wait_share_a_commit_and_a_conflict_harms_no_one() {
 async fn b_01_a_reader_misses_nothing_while_two_write_to_one_database() {
     const EACH: u64 = 60;
     let server = Shared::get().expect("a server");
-    let url = schema(&server);
+    let url = server.fresh();
     let mut writers = Vec::new();
     for n in 1..=2 {
         let store = PostgresStore::open(&url, quick()).await.expect("a store");

@@ -15,7 +15,7 @@ use stafette_store::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::postgres::{other, schema};
+use super::postgres::other;
 
 const RUNS: u64 = 6;
 
@@ -194,7 +194,7 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, next: Arc<AtomicU8>)
 #[tokio::test]
 async fn b_01_a_commit_whose_answer_was_lost_is_found_and_one_that_was_lost_is_done_again() {
     let server = Shared::get().expect("a server");
-    let url = schema(&server);
+    let url = server.fresh();
     let address = url.split('@').nth(1).and_then(|rest| rest.split('/').next());
     let address = address.expect("host and port");
     let gap = Gap::to(address).await;

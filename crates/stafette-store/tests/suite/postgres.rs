@@ -1,19 +1,10 @@
 //! The store in a database, as any other store.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use stafette_kit::postgres::Shared;
 use stafette_store::{PostgresOptions, PostgresStore, Store};
 use tokio_postgres::{Client, NoTls};
-
-/// A schema of its own on the server that all tests share.
-pub(super) fn schema(server: &Shared) -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let (pid, n) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-    let join = if server.url().contains('?') { '&' } else { '?' };
-    format!("{}{join}schema=test_{pid}_{n}", server.url())
-}
 
 /// A connection of somebody else.
 pub(super) async fn other(url: &str) -> Client {
@@ -30,7 +21,7 @@ pub(super) fn name(url: &str) -> &str {
 
 async fn open() -> (Arc<dyn Store>, Arc<Shared>) {
     let server = Shared::get().expect("a server");
-    let store = PostgresStore::open(&schema(&server), PostgresOptions::default()).await;
+    let store = PostgresStore::open(&server.fresh(), PostgresOptions::default()).await;
     (Arc::new(store.expect("a store")), server)
 }
 

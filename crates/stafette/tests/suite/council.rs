@@ -7,7 +7,7 @@ use serde_json::Value;
 use stafette_agents::scripted::{Event, read_ledger};
 use stafette_core::wire::context::OrchestratorContext;
 
-use crate::world::{Said, World};
+use crate::world::{Said, World, gone};
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -177,7 +177,7 @@ fn s4_04_ten_generations_killed_five_times_do_no_work_twice_and_lose_none() {
         let after = (12 + (chance >> 33) % 40).to_string();
         // It may be killed before it has said that it is up.
         world.run_with(&["up", "--json"], b"", &[("STAFETTE_CRASH_AFTER", &after)]);
-        let pid = daemon(&world);
+        let pid = world.daemon();
         if kill == 0 {
             let flags = ["--max-runs", "10", "--max-cost", "5usd", "--pause", "0s", "--detach"];
             let run = [&["run", "Grow", "--continuous"], &flags[..]].concat();
@@ -219,22 +219,4 @@ fn s4_04_ten_generations_killed_five_times_do_no_work_twice_and_lose_none() {
     assert_eq!(finished, turns);
     let file = read(&world);
     assert_eq!((file.run_number.get(), file.history.len()), (11, 10));
-}
-
-/// The daemon that was started last.
-fn daemon(world: &World) -> u64 {
-    let log = world.read(".stafette/daemon.log");
-    let mut pids =
-        log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()?["pid"].as_u64());
-    pids.next_back().unwrap_or_else(|| panic!("no daemon in {log}"))
-}
-
-/// Returns once the process is no more.
-fn gone(pid: u64) {
-    let since = Instant::now();
-    let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    while !state().is_empty() && !state().contains(") Z ") {
-        assert!(since.elapsed() < PATIENCE, "the daemon {pid} was never killed");
-        std::thread::yield_now();
-    }
 }
