@@ -12,10 +12,11 @@
 //! - No read depends on how long the history is, except [`Store::check`].
 //! - The book of locks lands only on the version that it was made for, and its fencing number
 //!   never falls.
-//! - Everything has a limit: the queue, a commit, a page of a read, the size of the file.
+//! - Everything has a limit: the queue, a commit, a page of a read, the size of the file. How large
+//!   a database may become is its keeper's business.
 //!
-//! Absent on purpose: clocks (time is handed in), a lock between daemons (the sequence number
-//! makes two of them safe), and any type of a database library in a public signature.
+//! Absent on purpose: clocks (time is handed in), a lock between daemons on one file (the sequence
+//! number makes two of them safe), and any type of a database library in a public signature.
 
 #[cfg(feature = "conformance")]
 pub mod conformance;

@@ -101,11 +101,17 @@ impl PostgresStore {
         let address = Address::parse(url)?;
         let wrap = |trouble| fault::connect(trouble, &address);
         let deadline = Instant::now() + options.first_patience;
-        let mut link = Link::open(&address, deadline).await.map_err(wrap)?;
-        schema::prepare(&mut link, &address).await?;
-        if options.alone {
-            session::claim(&mut link, &address, deadline).await.map_err(wrap)?;
-        }
+        let begin = async {
+            let mut link = Link::open(&address, deadline).await.map_err(wrap)?;
+            schema::prepare(&mut link, &address).await?;
+            if options.alone {
+                session::claim(&mut link, &address, deadline).await.map_err(wrap)?;
+            }
+            Ok(link)
+        };
+        let after = options.first_patience + options.patience;
+        let silent = |_| wrap(Trouble::Silent { place: address.to_string(), after });
+        let link = tokio::time::timeout(after, begin).await.map_err(silent)??;
         let counters = Arc::new(Counters::default());
         let (jobs, line) = mpsc::channel(options.queue.max(1));
         let session = Session::new(address.clone(), options.patience, options.alone, link);

@@ -42,7 +42,7 @@ impl Trouble {
                 Some(code) => is_passing(code),
                 None => error.is_closed(),
             },
-            Trouble::Unreachable { source, .. } => source.code().is_none_or(is_passing),
+            Trouble::Unreachable { source, .. } => is_away(source),
             Trouble::Silent { .. } => true,
             _ => false,
         }
@@ -55,6 +55,15 @@ impl Trouble {
             _ => None,
         };
         code == Some(&SqlState::LOCK_NOT_AVAILABLE)
+    }
+}
+
+/// Whether nobody was there to say no.
+fn is_away(error: &tokio_postgres::Error) -> bool {
+    let source = std::error::Error::source(error);
+    match error.code() {
+        Some(code) => is_passing(code),
+        None => error.is_closed() || source.is_some_and(|source| source.is::<std::io::Error>()),
     }
 }
 
@@ -105,25 +114,27 @@ pub(super) fn upkeep(trouble: Trouble) -> UpkeepError {
 /// Why a store was not opened.
 pub(super) fn connect(trouble: Trouble, address: &Address) -> ConnectError {
     let place = address.to_string();
+    let away = trouble.is_lost();
     let code = match &trouble {
-        Trouble::Server(error) | Trouble::Unreachable { source: error, .. } => {
-            error.code().cloned()
-        }
+        Trouble::Server(error) | Trouble::Unreachable { source: error, .. } => error.code(),
         Trouble::Taken { .. } => return ConnectError::Taken { place },
         _ => None,
     };
-    let source = Fault::new(trouble);
-    match code {
-        None => ConnectError::Unreachable { place, source },
+    let forbidden = [
+        SqlState::INVALID_PASSWORD,
+        SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+        SqlState::INSUFFICIENT_PRIVILEGE,
+    ];
+    match code.cloned() {
+        _ if away => ConnectError::Unreachable { place, source: Fault::new(trouble) },
         Some(code) if code == SqlState::UNDEFINED_DATABASE => ConnectError::NoDatabase { place },
-        Some(code)
-            if code == SqlState::INVALID_PASSWORD
-                || code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION
-                || code == SqlState::INSUFFICIENT_PRIVILEGE =>
-        {
-            ConnectError::NotAllowed { place, source }
+        Some(code) if forbidden.contains(&code) => {
+            ConnectError::NotAllowed { place, source: Fault::new(trouble) }
         }
-        Some(code) if is_passing(&code) => ConnectError::Unreachable { place, source },
-        Some(_) => ConnectError::Failed { place, source },
+        // We ourselves could not say what was asked for, such as a password.
+        None if matches!(trouble, Trouble::Unreachable { .. }) => {
+            ConnectError::NotAllowed { place, source: Fault::new(trouble) }
+        }
+        _ => ConnectError::Failed { place, source: Fault::new(trouble) },
     }
 }

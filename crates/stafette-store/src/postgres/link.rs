@@ -71,11 +71,14 @@ impl Link {
             // Whoever waits for an answer hears how the connection ended.
             tokio::spawn(async move { drop(connection.await) });
             let link = Link { client, known: HashMap::new() };
-            // The schema's name was checked when the address was. A commit that is not on disk is
+            // The schema's name was checked when the address was. A daemon whose machine is gone is
+            // noticed, so that the next one need not wait for hours. A commit that is not on disk is
             // none: a server that is told to be less careful is told again.
             link.plain(&format!(
                 "SET search_path = {}; SET lock_timeout = '{LOCK}'; \
                  SET idle_in_transaction_session_timeout = '{SILENCE}'; \
+                 SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; \
+                 SET tcp_keepalives_count = 3; \
                  SELECT set_config('synchronous_commit', 'on', false) \
                  WHERE current_setting('synchronous_commit') = 'off'",
                 address.schema

@@ -60,11 +60,7 @@ impl Session {
             };
             // What the old connection did may not be over: its end is waited for.
             if !trouble.is_lost() && !(begun && trouble.is_busy()) {
-                if let Some(link) = &self.link
-                    && link.plain("ROLLBACK").await.is_err()
-                {
-                    self.link = None;
-                }
+                self.roll_back().await;
                 return Err(trouble);
             }
             self.link = None;
@@ -79,6 +75,16 @@ impl Session {
         }
     }
 
+    /// Leaves the transaction, and the connection when that does not work.
+    async fn roll_back(&mut self) {
+        if let Some(link) = &self.link {
+            let done = timeout(self.patience, link.plain("ROLLBACK")).await;
+            if !matches!(done, Ok(Ok(()))) {
+                self.link = None;
+            }
+        }
+    }
+
     async fn attempt<D: Deed>(
         &mut self,
         deed: &mut D,
@@ -87,8 +93,8 @@ impl Session {
     ) -> Result<D::Done, Trouble> {
         let silent = Trouble::Silent { place: self.address.to_string(), after: self.patience };
         let patience = self.patience;
-        let link = self.link(deadline).await?;
         let work = async {
+            let link = self.link(deadline).await?;
             if *begun && let Some(done) = deed.landed(link).await? {
                 return Ok(done);
             }

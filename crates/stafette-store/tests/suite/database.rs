@@ -54,6 +54,8 @@ async fn a_user_is_let_in_by_a_password_and_a_socket_needs_no_network() {
     let role = format!("CREATE ROLE {GUARDED} LOGIN PASSWORD '{PASSWORD}'");
     client.batch_execute(&role).await.expect("a user");
     let url = |password| server.url_of(&format!("{GUARDED}:{password}"));
+    let silent = refused(&server.url_of(GUARDED)).await;
+    assert!(matches!(silent, ConnectError::NotAllowed { .. }), "no password: {silent:?}");
     let wrong = refused(&url("guess")).await;
     assert!(matches!(wrong, ConnectError::NotAllowed { .. }), "{wrong:?}");
     // Who may not make a schema is told so, until somebody makes it.

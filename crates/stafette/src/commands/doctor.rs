@@ -4,7 +4,6 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 use stafette_agents::profile::{Library, on_path};
-use stafette_store::Store;
 
 use super::Context;
 use crate::client::Client;
