@@ -67,19 +67,42 @@ pub async fn dial(host: &str, port: u16, tls: Option<Speak>) -> Result<Box<dyn W
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let stream = TcpStream::connect((host, port)).await?;
     let Some(speak) = tls else { return Ok(Box::new(stream)) };
+    shake_hands(host, stream, config(speak)?).await
+}
+
+/// Secures a connection to `host` that is there already, for a protocol that begins in the open.
+///
+/// # Errors
+/// When nobody there can prove to be `host`.
+pub async fn secure(host: &str, stream: impl Wire + 'static) -> Result<Box<dyn Wire>, DialError> {
+    static PLAIN: OnceLock<Arc<ClientConfig>> = OnceLock::new();
+    shake_hands(host, stream, made_once(&PLAIN, None)?).await
+}
+
+async fn shake_hands(
+    host: &str,
+    stream: impl Wire + 'static,
+    config: Arc<ClientConfig>,
+) -> Result<Box<dyn Wire>, DialError> {
     let name = ServerName::try_from(host.to_owned());
     let name = name.map_err(|_| DialError::Host { host: host.to_owned() })?;
-    let connector = TlsConnector::from(config(speak)?);
-    Ok(Box::new(connector.connect(name, stream).await?))
+    Ok(Box::new(TlsConnector::from(config).connect(name, stream).await?))
 }
 
 fn config(speak: Speak) -> Result<Arc<ClientConfig>, DialError> {
     static HTTP1: OnceLock<Arc<ClientConfig>> = OnceLock::new();
     static HTTP2: OnceLock<Arc<ClientConfig>> = OnceLock::new();
-    let (made, protocol) = match speak {
-        Speak::Http1 => (&HTTP1, "http/1.1"),
-        Speak::Http2 => (&HTTP2, "h2"),
-    };
+    match speak {
+        Speak::Http1 => made_once(&HTTP1, Some("http/1.1")),
+        Speak::Http2 => made_once(&HTTP2, Some("h2")),
+    }
+}
+
+/// Reads whom this system trusts when that is first asked.
+fn made_once(
+    made: &OnceLock<Arc<ClientConfig>>,
+    protocol: Option<&str>,
+) -> Result<Arc<ClientConfig>, DialError> {
     if let Some(config) = made.get() {
         return Ok(config.clone());
     }
@@ -94,6 +117,6 @@ fn config(speak: Speak) -> Result<Arc<ClientConfig>, DialError> {
         .map_err(|source| DialError::Tls { source })?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+    config.alpn_protocols = protocol.iter().map(|name| name.as_bytes().to_vec()).collect();
     Ok(made.get_or_init(|| Arc::new(config)).clone())
 }

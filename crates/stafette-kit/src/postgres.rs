@@ -73,6 +73,32 @@ impl Postgres {
         Ok(server)
     }
 
+    /// The same, and from another machine only by TLS: on loopback nobody else is let in. Who vouches
+    /// for its certificate, of `localhost`, is in `ca.pem` in the folder.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_with_tls(folder: &Path) -> io::Result<Self> {
+        let shell = tools::debian("sh", "dash").and_then(|sh| {
+            tools::debian("openssl", "openssl")?;
+            Ok(sh)
+        });
+        let shell = shell.map_err(|error| io::Error::other(error.to_string()))?;
+        let mut server = Self::start(folder)?;
+        server.stop();
+        run(ours(&shell).args(["-c", tools::CERTIFICATES]).current_dir(folder))?;
+        let data = folder.join("data");
+        fs::write(data.join("pg_hba.conf"), "hostssl all all 127.0.0.1/32 trust\n")?;
+        let settings = data.join("postgresql.conf");
+        let place = folder.display();
+        let more = format!(
+            "ssl = on\nssl_cert_file = '{place}/cert.pem'\nssl_key_file = '{place}/key.pem'\n"
+        );
+        fs::write(&settings, fs::read_to_string(&settings)? + &more)?;
+        server.start_again()?;
+        Ok(server)
+    }
+
     /// Starts it on the same port with the same data, after [`kill`](Self::kill).
     ///
     /// # Errors
@@ -153,8 +179,8 @@ impl Postgres {
     }
 }
 
-impl Drop for Postgres {
-    fn drop(&mut self) {
+impl Postgres {
+    fn stop(&mut self) {
         // In order, because a killed one leaves a piece of the machine's shared memory behind.
         if let Some(running) = &mut self.running
             && let Some(pid) = i32::try_from(running.pid()).ok().and_then(Pid::from_raw)
@@ -165,6 +191,13 @@ impl Drop for Postgres {
                 thread::sleep(PAUSE);
             }
         }
+        self.running = None;
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.stop();
     }
 }
 

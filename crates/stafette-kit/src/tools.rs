@@ -12,6 +12,14 @@ use std::process::{Command, Stdio};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
+/// What a shell is told to make a certificate for `localhost`, and the one that vouches for it.
+pub const CERTIFICATES: &str = "\
+    openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=ca && \
+    openssl req -newkey rsa:2048 -nodes -keyout key.pem -out asked.csr -subj /CN=localhost && \
+    printf 'subjectAltName=DNS:localhost\\nbasicConstraints=CA:FALSE\\n' > more && \
+    openssl x509 -req -in asked.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out cert.pem -days 2 \
+      -extfile more";
+
 /// Why a tool is not there.
 #[derive(Debug, Error)]
 pub enum ToolError {

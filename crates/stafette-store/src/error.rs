@@ -210,11 +210,13 @@ pub enum ConnectError {
         /// What is wrong with it; never the password.
         flaw: String,
     },
-    /// The address wants a protected connection, which cannot be made.
-    #[error("{place} needs TLS, which is not built in")]
-    NeedsTls {
+    /// The connection has to be protected, and cannot be.
+    #[error("nobody at {place} can prove to be it")]
+    NotSecured {
         /// The database, without its password.
         place: String,
+        /// What happened.
+        source: Fault,
     },
     /// Nobody answers there.
     #[error("{place} cannot be reached")]

@@ -19,6 +19,7 @@ mod pool;
 mod query;
 mod schema;
 mod session;
+mod tls;
 mod upkeep;
 mod writer;
 

@@ -118,8 +118,9 @@ fn not_opened(error: ConnectError) -> Failure {
         ConnectError::Address { .. } => {
             "write it like postgres://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME"
         }
-        ConnectError::NeedsTls { .. } => {
-            "use a socket, loopback or a tunnel; in a network that you trust, add sslmode=disable"
+        ConnectError::NotSecured { .. } => {
+            "give the server a certificate that this system trusts (SSL_CERT_FILE names others); in \
+             a network that you trust, add sslmode=disable to the address"
         }
         ConnectError::Unreachable { .. } => "see whether the server runs, and where",
         ConnectError::NoDatabase { .. } => "make the database with `createdb`",

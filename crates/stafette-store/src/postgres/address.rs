@@ -40,7 +40,7 @@ impl Address {
             flaw(std::error::Error::source(&error).map_or(error.to_string(), ToString::to_string))
         })?;
         let shown = shown(&config, &schema);
-        check_safety(&config, &shown)?;
+        config.ssl_mode(protection(&config));
         config.application_name("stafette").keepalives_idle(Duration::from_secs(10));
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(Duration::from_secs(5));
@@ -91,22 +91,19 @@ fn shown(config: &Config, schema: &str) -> String {
     format!("postgres://{user}{hosts}/{database}{schema}")
 }
 
-/// There is no TLS here: what leaves the machine in the open must have been asked for.
-fn check_safety(config: &Config, shown: &str) -> Result<(), ConnectError> {
+/// On this machine nobody listens, and servers there show certificates that nobody vouches for.
+/// What leaves it is protected, unless the address says otherwise.
+fn protection(config: &Config) -> SslMode {
     let near = |host: &Host| match host {
         Host::Unix(_) => true,
         Host::Tcp(name) => {
             name == "localhost" || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
         }
     };
-    let plain = match config.get_ssl_mode() {
-        SslMode::Disable => true,
-        SslMode::Prefer => config.get_hosts().iter().all(near),
-        _ => false,
-    };
-    match plain {
-        true => Ok(()),
-        false => Err(ConnectError::NeedsTls { place: shown.to_owned() }),
+    match config.get_ssl_mode() {
+        SslMode::Prefer if config.get_hosts().iter().all(near) => SslMode::Disable,
+        SslMode::Prefer => SslMode::Require,
+        said => said,
     }
 }
 
@@ -144,15 +141,21 @@ mod tests {
 
     #[test]
     fn nothing_leaves_the_machine_in_the_open_unasked() {
+        let mode = |url| Address::parse(url).expect("an address").config.get_ssl_mode();
         for far in [
             "postgres://ada@db.example/work",
             "postgres://ada@192.0.2.7/work",
+            "postgres://ada@localhost,db.example/work",
             "postgres://ada@localhost/work?sslmode=require",
         ] {
-            let refused = Address::parse(far).expect_err(far);
-            assert!(matches!(refused, ConnectError::NeedsTls { .. }), "{far}: {refused:?}");
+            assert_eq!(mode(far), SslMode::Require, "{far}");
         }
-        Address::parse("postgres://ada@db.example/work?sslmode=disable").expect("asked for");
-        Address::parse("postgres://ada@[::1]/work").expect("here");
+        for plain in [
+            "postgres://ada@db.example/work?sslmode=disable",
+            "postgres://ada@[::1]/work",
+            "postgres://ada@%2Frun%2Fpostgresql/work",
+        ] {
+            assert_eq!(mode(plain), SslMode::Disable, "{plain}");
+        }
     }
 }

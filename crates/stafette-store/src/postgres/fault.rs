@@ -120,6 +120,11 @@ pub(super) fn connect(trouble: Trouble, address: &Address) -> ConnectError {
         Trouble::Taken { .. } => return ConnectError::Taken { place },
         _ => None,
     };
+    // The library tells its own kinds of errors apart by what they say.
+    let said = match &trouble {
+        Trouble::Unreachable { source, .. } => source.to_string(),
+        _ => String::new(),
+    };
     let forbidden = [
         SqlState::INVALID_PASSWORD,
         SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
@@ -131,8 +136,11 @@ pub(super) fn connect(trouble: Trouble, address: &Address) -> ConnectError {
         Some(code) if forbidden.contains(&code) => {
             ConnectError::NotAllowed { place, source: Fault::new(trouble) }
         }
+        None if said.starts_with("error performing TLS") => {
+            ConnectError::NotSecured { place, source: Fault::new(trouble) }
+        }
         // We ourselves could not say what was asked for, such as a password.
-        None if matches!(trouble, Trouble::Unreachable { .. }) => {
+        None if said.starts_with("authentication error") => {
             ConnectError::NotAllowed { place, source: Fault::new(trouble) }
         }
         _ => ConnectError::Failed { place, source: Fault::new(trouble) },

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, NoTls, Row, Statement};
+use tokio_postgres::{Client, Row, Statement};
 
 use super::address::Address;
 use super::fault::Trouble;
+use super::tls::Tls;
 use crate::Reply;
 
 /// The longest that anybody is waited for who holds a lock.
@@ -65,7 +66,7 @@ impl Link {
         let connect = async {
             let (client, connection) = address
                 .config
-                .connect(NoTls)
+                .connect(Tls)
                 .await
                 .map_err(|source| Trouble::Unreachable { place: place(), source })?;
             // Whoever waits for an answer hears how the connection ended.

@@ -288,14 +288,6 @@ fn b_13_news_reaches_the_desktop_and_a_receiver_that_knows_who_sent_it() {
     assert!(take().body.contains("This is a test."));
 }
 
-/// A certificate for this machine, and the one that vouches for it.
-pub(crate) const CERTIFICATES: &str = "\
-    openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=ca && \
-    openssl req -newkey rsa:2048 -nodes -keyout key.pem -out asked.csr -subj /CN=localhost && \
-    printf 'subjectAltName=DNS:localhost\\nbasicConstraints=CA:FALSE\\n' > more && \
-    openssl x509 -req -in asked.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out cert.pem -days 2 \
-      -extfile more";
-
 #[test]
 fn b_13_news_goes_by_tls_only_to_whom_the_system_trusts() {
     if let Err(trouble) = stafette_kit::tools::debian("openssl", "openssl") {
@@ -303,7 +295,8 @@ fn b_13_news_goes_by_tls_only_to_whom_the_system_trusts() {
     }
     // Another daemon is the server: it takes no such request, but only who got through hears that.
     let other = with("");
-    let made = other.command("sh").args(["-c", CERTIFICATES]).output().expect("sh");
+    let made =
+        other.command("sh").args(["-c", stafette_kit::tools::CERTIFICATES]).output().expect("sh");
     assert!(made.status.success(), "{made:?}");
     let up = ["up", "--listen", "127.0.0.1:0", "--tls-cert", "cert.pem", "--tls-key", "key.pem"];
     other.run(&up).ok();

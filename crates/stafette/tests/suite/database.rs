@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use stafette_agents::scripted::{Event, read_ledger};
-use stafette_kit::postgres::Shared;
+use stafette_kit::postgres::{Postgres, Shared};
 
 use crate::world::{Said, World, gone};
 
@@ -40,7 +40,7 @@ fn b_01_a_run_in_postgres_killed_again_and_again_ends_once() {
     let server = Shared::get().expect("a server");
     let (world, url) = (line(""), server.fresh());
     let on = |arguments: &[&str]| world.run_with(arguments, b"", &[("STAFETTE_STORE", &url)]);
-    for (kill, after) in ["5", "11", "17"].into_iter().enumerate() {
+    for (kill, after) in ["4", "6", "8"].into_iter().enumerate() {
         let env = [("STAFETTE_STORE", url.as_str()), ("STAFETTE_CRASH_AFTER", after)];
         // It may be killed before it has said that it is up.
         world.run_with(&["up", "--json"], b"", &env);
@@ -119,4 +119,28 @@ fn a_workflow_names_the_variable_and_never_the_address() {
     assert_eq!(bad.code, 1, "{bad:?}");
     assert!(bad.err.contains("it does not begin with postgres://"), "{bad:?}");
     assert!(!bad.err.contains("s3cret") && !world.read(".stafette/daemon.log").contains("s3cret"));
+}
+
+#[test]
+fn a_database_beyond_this_machine_is_reached_by_tls_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Postgres::start_with_tls(folder.path()).expect("a server");
+    let url = server.url().replace("127.0.0.1", "localhost");
+    let (world, secured) = (line(""), format!("{url}?sslmode=require"));
+    let on = |url: &str, env: &[(&str, &str)]| {
+        let said = world.run_with(&["up"], b"", &[&[("STAFETTE_STORE", url)], env].concat());
+        (said.code, said.err)
+    };
+    let (code, why) = on(&url, &[]);
+    assert!(code == 1 && why.contains("does not allow it"), "in the open: {why}");
+    let (code, why) = on(&secured, &[]);
+    assert!(code == 1 && why.contains("can prove to be it"), "nobody vouches: {why}");
+    let trusted = folder.path().join("ca.pem").display().to_string();
+    let elsewhere = secured.replace("localhost", "127.0.0.1");
+    let (code, why) = on(&elsewhere, &[("SSL_CERT_FILE", &trusted)]);
+    assert!(code == 1 && why.contains("can prove to be it"), "another's name: {why}");
+    let (code, why) = on(&secured, &[("SSL_CERT_FILE", &trusted)]);
+    assert_eq!(code, 0, "{why}");
+    world.run(&["run", "Add a login"]).ok();
+    world.run(&["down"]).ok();
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::around::{CERTIFICATES, Received, receiver};
+use crate::around::{Received, receiver};
 use crate::web::Web;
 use crate::world::{World, copy, repository};
 use prometheus::Prometheus;
@@ -331,7 +331,8 @@ fn s2_10_a_receiver_elsewhere_is_reached_by_tls_when_this_system_trusts_it() {
         panic!("{trouble}");
     }
     let world = World::new();
-    let made = world.command("sh").args(["-c", CERTIFICATES]).output().expect("sh");
+    let made =
+        world.command("sh").args(["-c", stafette_kit::tools::CERTIFICATES]).output().expect("sh");
     assert!(made.status.success(), "{made:?}");
     let mut server = Server(
         world
