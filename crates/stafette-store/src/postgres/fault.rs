@@ -140,7 +140,10 @@ pub(super) fn connect(trouble: Trouble, address: &Address) -> ConnectError {
             ConnectError::NotSecured { place, source: Fault::new(trouble) }
         }
         // We ourselves could not say what was asked for, such as a password.
-        None if said.starts_with("authentication error") => {
+        None if ["authentication", "invalid configuration"]
+            .iter()
+            .any(|it| said.starts_with(it)) =>
+        {
             ConnectError::NotAllowed { place, source: Fault::new(trouble) }
         }
         _ => ConnectError::Failed { place, source: Fault::new(trouble) },
