@@ -268,15 +268,9 @@ impl Store for PostgresStore {
     fn retain(&self, retention: Retention) -> Reply<'_, Result<Removed, UpkeepError>> {
         Box::pin(async move {
             let mut removed = Removed::default();
-            loop {
-                let step = self.carry_out(upkeep::RemoveSome(retention)).await;
-                let step = step.map_err(fault::upkeep)?;
-                if step.runs == 0 {
-                    return Ok(removed);
-                }
-                removed.runs += step.runs;
-                removed.events += step.events;
-            }
+            let step = || self.carry_out(upkeep::RemoveSome(retention));
+            while removed.took(step().await.map_err(fault::upkeep)?) {}
+            Ok(removed)
         })
     }
 

@@ -216,14 +216,10 @@ impl Store for SqliteStore {
     fn retain(&self, retention: Retention) -> Reply<'_, Result<Removed, UpkeepError>> {
         Box::pin(async move {
             let mut removed = Removed::default();
-            loop {
-                let step = self.upkeep(move |conn| upkeep::remove_some(conn, retention)).await?;
-                if step.runs == 0 {
-                    return Ok(removed);
-                }
-                removed.runs += step.runs;
-                removed.events += step.events;
+            while removed.took(self.upkeep(move |conn| upkeep::remove_some(conn, retention)).await?)
+            {
             }
+            Ok(removed)
         })
     }
 

@@ -12,4 +12,5 @@ mod suite {
     mod outage;
     mod postgres;
     mod sqlite;
+    mod witness;
 }

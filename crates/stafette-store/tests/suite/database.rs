@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use stafette_kit::postgres::{GUARDED, PASSWORD, Postgres, Shared};
 use stafette_store::conformance::Story;
-use stafette_store::{AppendError, ConnectError, PostgresOptions, PostgresStore, Store};
+use stafette_store::{ConnectError, PostgresOptions, PostgresStore, Store};
 
 use super::postgres::{name, other};
+use super::witness::{hundred, shared};
 
 fn quick() -> PostgresOptions {
     let soon = Duration::from_millis(200);
@@ -93,7 +94,6 @@ async fn one_daemon_works_on_a_database_and_the_next_takes_over_when_it_is_gone(
 // One thread, so that yielding once lets every task that was spawned put its batch into the queue.
 #[tokio::test(flavor = "current_thread")]
 async fn b_01_writers_that_wait_share_a_commit_and_a_conflict_harms_no_one() {
-    const WRITERS: u64 = 100;
     let server = Shared::get().expect("a server");
     let url = server.fresh();
     let store = Arc::new(PostgresStore::open(&url, quick()).await.expect("a store"));
@@ -101,31 +101,11 @@ async fn b_01_writers_that_wait_share_a_commit_and_a_conflict_harms_no_one() {
     let client = other(&url).await;
     let turn = format!("BEGIN; SELECT head FROM {}.store FOR UPDATE", name(&url));
     client.batch_execute(&turn).await.expect("the turn");
-    let tasks: Vec<_> = (0..WRITERS)
-        .map(|n| {
-            let store = store.clone();
-            // The last ten begin runs that the first ten begin as well.
-            let batch = Story::new(n % 90).tell(&["run_created", "turn_ordered"]);
-            tokio::spawn(async move { store.append(batch).await })
-        })
-        .collect();
+    let tasks = hundred(&store);
     tokio::task::yield_now().await;
     assert_eq!(store.stats().commits, 0);
     client.batch_execute("COMMIT").await.expect("the turn is given back");
-    let mut conflicts = 0;
-    for task in tasks {
-        match task.await.expect("the writer ends") {
-            Ok(_) => {}
-            Err(AppendError::Conflict { expected: 0, found: 2, .. }) => conflicts += 1,
-            Err(error) => panic!("{error:?}"),
-        }
-    }
-    assert_eq!(conflicts, 10);
-    let stats = store.stats();
-    assert_eq!(stats.batches, 90);
-    assert!(stats.commits <= 2, "{stats:?}");
-    assert!(stats.largest_group >= 45, "{stats:?}");
-    assert_eq!(store.head().await.expect("readable"), 180);
+    shared(&*store, tasks).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

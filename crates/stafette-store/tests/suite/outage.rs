@@ -16,6 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::postgres::other;
+use super::witness::{body, told};
 
 const RUNS: u64 = 6;
 
@@ -27,18 +28,7 @@ fn patient() -> PostgresOptions {
 async fn whole(store: &PostgresStore, acknowledged: &[u64]) {
     let mut cursor = 0;
     for (n, acked) in (0..).zip(acknowledged) {
-        let (mut seq, mut after) = (0, 0);
-        loop {
-            let page = store.entries(run(n), after, 1000).await.expect("readable");
-            let Some(last) = page.last() else { break };
-            after = last.entry.seq;
-            for stored in page {
-                seq += 1;
-                assert_eq!(stored.entry.seq, seq);
-                assert_eq!(stored.entry.body, format!("{n}:{seq}").repeat(50));
-            }
-        }
-        assert_eq!(seq, *acked, "run {n}");
+        assert_eq!(told(store, n).await, *acked, "run {n}");
         let row = store.run(run(n)).await.expect("readable").expect("the run is there");
         assert_eq!(row.seq, *acked, "run {n}");
     }
@@ -69,7 +59,7 @@ async fn b_01_kill_9_of_the_server_while_it_writes_loses_nothing_and_repeats_not
                 let mut story = Story::new(n);
                 while !stop.load(Ordering::Relaxed) {
                     let mut batch = story.hand(1, "pending", false);
-                    batch.entries[0].body = format!("{n}:{}", story.row.seq).repeat(50);
+                    batch.entries[0].body = body(n, story.row.seq);
                     batch.snapshot = story.row.seq.is_multiple_of(7).then(|| story.snapshot());
                     store.append(batch).await.expect("the server comes back in time");
                     acks.fetch_add(1, Ordering::Relaxed);
@@ -118,11 +108,11 @@ async fn b_01_a_server_that_stays_away_is_told_of_and_nothing_is_there_twice() {
     let store = PostgresStore::open(&server.url(), options).await.expect("a store");
     let mut alice = Story::new(0);
     let mut batch = alice.tell(&["run_created"]);
-    batch.entries[0].body = "0:1".repeat(50);
+    batch.entries[0].body = body(0, 1);
     store.append(batch).await.expect("appended");
     server.kill();
     let mut batch = alice.tell(&["turn_ordered"]);
-    batch.entries[0].body = "0:2".repeat(50);
+    batch.entries[0].body = body(0, 2);
     let away = store.append(batch.clone()).await.expect_err("the server is away");
     assert!(matches!(away, AppendError::Failed { .. }), "{away:?}");
     let why = std::error::Error::source(&away).expect("a reason").to_string();
@@ -203,7 +193,7 @@ async fn b_01_a_commit_whose_answer_was_lost_is_found_and_one_that_was_lost_is_d
     let mut alice = Story::new(0);
     for (seq, cut) in (1..).zip([0, CUT_AFTER, CUT_BEFORE, 0, CUT_AFTER, CUT_AFTER, CUT_BEFORE]) {
         let mut batch = alice.hand(1, "pending", false);
-        batch.entries[0].body = format!("0:{seq}").repeat(50);
+        batch.entries[0].body = body(0, seq);
         gap.next.store(cut, Ordering::SeqCst);
         let position = store.append(batch).await.expect("it is written once");
         assert_eq!(position, seq);
