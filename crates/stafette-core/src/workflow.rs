@@ -16,6 +16,7 @@ pub mod notify;
 pub mod own;
 pub mod phases;
 pub mod server;
+pub mod store;
 pub mod telemetry;
 pub mod triggers;
 pub mod weights;
@@ -72,6 +73,9 @@ pub struct Workflow {
     /// Where the daemon can be reached besides its socket.
     #[serde(default, skip_serializing_if = "server::Server::is_silent")]
     pub server: server::Server,
+    /// Where the runs are kept; without this, in a file of the project.
+    #[serde(default, skip_serializing_if = "store::Store::is_silent")]
+    pub store: store::Store,
     /// How locks are given.
     #[serde(default)]
     pub locks: locks::LockRules,

@@ -17,7 +17,7 @@ use crate::{Address, HttpError};
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// Both ways of a connection.
-pub(crate) trait Wire: AsyncRead + AsyncWrite + Unpin + Send {}
+pub trait Wire: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Wire for T {}
 
@@ -51,10 +51,33 @@ pub(crate) async fn connect(
     };
     let stream = open(found).await.map_err(unreachable)?;
     let Some((connector, named)) = tls else { return Ok(Box::new(stream)) };
+    shake_hands(connector, named, stream).await.map_err(unreachable)
+}
+
+/// Secures a connection to `host` that is there already, for a protocol that begins in the open.
+///
+/// # Errors
+/// When nobody there can prove to be `host`.
+pub async fn secure(host: &str, stream: impl Wire + 'static) -> Result<Box<dyn Wire>, HttpError> {
+    static PLAIN: OnceLock<Arc<ClientConfig>> = OnceLock::new();
+    let at = || host.to_owned();
+    let named = ServerName::try_from(at());
+    let why = "no certificate can be for that host";
+    let named = named.map_err(|_| HttpError::Address { url: at(), why })?;
+    let connector = TlsConnector::from(made_once(&PLAIN, None)?);
+    let secured = shake_hands(connector, named, stream).await;
+    secured.map_err(|why| HttpError::Unreachable { at: at(), why })
+}
+
+async fn shake_hands(
+    connector: TlsConnector,
+    named: ServerName<'static>,
+    stream: impl Wire + 'static,
+) -> Result<Box<dyn Wire>, String> {
     match timeout(CONNECT, connector.connect(named, stream)).await {
         Ok(Ok(stream)) => Ok(Box::new(stream)),
-        Ok(Err(error)) => Err(unreachable(error.to_string())),
-        Err(_) => Err(unreachable(format!("no TLS within {} s", CONNECT.as_secs()))),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!("no TLS within {} s", CONNECT.as_secs())),
     }
 }
 
@@ -73,10 +96,17 @@ async fn open(found: &[SocketAddr]) -> Result<TcpStream, String> {
 fn config(speak: Speak) -> Result<Arc<ClientConfig>, HttpError> {
     static HTTP1: OnceLock<Arc<ClientConfig>> = OnceLock::new();
     static HTTP2: OnceLock<Arc<ClientConfig>> = OnceLock::new();
-    let (made, protocol) = match speak {
-        Speak::Http1 => (&HTTP1, "http/1.1"),
-        Speak::Http2 => (&HTTP2, "h2"),
-    };
+    match speak {
+        Speak::Http1 => made_once(&HTTP1, Some("http/1.1")),
+        Speak::Http2 => made_once(&HTTP2, Some("h2")),
+    }
+}
+
+/// Reads whom this system trusts when that is first asked.
+fn made_once(
+    made: &OnceLock<Arc<ClientConfig>>,
+    protocol: Option<&str>,
+) -> Result<Arc<ClientConfig>, HttpError> {
     if let Some(config) = made.get() {
         return Ok(config.clone());
     }
@@ -92,6 +122,6 @@ fn config(speak: Speak) -> Result<Arc<ClientConfig>, HttpError> {
         .map_err(|error| HttpError::NoTls { why: error.to_string() })?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+    config.alpn_protocols = protocol.iter().map(|name| name.as_bytes().to_vec()).collect();
     Ok(made.get_or_init(|| Arc::new(config)).clone())
 }

@@ -19,6 +19,7 @@ use thiserror::Error;
 pub use address::{Address, is_public};
 pub use answer::Answer;
 pub use ask::Ask;
+pub use connect::{Wire, secure};
 
 /// Why there was no answer.
 #[derive(Debug, Error)]

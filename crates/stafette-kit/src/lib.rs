@@ -2,8 +2,8 @@
 //!
 //! [`model`] is a model server on loopback that says what a script tells it to say; [`cli`] brings
 //! the agents' own command lines, pinned, and points them at it; [`tools`] installs programs of others;
-//! [`neo4j`] and [`radicale`] are servers of others, on loopback for one test; [`disk`] is one that is
-//! full soon.
+//! [`neo4j`], [`postgres`] and [`radicale`] are servers of others, on loopback for the tests; [`disk`]
+//! is one that is full soon.
 //! Nothing of this is ever shipped.
 //!
 //! Invariants: no test talks to anything but loopback once the command lines are installed. A model
@@ -14,6 +14,7 @@ pub mod cli;
 pub mod disk;
 pub mod model;
 pub mod neo4j;
+pub mod postgres;
 pub mod radicale;
 mod server;
 pub mod tools;

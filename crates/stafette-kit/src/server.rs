@@ -55,6 +55,11 @@ impl Running {
     pub(crate) fn pid(&self) -> u32 {
         self.0.id()
     }
+
+    /// Whether it has ended by itself.
+    pub(crate) fn is_over(&mut self) -> bool {
+        !matches!(self.0.try_wait(), Ok(None))
+    }
 }
 
 impl Drop for Running {

@@ -12,6 +12,14 @@ use std::process::{Command, Stdio};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
+/// What a shell is told to make a certificate for `localhost`, and the one that vouches for it.
+pub const CERTIFICATES: &str = "\
+    openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=ca && \
+    openssl req -newkey rsa:2048 -nodes -keyout key.pem -out asked.csr -subj /CN=localhost && \
+    printf 'subjectAltName=DNS:localhost\\nbasicConstraints=CA:FALSE\\n' > more && \
+    openssl x509 -req -in asked.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out cert.pem -days 2 \
+      -extfile more";
+
 /// Why a tool is not there.
 #[derive(Debug, Error)]
 pub enum ToolError {
@@ -95,7 +103,19 @@ pub fn maven(name: &str, pom: &str) -> Result<PathBuf, ToolError> {
 /// When it is missing and cannot be installed.
 pub fn debian(program: &str, package: &str) -> Result<PathBuf, ToolError> {
     let places = ["/usr/bin", "/usr/local/bin", "/usr/sbin"];
-    let there = || places.iter().map(|dir| Path::new(dir).join(program)).find(|path| path.exists());
+    debian_where(package, || {
+        places.iter().map(|dir| Path::new(dir).join(program)).find(|path| path.exists())
+    })
+}
+
+/// The same for what is looked for elsewhere.
+///
+/// # Errors
+/// When it is missing and cannot be installed.
+pub(crate) fn debian_where(
+    package: &str,
+    there: impl Fn() -> Option<PathBuf>,
+) -> Result<PathBuf, ToolError> {
     if let Some(path) = there() {
         return Ok(path);
     }
@@ -114,7 +134,7 @@ pub fn debian(program: &str, package: &str) -> Result<PathBuf, ToolError> {
     there().ok_or_else(|| ToolError::Failed {
         tool: package.to_owned(),
         command: "apt-get install".into(),
-        message: format!("nothing, and {program} is still not there"),
+        message: "nothing, and what was looked for is still not there".to_owned(),
     })
 }
 

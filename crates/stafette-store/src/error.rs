@@ -200,3 +200,76 @@ pub enum OpenError {
         source: Fault,
     },
 }
+
+/// A database could not be opened as a store.
+#[derive(Clone, Debug, Error)]
+pub enum ConnectError {
+    /// The address is none.
+    #[error("this is not the address of a PostgreSQL database: {flaw}")]
+    Address {
+        /// What is wrong with it; never the password.
+        flaw: String,
+    },
+    /// The connection has to be protected, and cannot be.
+    #[error("nobody at {place} can prove to be it")]
+    NotSecured {
+        /// The database, without its password.
+        place: String,
+        /// What happened.
+        source: Fault,
+    },
+    /// Nobody answers there.
+    #[error("{place} cannot be reached")]
+    Unreachable {
+        /// The database, without its password.
+        place: String,
+        /// What happened.
+        source: Fault,
+    },
+    /// The server knows no such database.
+    #[error("{place} does not exist")]
+    NoDatabase {
+        /// The database, without its password.
+        place: String,
+    },
+    /// The user is not let in, or may not make the tables.
+    #[error("{place} does not allow it")]
+    NotAllowed {
+        /// The database, without its password.
+        place: String,
+        /// What the server said.
+        source: Fault,
+    },
+    /// The schema, the database or the server is something else than what is needed.
+    #[error("{place} cannot be a store: {found}")]
+    NotAStore {
+        /// The database, without its password.
+        place: String,
+        /// What it is instead.
+        found: String,
+    },
+    /// A newer version wrote it. It was left as it is.
+    #[error("{place} was written by a newer version: its tables are {found}, known are {known}")]
+    Newer {
+        /// The database, without its password.
+        place: String,
+        /// The version of its tables.
+        found: u32,
+        /// The newest version that this program knows.
+        known: u32,
+    },
+    /// Another daemon works on it.
+    #[error("another daemon works on {place}")]
+    Taken {
+        /// The database, without its password.
+        place: String,
+    },
+    /// Anything else.
+    #[error("{place} could not be opened")]
+    Failed {
+        /// The database, without its password.
+        place: String,
+        /// What happened.
+        source: Fault,
+    },
+}

@@ -12,28 +12,37 @@
 //! - No read depends on how long the history is, except [`Store::check`].
 //! - The book of locks lands only on the version that it was made for, and its fencing number
 //!   never falls.
-//! - Everything has a limit: the queue, a commit, a page of a read, the size of the file.
+//! - Everything has a limit: the queue, a commit, a page of a read, the size of the file. How large
+//!   a database may become is its keeper's business.
 //!
-//! Absent on purpose: clocks (time is handed in), a lock between daemons (the sequence number
-//! makes two of them safe), and any type of a database library in a public signature.
+//! Absent on purpose: clocks (time is handed in), a lock between daemons on one file (the sequence
+//! number makes two of them safe), and any type of a database library in a public signature.
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod digits;
 mod error;
+mod find;
 mod locks;
 mod memory;
+mod postgres;
+mod queue;
 mod record;
 mod report;
 mod sqlite;
+mod stats;
 mod store;
+mod words;
 
-pub use error::{AppendError, Fault, OpenError, ReadError, UpkeepError};
+pub use error::{AppendError, ConnectError, Fault, OpenError, ReadError, UpkeepError};
+pub use find::{FindError, Finder, Text};
 pub use locks::{LOCK_ENTRIES, LockBatch, LockBook, LockEntry, LockError, LockRow};
 pub use memory::MemoryStore;
+pub use postgres::{PostgresFinder, PostgresOptions, PostgresStore};
 pub use record::{
     BATCH_BYTES, Batch, Entry, HandoffRow, Loaded, PAGE_BYTES, RunRow, Snapshot, Stored,
 };
 pub use report::{Compacted, Health, Removed};
-pub use sqlite::{COMMIT_BOUNDS, FindError, Finder, Options, SqliteStore, Stats, Text};
+pub use sqlite::{Options, SqliteFinder, SqliteStore};
+pub use stats::{COMMIT_BOUNDS, Stats};
 pub use store::{FIND_LIMIT, Reply, Retention, RunFilter, Store};

@@ -194,6 +194,16 @@ impl Page {
         self.entries.len() >= self.limit || self.bytes >= PAGE_BYTES
     }
 
+    /// How many entries more may be in it.
+    pub(crate) fn room(&self) -> usize {
+        self.limit.saturating_sub(self.entries.len())
+    }
+
+    /// The bytes that it may still have, at least one when it is not full.
+    pub(crate) fn bytes_left(&self) -> usize {
+        PAGE_BYTES.saturating_sub(self.bytes)
+    }
+
     pub(crate) fn push(&mut self, stored: Stored) {
         self.bytes += stored.entry.body.len();
         self.entries.push(stored);

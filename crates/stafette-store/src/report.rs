@@ -11,6 +11,15 @@ pub struct Removed {
     pub events: u64,
 }
 
+impl Removed {
+    /// Adds what one step took away, and says whether that was anything.
+    pub(crate) fn took(&mut self, step: Removed) -> bool {
+        self.runs += step.runs;
+        self.events += step.events;
+        step.runs > 0
+    }
+}
+
 /// What [`crate::Store::compact`] gave back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Compacted {

@@ -17,18 +17,18 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use serde::Serialize;
 use stafette_core::{HandoffId, RunId};
 use tokio::sync::{mpsc, oneshot};
 
-pub use self::find::{FindError, Finder, Text};
+pub use self::find::SqliteFinder;
 use self::pool::Pool;
-use self::writer::{Append, Job};
+use self::writer::Job;
+use crate::queue;
+use crate::stats::{Counters, Stats};
 use crate::{
     AppendError, Batch, Compacted, Fault, HandoffRow, Health, Loaded, LockBatch, LockBook,
     LockEntry, LockError, OpenError, ReadError, Removed, Reply, Retention, RunFilter, RunRow,
@@ -58,47 +58,6 @@ impl Default for Options {
             busy_timeout: Duration::from_secs(5),
             readers: 3,
             queue: 1024,
-        }
-    }
-}
-
-/// What the writer has done since the store was opened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Stats {
-    /// Transactions that were committed for batches.
-    pub commits: u64,
-    /// Batches in them.
-    pub batches: u64,
-    /// The most batches that shared one commit.
-    pub largest_group: u64,
-    /// How long the commits took together, in microseconds.
-    pub micros: u64,
-    /// How many of them took at most as long as each of [`COMMIT_BOUNDS`], and more than the one
-    /// before it.
-    pub took: [u64; COMMIT_BOUNDS.len()],
-}
-
-/// Bounds to sort commits by how long they took, in microseconds. The last one holds all.
-pub const COMMIT_BOUNDS: [u64; 10] =
-    [100, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 100_000, 1_000_000, u64::MAX];
-
-#[derive(Debug, Default)]
-struct Counters {
-    commits: AtomicU64,
-    batches: AtomicU64,
-    largest_group: AtomicU64,
-    micros: AtomicU64,
-    took: [AtomicU64; COMMIT_BOUNDS.len()],
-}
-
-impl Counters {
-    /// Counts a commit.
-    fn took(&self, time: Duration) {
-        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        self.micros.fetch_add(micros, Ordering::Relaxed);
-        let place = COMMIT_BOUNDS.partition_point(|bound| *bound < micros);
-        if let Some(count) = self.took.get(place) {
-            count.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
@@ -140,18 +99,6 @@ impl SqliteStore {
         &self.path
     }
 
-    /// What the writer has done so far.
-    #[must_use]
-    pub fn stats(&self) -> Stats {
-        Stats {
-            commits: self.counters.commits.load(Ordering::Relaxed),
-            batches: self.counters.batches.load(Ordering::Relaxed),
-            largest_group: self.counters.largest_group.load(Ordering::Relaxed),
-            micros: self.counters.micros.load(Ordering::Relaxed),
-            took: self.counters.took.each_ref().map(|count| count.load(Ordering::Relaxed)),
-        }
-    }
-
     fn read<T: Send + 'static>(
         &self,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -177,13 +124,7 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     fn append(&self, batch: Batch) -> Reply<'_, Result<u64, AppendError>> {
-        Box::pin(async move {
-            batch.check()?;
-            let (answer, answered) = oneshot::channel();
-            let job = Job::Append(Box::new(Append { bytes: batch.bytes(), batch, answer }));
-            self.jobs.send(job).await.map_err(|_| AppendError::Closed)?;
-            answered.await.map_err(|_| AppendError::Closed)?
-        })
+        Box::pin(queue::append(&self.jobs, batch))
     }
 
     fn load(&self, run: RunId) -> Reply<'_, Result<Option<Loaded>, ReadError>> {
@@ -275,14 +216,10 @@ impl Store for SqliteStore {
     fn retain(&self, retention: Retention) -> Reply<'_, Result<Removed, UpkeepError>> {
         Box::pin(async move {
             let mut removed = Removed::default();
-            loop {
-                let step = self.upkeep(move |conn| upkeep::remove_some(conn, retention)).await?;
-                if step.runs == 0 {
-                    return Ok(removed);
-                }
-                removed.runs += step.runs;
-                removed.events += step.events;
+            while removed.took(self.upkeep(move |conn| upkeep::remove_some(conn, retention)).await?)
+            {
             }
+            Ok(removed)
         })
     }
 
@@ -310,15 +247,15 @@ impl Store for SqliteStore {
         self.read(move |conn| upkeep::health(conn, &path, max_bytes))
     }
 
+    fn stats(&self) -> Stats {
+        self.counters.stats()
+    }
+
     fn close(&self) -> Reply<'_, ()> {
         Box::pin(async move {
             // The writer closes last, because the last connection tidies the log away.
             self.pool.close().await;
-            let (answer, answered) = oneshot::channel();
-            if self.jobs.send(Job::Stop(answer)).await.is_ok() {
-                // An error means that another caller's stop came first.
-                let _ = answered.await;
-            }
+            queue::stop(&self.jobs).await;
         })
     }
 }

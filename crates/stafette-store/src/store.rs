@@ -6,7 +6,7 @@ use stafette_core::{HandoffId, RunId, Time};
 
 use crate::{
     AppendError, Batch, Compacted, HandoffRow, Health, Loaded, LockBatch, LockBook, LockEntry,
-    LockError, ReadError, Removed, RunRow, Stored, UpkeepError,
+    LockError, ReadError, Removed, RunRow, Stats, Stored, UpkeepError,
 };
 
 /// The most runs that [`Store::find_run`] names.
@@ -125,6 +125,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Looks through all of it for damage. Slow on a large store.
     fn check(&self) -> Reply<'_, Result<Health, ReadError>>;
+
+    /// What the writer has done since the store was opened.
+    fn stats(&self) -> Stats;
 
     /// Writes what is queued, then stops. Later calls answer that the store is closed.
     fn close(&self) -> Reply<'_, ()>;

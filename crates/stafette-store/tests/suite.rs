@@ -2,10 +2,15 @@
 
 mod suite {
     mod crash;
+    mod database;
     mod file;
+    mod find;
     mod full;
     mod group;
     mod locks;
     mod memory;
+    mod outage;
+    mod postgres;
     mod sqlite;
+    mod witness;
 }

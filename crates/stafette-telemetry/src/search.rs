@@ -4,7 +4,7 @@ mod transcript;
 mod words;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +12,6 @@ use stafette_core::{AgentName, HandoffId, RunId};
 use stafette_engine::{Engine, Feed, Seen};
 use stafette_store::{FindError, Finder, Text};
 use tokio::sync::watch;
-use tokio::task::spawn_blocking;
 
 use crate::GATHER;
 
@@ -24,19 +23,18 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// An index that follows the feed. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Search {
-    finder: Arc<Finder>,
+    finder: Arc<dyn Finder>,
     position: watch::Sender<u64>,
 }
 
 impl Search {
-    /// Opens the index in `folder`. `head` is the last event that there is.
+    /// Goes on with an index.
     ///
     /// # Errors
-    /// When it cannot be made.
-    pub fn open(folder: &Path, head: u64) -> Result<Self, FindError> {
-        let finder = Finder::open(&folder.join("find.db"), head)?;
-        let position = watch::Sender::new(finder.position()?);
-        Ok(Search { finder: Arc::new(finder), position })
+    /// When it cannot be read.
+    pub async fn open(finder: Arc<dyn Finder>) -> Result<Self, FindError> {
+        let position = watch::Sender::new(finder.position().await?);
+        Ok(Search { finder, position })
     }
 
     /// The last event that is in it.
@@ -57,16 +55,13 @@ impl Search {
     /// # Errors
     /// When the index cannot be read.
     pub async fn find(&self, words: String, limit: usize) -> Result<Vec<Text>, FindError> {
-        let finder = self.finder.clone();
-        let found = spawn_blocking(move || finder.find(&words, limit)).await;
-        // The task is never called off, and what panics there panics here.
-        found.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+        self.finder.find(words, limit).await
     }
 
     /// Drops the texts of a run that is gone.
     pub fn forget(&self, run: RunId) {
         let finder = self.finder.clone();
-        drop(spawn_blocking(move || finder.forget(run)));
+        drop(tokio::spawn(async move { finder.forget(run).await }));
     }
 
     /// Follows the feed of `engine`, which must begin after [`position`](Self::position), until
@@ -84,10 +79,7 @@ impl Search {
                 }
             };
             let shown = shown(&engine, &page).await;
-            let finder = self.finder.clone();
-            let work = spawn_blocking(move || take_in(&finder, &page, shown));
-            let Ok(position) = work.await else { return };
-            match position {
+            match take_in(&*self.finder, &page, shown).await {
                 Ok(position) => drop(self.position.send_replace(position)),
                 Err(error) => {
                     tracing::warn!(%error, "the search index is not kept any more");
@@ -127,12 +119,16 @@ async fn shown(engine: &Engine, page: &[Arc<Seen>]) -> Vec<Recorded> {
     shown
 }
 
-fn take_in(finder: &Finder, page: &[Arc<Seen>], shown: Vec<Recorded>) -> Result<u64, FindError> {
+async fn take_in(
+    finder: &dyn Finder,
+    page: &[Arc<Seen>],
+    shown: Vec<Recorded>,
+) -> Result<u64, FindError> {
     let texts: Vec<Text> = page.iter().filter_map(|seen| words::of(seen)).collect();
     for Recorded { seen, handoff, agent, recording } in shown {
-        transcript::take_in(finder, &seen, handoff, agent.as_str(), &recording)?;
+        transcript::take_in(finder, &seen, handoff, agent.as_str(), recording).await?;
     }
     let last = page.last().map_or(0, |seen| seen.position);
-    finder.add(last, &texts)?;
+    finder.add(last, texts).await?;
     Ok(last)
 }

@@ -33,6 +33,9 @@ pub(crate) struct Cli {
     /// The project's folder; otherwise the nearest one above with a stafette.toml.
     #[arg(long, global = true, value_name = "DIR", env = "STAFETTE_PROJECT")]
     pub(crate) project: Option<PathBuf>,
+    /// The PostgreSQL database to keep the runs in (postgres://…) instead of a file of the project.
+    #[arg(long, global = true, value_name = "URL", env = "STAFETTE_STORE", hide_env_values = true)]
+    pub(crate) store: Option<String>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }

@@ -57,11 +57,14 @@ pub(crate) struct Context {
     pub(crate) output: Output,
     pub(crate) yes: bool,
     pub(crate) project: Option<std::path::PathBuf>,
+    /// The database that was named for the runs.
+    pub(crate) store: Option<String>,
 }
 
 impl Context {
     pub(crate) fn project(&self) -> Result<Project, Failure> {
-        Project::find(self.project.as_deref())
+        let project = Project::find(self.project.as_deref())?;
+        Ok(Project { database: self.store.clone(), ..project })
     }
 
     /// Asks for a yes; `--yes` gives it, and without a terminal there is none.
@@ -83,7 +86,8 @@ impl Context {
 }
 
 pub(crate) fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
-    let context = Context { output, yes: cli.yes, project: cli.project };
+    let store = cli.store.filter(|url| !url.is_empty());
+    let context = Context { output, yes: cli.yes, project: cli.project, store };
     match cli.command {
         Command::Init(arguments) => init::run(&context, &arguments),
         Command::Check(arguments) => check::run(&context, &arguments),

@@ -19,7 +19,7 @@ use stafette_files::Coordination;
 use stafette_hooks::Hooks;
 use stafette_server::{Edge, Problem, Tokens};
 use stafette_stages::{Stages, StagesSettings};
-use stafette_store::{OpenError, Options, SqliteStore};
+use stafette_store::Store;
 use stafette_telemetry::rotation;
 use tokio::net::UnixListener;
 use tokio::sync::Notify;
@@ -29,6 +29,7 @@ use crate::client::Client;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::project::Project;
+use crate::store::{self, Home};
 use crate::{log, trust};
 use around::Around;
 use door::Wanted;
@@ -66,7 +67,12 @@ pub(crate) fn spawn(project: &Project, arguments: &[&str]) -> Result<(), Failure
         Failure::new(Exit::NoDaemon, "The daemon cannot be started").because(&error)
     };
     let errors = log.try_clone().map_err(failed)?;
-    Command::new(program()?)
+    let mut command = Command::new(program()?);
+    match &project.database {
+        Some(url) => command.env(store::VARIABLE, url),
+        None => command.env_remove(store::VARIABLE),
+    };
+    command
         .args(["up", "--foreground", "--json"])
         .args(arguments)
         .arg("--project")
@@ -101,7 +107,9 @@ pub(crate) async fn wait_until_up(project: &Project, client: &Client) -> Result<
         return Err(failure);
     }
     // On a full disk not even the log can be written: then the store tells.
-    open_store(&project.store()).map(drop)?;
+    if let Ok(Home::File(path)) = Home::of(project) {
+        store::open_file(&path).map(drop)?;
+    }
     Err({
         Failure::new(Exit::NoDaemon, "The daemon does not start")
             .why(last)
@@ -173,12 +181,13 @@ impl Daemon {
         clock::arm()
             .map_err(|error| Failure::failed("The daemon does not start").because(&error))?;
         let stages = self.stages(project, &state)?;
-        let (engine, store) = open(project, &state, stages.as_ref()).await?;
+        let opened = store::open(project, true).await?;
+        let engine = open(project, &state, opened.store.clone(), stages.as_ref()).await?;
         recover_changes(&engine).await;
         self.start_own(project, &engine);
         let stop = Arc::new(Notify::new());
         let tokens = tokens(project)?;
-        let (observed, watch) = telemetry::observe(&engine, store, &state).await?;
+        let (observed, watch) = telemetry::observe(&engine, opened, &state).await?;
         let edge = Edge::new(engine.clone(), self.workflows(project), stop.clone(), tokens)
             .observed_by(observed);
         let edge = match &stages {
@@ -325,9 +334,9 @@ fn problem(failure: &Failure) -> Problem {
 async fn open(
     project: &Project,
     state: &Path,
+    store: Arc<dyn Store>,
     stages: Option<&Stages>,
-) -> Result<(Engine, Arc<SqliteStore>), Failure> {
-    let store = Arc::new(open_store(&project.store())?);
+) -> Result<Engine, Failure> {
     let settings = Settings {
         project: project.root.clone(),
         scratch: state.join("turns"),
@@ -338,28 +347,9 @@ async fn open(
     };
     let hooks = Arc::new(Hooks::new(project.root.clone()));
     let gate = stages.map(|stages| -> Arc<dyn Gate> { Arc::new(stages.clone()) });
-    let opened = Engine::open_with(store.clone(), settings, Some(hooks), gate).await;
-    let engine = opened.map_err(|error: EngineError| {
+    let opened = Engine::open_with(store, settings, Some(hooks), gate).await;
+    opened.map_err(|error: EngineError| {
         Failure::failed("The runs cannot be taken over").because(&error)
-    })?;
-    Ok((engine, store))
-}
-
-/// Opens the store, with what to do when that fails.
-pub(crate) fn open_store(path: &Path) -> Result<SqliteStore, Failure> {
-    let limit = std::env::var("STAFETTE_STORE_MAX_BYTES").ok().and_then(|text| text.parse().ok());
-    let plain = Options::default();
-    let options = Options { max_bytes: limit.or(plain.max_bytes), ..plain };
-    SqliteStore::open(path, options).map_err(|error| {
-        let fix = match &error {
-            OpenError::Newer { .. } => "update stafette; this version left the store untouched",
-            OpenError::ReadOnly { .. } => "make the file and its folder writable",
-            OpenError::Full { .. } => "make room on the disk",
-            OpenError::NotAStore { .. } => "move the file away; Stafette makes a new one",
-            OpenError::Busy { .. } => "see who uses it with `stafette doctor`",
-            _ => "see `stafette doctor`",
-        };
-        Failure::failed("The store cannot be opened").because(&error).fix(fix)
     })
 }
 

@@ -8,6 +8,7 @@ mod exit;
 mod log;
 mod output;
 mod project;
+mod store;
 mod trust;
 mod window;
 

@@ -19,6 +19,8 @@ pub(crate) const WORKFLOW: &str = "stafette.toml";
 #[derive(Clone, Debug)]
 pub(crate) struct Project {
     pub(crate) root: PathBuf,
+    /// The database that its user wants the runs in, if one was named.
+    pub(crate) database: Option<String>,
 }
 
 /// A workflow with what identifies it.
@@ -45,7 +47,7 @@ impl Project {
             None => absolute.ancestors().collect(),
         };
         match above.into_iter().find(|folder| folder.join(WORKFLOW).is_file()) {
-            Some(root) => Ok(Project { root: root.to_owned() }),
+            Some(root) => Ok(Project { root: root.to_owned(), database: None }),
             None => Err(Failure::usage(format!("There is no {WORKFLOW} here"))
                 .why(format!("looked in {} and above", absolute.display()))
                 .fix("make one with `stafette init`, or see it all work with `stafette demo`")),

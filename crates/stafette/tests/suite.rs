@@ -14,6 +14,8 @@ mod changes;
 mod corpus;
 #[path = "suite/council.rs"]
 mod council;
+#[path = "suite/database.rs"]
+mod database;
 #[path = "suite/demo.rs"]
 mod demo;
 #[path = "suite/documents.rs"]

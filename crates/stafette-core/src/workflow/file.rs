@@ -286,7 +286,7 @@ command = ["cat"]
            |
         12 | [paint]
            |  ^^^^^
-           = help: known here: workflow, agents, routes, deny, loops, phases, limits, retries, budget, sources, recovery, coordination, server, locks, changes, self, profiles, hooks, triggers, notify, alerts, telemetry, knowledge, council, generations
+           = help: known here: workflow, agents, routes, deny, loops, phases, limits, retries, budget, sources, recovery, coordination, server, store, locks, changes, self, profiles, hooks, triggers, notify, alerts, telemetry, knowledge, council, generations
         "#);
     }
 

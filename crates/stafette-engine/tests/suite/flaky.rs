@@ -8,7 +8,7 @@ use stafette_core::{HandoffId, RunId};
 use stafette_store::{
     AppendError, Batch, Compacted, Fault, HandoffRow, Health, Loaded, LockBatch, LockBook,
     LockEntry, LockError, MemoryStore, ReadError, Removed, Reply, Retention, RunFilter, RunRow,
-    Store, Stored, UpkeepError,
+    Stats, Store, Stored, UpkeepError,
 };
 
 /// Refuses the next so many appends as full, and says nothing of what it took while `mute` is held;
@@ -108,6 +108,9 @@ impl Store for Flaky {
     }
     fn check(&self) -> Reply<'_, Result<Health, ReadError>> {
         self.inner.check()
+    }
+    fn stats(&self) -> Stats {
+        self.inner.stats()
     }
     fn close(&self) -> Reply<'_, ()> {
         self.inner.close()

@@ -1,33 +1,17 @@
 //! The one thread that writes.
 
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
-use super::{Counters, fault, query};
+use super::{fault, query};
+use crate::queue::{self, Append};
+use crate::stats::Counters;
 use crate::{AppendError, Batch, Entry, HandoffRow, RunRow, Snapshot, digits};
 
-/// The most batches in one commit.
-const GROUP: usize = 256;
-
-/// A group takes no further batch once it has this many bytes.
-const GROUP_BYTES: usize = 4 << 20;
-
 /// What the thread is asked to do.
-pub(super) enum Job {
-    Append(Box<Append>),
-    Upkeep(Box<dyn FnOnce(&mut Connection) + Send>),
-    Stop(oneshot::Sender<()>),
-}
-
-/// A batch that waits to be written.
-pub(super) struct Append {
-    pub(super) batch: Batch,
-    pub(super) bytes: usize,
-    pub(super) answer: oneshot::Sender<Result<u64, AppendError>>,
-}
+pub(super) type Job = queue::Job<Box<dyn FnOnce(&mut Connection) + Send>>;
 
 /// Works until it is told to stop or nobody can ask any more.
 pub(super) fn work(mut conn: Connection, mut jobs: mpsc::Receiver<Job>, counters: &Counters) {
@@ -36,8 +20,10 @@ pub(super) fn work(mut conn: Connection, mut jobs: mpsc::Receiver<Job>, counters
         match job {
             Job::Append(first) => {
                 let group;
-                (group, next) = gather(*first, &mut jobs);
-                commit(&mut conn, group, counters);
+                (group, next) = queue::gather(*first, &mut jobs);
+                let begun = Instant::now();
+                let written = write_all(&mut conn, &group).map_err(fault::append);
+                queue::answer(group, written, begun, counters);
             }
             Job::Upkeep(task) => task(&mut conn),
             Job::Stop(answer) => {
@@ -46,49 +32,6 @@ pub(super) fn work(mut conn: Connection, mut jobs: mpsc::Receiver<Job>, counters
                 drop(conn);
                 let _ = answer.send(());
                 return;
-            }
-        }
-    }
-}
-
-/// Takes what already waits, without waiting for more: a lone writer is never held up.
-fn gather(first: Append, jobs: &mut mpsc::Receiver<Job>) -> (Vec<Append>, Option<Job>) {
-    let mut bytes = first.bytes;
-    let mut group = vec![first];
-    while group.len() < GROUP && bytes < GROUP_BYTES {
-        match jobs.try_recv() {
-            Ok(Job::Append(append)) => {
-                bytes += append.bytes;
-                group.push(*append);
-            }
-            Ok(other) => return (group, Some(other)),
-            Err(_) => break,
-        }
-    }
-    (group, None)
-}
-
-fn commit(conn: &mut Connection, group: Vec<Append>, counters: &Counters) {
-    let begun = Instant::now();
-    // An answer that nobody waits for is dropped: the batch is written all the same.
-    match write_all(conn, &group) {
-        Ok(answers) => {
-            let written = answers.iter().filter(|answer| answer.is_ok()).count() as u64;
-            if written > 0 {
-                counters.commits.fetch_add(1, Ordering::Relaxed);
-                counters.took(begun.elapsed());
-                counters.batches.fetch_add(written, Ordering::Relaxed);
-                counters.largest_group.fetch_max(written, Ordering::Relaxed);
-            }
-            for (append, answer) in group.into_iter().zip(answers) {
-                let _ = append.answer.send(answer);
-            }
-        }
-        Err(error) => {
-            // Also those that found a conflict: what they conflicted with may be gone again.
-            let error = fault::append(error);
-            for append in group {
-                let _ = append.answer.send(Err(error.clone()));
             }
         }
     }

@@ -11,6 +11,8 @@ use stafette_store::conformance::{Story, run};
 use stafette_store::{Options, SqliteStore, Store};
 use tokio::task::JoinSet;
 
+use super::witness::{body, told};
+
 /// Tells the child where the store is.
 const CHILD: &str = "STAFETTE_STORE_TEST_CHILD";
 const RUNS: u64 = 6;
@@ -31,7 +33,7 @@ async fn child_appends_until_it_is_killed() {
             }
             loop {
                 let mut batch = story.hand(1, "pending", false);
-                batch.entries[0].body = format!("{n}:{}", story.row.seq).repeat(50);
+                batch.entries[0].body = body(n, story.row.seq);
                 batch.snapshot = story.row.seq.is_multiple_of(7).then(|| story.snapshot());
                 store.append(batch).await.expect("appended");
                 // Past the test harness, which may have left its own line unfinished.
@@ -90,17 +92,7 @@ async fn b_01_kill_9_loses_nothing_that_was_acknowledged_and_repeats_nothing() {
         let row = store.run(run(n)).await.expect("readable").expect("the run is there");
         // What was written but not yet acknowledged when the blow fell may be there: one a round.
         assert!((acked..=acked + 1).contains(&row.seq), "{acked} acknowledged, {} kept", row.seq);
-        let (mut seq, mut after) = (0, 0);
-        loop {
-            let page = store.entries(run(n), after, 1000).await.expect("readable");
-            let Some(last) = page.last() else { break };
-            after = last.entry.seq;
-            for stored in page {
-                seq += 1;
-                assert_eq!(stored.entry.seq, seq);
-                assert_eq!(stored.entry.body, format!("{n}:{seq}").repeat(50));
-            }
-        }
+        let seq = told(&store, n).await;
         assert_eq!(seq, row.seq, "as many events as the row says");
     }
 }

@@ -2,12 +2,13 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use stafette_core::HandoffId;
 use stafette_engine::Stored;
 use stafette_store::{FindError, Finder, Text};
+use tokio::task::spawn_blocking;
 
 /// The most that is read at once, in bytes.
 const MOST: u64 = 8 << 20;
@@ -41,21 +42,20 @@ pub fn shown_since(path: &Path, known: u64) -> Option<Shown> {
 }
 
 /// Adds what a recording shows since it was last looked at.
-pub(super) fn take_in(
-    finder: &Finder,
+pub(super) async fn take_in(
+    finder: &dyn Finder,
     stored: &Stored,
     handoff: HandoffId,
     agent: &str,
-    path: &Path,
+    path: PathBuf,
 ) -> Result<(), FindError> {
     let name = format!("{}/{agent}", stored.run);
-    let Some(Shown { text, from, to }) = shown_since(path, finder.read_of(&name)?) else {
-        return Ok(());
-    };
-    let mut pieces = pieces(&text).peekable();
-    while let Some(piece) = pieces.next() {
-        let done = if pieces.peek().is_none() { to } else { from };
-        let text = Text {
+    let known = finder.read_of(name.clone()).await?;
+    let shown = spawn_blocking(move || shown_since(&path, known)).await;
+    // Who cannot be read shows nothing.
+    let Some(Shown { text, to, .. }) = shown.ok().flatten() else { return Ok(()) };
+    let texts: Vec<Text> = pieces(&text)
+        .map(|piece| Text {
             run: stored.run,
             seq: stored.entry.seq,
             handoff: Some(handoff),
@@ -63,10 +63,12 @@ pub(super) fn take_in(
             kind: "transcript".into(),
             who: agent.to_owned(),
             body: piece.to_owned(),
-        };
-        finder.add_of(&name, done, &text)?;
+        })
+        .collect();
+    match texts.is_empty() {
+        true => Ok(()),
+        false => finder.add_of(name, to, texts).await,
     }
-    Ok(())
 }
 
 /// What the events of an asciicast print.

@@ -32,7 +32,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Demo) -> Result<Exit,
     let folder = repository::folder(arguments.dir.clone())?;
     output.say(&format!("A repository with four scripted agents: {}", folder.display()));
     repository::lay_out(&folder)?;
-    let project = Project { root: folder.clone() };
+    let project = Project { root: folder.clone(), database: None };
     let crashes = if arguments.crash { arguments.crashes } else { 0 };
     let seed = arguments.seed.unwrap_or_else(|| u64::from(std::process::id()) ^ now());
     if arguments.crash {

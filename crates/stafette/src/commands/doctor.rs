@@ -4,14 +4,13 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 use stafette_agents::profile::{Library, on_path};
-use stafette_store::Store;
 
 use super::Context;
 use crate::client::Client;
-use crate::daemon::open_store;
 use crate::exit::{Exit, Failure};
 use crate::output::Tone;
 use crate::project::WORKFLOW;
+use crate::store::{self, Home};
 use crate::trust;
 
 struct Finding {
@@ -201,8 +200,7 @@ fn workflow(project: &crate::project::Project) -> Finding {
 
 async fn store(project: &crate::project::Project) -> Finding {
     let looked = async {
-        project.state()?;
-        let store = open_store(&project.store())?;
+        let store = store::open(project, false).await?.store;
         let health = store
             .check()
             .await
@@ -224,7 +222,7 @@ async fn store(project: &crate::project::Project) -> Finding {
                 ),
                 Some(problem) => problem.clone(),
             },
-            fix: "restore .stafette/store.db from a backup".to_owned(),
+            fix: Home::of(project).map_or(String::new(), |home| home.mend().to_owned()),
         },
         Err(failure) => Finding {
             name: "store",

@@ -63,7 +63,7 @@ pub(crate) fn run(context: &Context, arguments: &cli::Init) -> Result<Exit, Fail
     }
     let ignored = ignore(&root)?;
     // Its author has just seen every command.
-    let project = Project { root };
+    let project = Project { root, database: None };
     trust::trust(&project, &project.load()?)?;
     match output.json {
         true => output.data(&json!({ "wrote": file, "agent": agent.words(), "profile": agent.profile(), "ignored": ignored })),

@@ -3,12 +3,12 @@
 use serde_json::json;
 use stafette_core::{Millis, Time};
 use stafette_engine::garbage;
-use stafette_store::{Retention, Store};
+use stafette_store::Retention;
 
 use super::Context;
 use crate::cli;
-use crate::daemon::open_store;
 use crate::exit::{Exit, Failure};
+use crate::store;
 
 pub(crate) async fn run(context: &Context, arguments: cli::Tidy) -> Result<Exit, Failure> {
     let project = context.project()?;
@@ -17,8 +17,7 @@ pub(crate) async fn run(context: &Context, arguments: cli::Tidy) -> Result<Exit,
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let before =
         Time(i64::try_from(now.as_millis()).unwrap_or(i64::MAX).saturating_sub_unsigned(age.0));
-    project.state()?;
-    let store = open_store(&project.store())?;
+    let store = store::open(&project, false).await?.store;
     let failed = |error: stafette_store::UpkeepError| {
         Failure::failed("The store could not be tidied").because(&error)
     };

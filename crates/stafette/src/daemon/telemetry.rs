@@ -7,7 +7,7 @@ use std::time::Duration;
 use stafette_engine::Engine;
 use stafette_hooks::{Alarms, Alert};
 use stafette_server::Observed;
-use stafette_store::{COMMIT_BOUNDS, SqliteStore, Stats};
+use stafette_store::{COMMIT_BOUNDS, Stats};
 use stafette_telemetry::Observer;
 use stafette_telemetry::alerts::Change;
 use stafette_telemetry::export::Exporter;
@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::exit::Failure;
+use crate::store::Opened;
 
 /// How long the last spans may take to be sent.
 const END: Duration = Duration::from_secs(3);
@@ -59,7 +60,7 @@ impl Watch {
 /// Begins to follow. None of it can hold up a run.
 pub(super) async fn observe(
     engine: &Engine,
-    store: Arc<SqliteStore>,
+    opened: Opened,
     state: &Path,
 ) -> Result<(Observed, Watch), Failure> {
     let head = engine
@@ -76,13 +77,15 @@ pub(super) async fn observe(
     let (stop, stopped) = watch::channel(false);
     let exporter = tokio::spawn(exporter.follow(feed, stopped));
     let watch = Watch { observer: observer.clone(), exporter, stop };
-    let search = search(engine, state, head);
+    let store = opened.store.clone();
+    let search = search(engine, opened, state, head).await;
     let store = Arc::new(move || times(store.stats()));
     Ok((Observed { observer, sent, store, search }, watch))
 }
 
-fn search(engine: &Engine, state: &Path, head: u64) -> Option<Search> {
-    match Search::open(state, head) {
+async fn search(engine: &Engine, opened: Opened, state: &Path, head: u64) -> Option<Search> {
+    let search = async { Search::open(opened.finder(state, head)?).await };
+    match search.await {
         Ok(search) => {
             let feed = engine.feed(search.position());
             tokio::spawn(search.clone().follow(feed, engine.clone()));

@@ -293,20 +293,12 @@ fn b_13_news_reaches_the_desktop_and_a_receiver_that_knows_who_sent_it() {
     assert!(take().body.contains("This is a test."));
 }
 
-/// A certificate for this machine, and the one that vouches for it.
-const CERTIFICATES: &str = "\
-    openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=ca && \
-    openssl req -newkey rsa:2048 -nodes -keyout key.pem -out asked.csr -subj /CN=localhost && \
-    printf 'subjectAltName=DNS:localhost\\nbasicConstraints=CA:FALSE\\n' > more && \
-    openssl x509 -req -in asked.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out cert.pem -days 2 \
-      -extfile more";
-
-/// Makes them in a world's project: `cert.pem` with `key.pem`, and `ca.pem`.
+/// Makes a certificate in a world's project: `cert.pem` with `key.pem`, and `ca.pem`.
 pub(crate) fn certificates(world: &World) {
     if let Err(trouble) = stafette_kit::tools::debian("openssl", "openssl") {
         panic!("{trouble}");
     }
-    let made = world.command("sh").args(["-c", CERTIFICATES]).output().expect("sh");
+    let made = world.command("sh").args(["-c", stafette_kit::tools::CERTIFICATES]).output().expect("sh");
     assert!(made.status.success(), "{made:?}");
 }
 

@@ -9,7 +9,7 @@ use stafette_agents::scripted::{Event, read_ledger};
 use stafette_core::wire::context::{NextActionType, OrchestratorContext};
 
 use crate::web::Web;
-use crate::world::{Said, World};
+use crate::world::{Said, World, gone};
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -360,7 +360,7 @@ fn s4_04_ten_generations_killed_five_times_do_no_work_twice_and_lose_none() {
         let after = (12 + (chance >> 33) % 40).to_string();
         // It may be killed before it has said that it is up.
         world.run_with(&["up", "--json"], b"", &[("STAFETTE_CRASH_AFTER", &after)]);
-        let pid = daemon(&world);
+        let pid = world.daemon();
         if kill == 0 {
             let flags = ["--max-runs", "10", "--max-cost", "5usd", "--pause", "0s", "--detach"];
             let run = [&["run", "Grow", "--continuous"], &flags[..]].concat();
@@ -410,14 +410,4 @@ pub(crate) fn daemon(world: &World) -> u64 {
     let mut pids =
         log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()?["pid"].as_u64());
     pids.next_back().unwrap_or_else(|| panic!("no daemon in {log}"))
-}
-
-/// Returns once the process is no more.
-pub(crate) fn gone(pid: u64) {
-    let since = Instant::now();
-    let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    while !state().is_empty() && !state().contains(") Z ") {
-        assert!(since.elapsed() < PATIENCE, "the daemon {pid} was never killed");
-        std::thread::yield_now();
-    }
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -120,6 +121,15 @@ impl World {
         }
     }
 
+    /// The daemon that was started last.
+    pub(crate) fn daemon(&self) -> u64 {
+        let log = self.read(".stafette/daemon.log");
+        let mut pids = log
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok()?["pid"].as_u64());
+        pids.next_back().unwrap_or_else(|| panic!("no daemon in {log}"))
+    }
+
     /// A command with nothing of the tester's own in its environment.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
@@ -137,6 +147,16 @@ impl Drop for World {
     fn drop(&mut self) {
         // Leaves no daemon behind; most tests have none by now.
         let _ = self.command(program()).arg("down").output();
+    }
+}
+
+/// Returns once the process is no more.
+pub(crate) fn gone(pid: u64) {
+    let since = Instant::now();
+    let state = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    while !state().is_empty() && !state().contains(") Z ") {
+        assert!(since.elapsed() < Duration::from_secs(180), "{pid} was never killed");
+        std::thread::yield_now();
     }
 }
 

@@ -13,6 +13,7 @@ use crate::daemon;
 use crate::exit::Failure;
 use crate::output::{Output, Tone};
 use crate::project::Project;
+use crate::store;
 
 /// A crash falls within so many places of the daemon's work.
 const SPREAD: u64 = 18;
@@ -92,6 +93,8 @@ impl Supervisor {
             .args(["up", "--foreground", "--trusted", &self.hash, "--project"])
             .arg(&self.project.root)
             .env_remove("STAFETTE_JSON")
+            // Whoever watches keeps other runs elsewhere.
+            .env_remove(store::VARIABLE)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)

@@ -5,7 +5,6 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use stafette_core::lock::{Holder, Locks};
-use stafette_store::Store;
 
 use super::paths::{Places, within};
 use super::{Asker, Context, client, now, session};
@@ -13,6 +12,7 @@ use crate::cli;
 use crate::daemon;
 use crate::exit::{Exit, Failure};
 use crate::project::person;
+use crate::store::{self, Home};
 
 pub(super) async fn run(context: &Context, arguments: cli::LockCheck) -> Result<Exit, Failure> {
     let places = Places::of(context)?;
@@ -26,9 +26,9 @@ pub(super) async fn run(context: &Context, arguments: cli::LockCheck) -> Result<
         let body = json!({ "paths": paths, "fence": arguments.fence, "who": asker.json() });
         let client = client(context).await?;
         client.post::<Value>("/v1/locks/check", &body).await.map_err(advice)?;
-    } else if project.store().exists() {
+    } else if Home::of(&project)?.exists() {
         // No daemon is started for a commit: that would go on with the runs as well.
-        let store = daemon::open_store(&project.store())?;
+        let store = store::open(&project, false).await?.store;
         let book = store
             .locks()
             .await

@@ -1,0 +1,298 @@
+//! A store in a PostgreSQL database.
+//!
+//! One task writes: it takes all batches that wait and puts them into one transaction, in which it
+//! holds the row with the last position. Others may write to the same database: of two writers one
+//! waits for the other, so positions become visible in order. A few connections read beside it.
+//!
+//! A connection that is lost in the middle of a commit leaves open whether it took place. The next
+//! connection waits until the old one's transaction is over, looks whether its first event is
+//! there, and either answers or writes again.
+
+mod address;
+#[cfg(test)]
+mod cost;
+mod fault;
+mod find;
+mod link;
+mod locks;
+mod pool;
+mod query;
+mod schema;
+mod session;
+mod tls;
+mod upkeep;
+mod writer;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use stafette_core::{HandoffId, RunId};
+use tokio::sync::{mpsc, oneshot};
+
+use self::address::Address;
+use self::fault::Trouble;
+pub use self::find::PostgresFinder;
+use self::link::Link;
+use self::pool::Pool;
+use self::session::{Deed, Session};
+use self::writer::Job;
+use crate::stats::{Counters, Stats};
+use crate::{
+    AppendError, Batch, Compacted, ConnectError, HandoffRow, Health, Loaded, LockBatch, LockBook,
+    LockEntry, LockError, ReadError, Removed, Reply, Retention, RunFilter, RunRow, Store, Stored,
+    UpkeepError, queue,
+};
+
+/// How long a read may take.
+const READ: Duration = Duration::from_secs(30);
+
+/// How long looking through everything, or tidying it, may take.
+const LONG: Duration = Duration::from_secs(3600);
+
+/// The limits of a store.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PostgresOptions {
+    /// How long to wait for a server that is away, and for one that does not answer.
+    pub patience: Duration,
+    /// How long to wait for it when the store is opened.
+    pub first_patience: Duration,
+    /// Connections that read at the same time.
+    pub readers: usize,
+    /// Batches that may wait to be written before writers are held up.
+    pub queue: usize,
+    /// Whether to be the only one who asks for this: a daemon, which takes up all runs.
+    pub alone: bool,
+}
+
+impl Default for PostgresOptions {
+    fn default() -> Self {
+        PostgresOptions {
+            patience: Duration::from_secs(15),
+            first_patience: Duration::from_secs(5),
+            readers: 3,
+            queue: 1024,
+            alone: false,
+        }
+    }
+}
+
+/// Keeps runs in a PostgreSQL database.
+pub struct PostgresStore {
+    address: Address,
+    jobs: mpsc::Sender<Job>,
+    pool: Arc<Pool>,
+    counters: Arc<Counters>,
+    first_patience: Duration,
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl PostgresStore {
+    /// Opens the store at `url`, such as `postgres://USER@HOST/DATABASE?schema=NAME`, and makes the
+    /// schema and its tables when they are missing.
+    ///
+    /// # Errors
+    /// Says what is the obstacle, without the password. A schema that is refused is left as it was.
+    pub async fn open(url: &str, options: PostgresOptions) -> Result<Self, ConnectError> {
+        let address = Address::parse(url)?;
+        let wrap = |trouble| fault::connect(trouble, &address);
+        let deadline = Instant::now() + options.first_patience;
+        let begin = async {
+            let mut link = Link::open(&address, deadline).await.map_err(wrap)?;
+            schema::prepare(&mut link, &address).await?;
+            if options.alone {
+                session::claim(&mut link, &address, deadline).await.map_err(wrap)?;
+            }
+            Ok(link)
+        };
+        let after = options.first_patience + options.patience;
+        let silent = |_| wrap(Trouble::Silent { place: address.to_string(), after });
+        let link = tokio::time::timeout(after, begin).await.map_err(silent)??;
+        let counters = Arc::new(Counters::default());
+        let (jobs, line) = mpsc::channel(options.queue.max(1));
+        let session = Session::new(address.clone(), options.patience, options.alone, link);
+        let shared = counters.clone();
+        tokio::spawn(async move { writer::work(session, line, &shared).await });
+        let pool = Arc::new(Pool::new(address.clone(), options.readers, options.patience));
+        let first_patience = options.first_patience;
+        Ok(PostgresStore { address, jobs, pool, counters, first_patience })
+    }
+
+    /// Where it is, without the password.
+    #[must_use]
+    pub fn place(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// The index of texts in the same database.
+    #[must_use]
+    pub fn finder(&self) -> PostgresFinder {
+        PostgresFinder::new(self.pool.clone())
+    }
+
+    fn read<T: Send + 'static>(
+        &self,
+        query: impl for<'a> Fn(&'a mut Link) -> Reply<'a, Result<T, Trouble>> + Send + Sync + 'static,
+    ) -> Reply<'_, Result<T, ReadError>> {
+        Box::pin(async move { self.pool.read(READ, query).await.map_err(fault::read) })
+    }
+
+    /// Has the writer carry something out, between two groups.
+    async fn carry_out<D: Deed + 'static>(&self, mut deed: D) -> Result<D::Done, Trouble> {
+        let (answer, answered) = oneshot::channel();
+        let job = Job::Upkeep(Box::new(move |session| {
+            Box::pin(async move {
+                // Nobody listens any more when the caller gave up; the work is done all the same.
+                let _ = answer.send(session.carry_out(&mut deed).await);
+            })
+        }));
+        self.jobs.send(job).await.map_err(|_| Trouble::Closed)?;
+        answered.await.map_err(|_| Trouble::Closed)?
+    }
+
+    async fn compacted(&self) -> Result<Compacted, Trouble> {
+        let mut snapshots = 0;
+        let size = || self.pool.read(READ, |link| Box::pin(upkeep::bytes(link)));
+        let bytes_before = size().await?;
+        loop {
+            let step = self.carry_out(upkeep::DropOldSnapshots).await?;
+            if step == 0 {
+                break;
+            }
+            snapshots += step;
+        }
+        // On a connection of its own: nobody who writes waits for all of it.
+        let link = Link::open(&self.address, Instant::now() + self.first_patience).await?;
+        let silent = |_| Trouble::Silent { place: self.place(), after: LONG };
+        tokio::time::timeout(LONG, upkeep::free_room(&link)).await.map_err(silent)??;
+        Ok(Compacted { snapshots, bytes_before, bytes_after: size().await? })
+    }
+}
+
+impl Store for PostgresStore {
+    fn append(&self, batch: Batch) -> Reply<'_, Result<u64, AppendError>> {
+        Box::pin(queue::append(&self.jobs, batch))
+    }
+
+    fn load(&self, run: RunId) -> Reply<'_, Result<Option<Loaded>, ReadError>> {
+        self.read(move |link| Box::pin(query::load(link, run)))
+    }
+
+    fn entries(
+        &self,
+        run: RunId,
+        after_seq: u64,
+        limit: usize,
+    ) -> Reply<'_, Result<Vec<Stored>, ReadError>> {
+        self.read(move |link| Box::pin(query::entries(link, run, after_seq, limit)))
+    }
+
+    fn feed(&self, after_position: u64, limit: usize) -> Reply<'_, Result<Vec<Stored>, ReadError>> {
+        self.read(move |link| Box::pin(query::feed(link, after_position, limit)))
+    }
+
+    fn head(&self) -> Reply<'_, Result<u64, ReadError>> {
+        self.read(|link| Box::pin(query::head(link)))
+    }
+
+    fn entries_of(
+        &self,
+        run: RunId,
+        handoff: HandoffId,
+    ) -> Reply<'_, Result<Vec<Stored>, ReadError>> {
+        self.read(move |link| Box::pin(query::entries_of(link, run, handoff)))
+    }
+
+    fn run(&self, run: RunId) -> Reply<'_, Result<Option<RunRow>, ReadError>> {
+        self.read(move |link| Box::pin(query::run(link, run)))
+    }
+
+    fn runs(&self, filter: RunFilter) -> Reply<'_, Result<Vec<RunRow>, ReadError>> {
+        self.read(move |link| {
+            let filter = filter.clone();
+            Box::pin(async move { query::runs(link, &filter).await })
+        })
+    }
+
+    fn find_run(&self, digits: String) -> Reply<'_, Result<Vec<RunId>, ReadError>> {
+        self.read(move |link| {
+            let digits = digits.clone();
+            Box::pin(async move { query::find_run(link, &digits).await })
+        })
+    }
+
+    fn handoffs(&self, run: RunId) -> Reply<'_, Result<Vec<HandoffRow>, ReadError>> {
+        self.read(move |link| Box::pin(query::handoffs(link, run)))
+    }
+
+    fn handoff(
+        &self,
+        run: RunId,
+        id: HandoffId,
+    ) -> Reply<'_, Result<Option<HandoffRow>, ReadError>> {
+        self.read(move |link| Box::pin(query::handoff(link, run, id)))
+    }
+
+    fn questions(&self) -> Reply<'_, Result<Vec<HandoffRow>, ReadError>> {
+        self.read(|link| Box::pin(query::questions(link)))
+    }
+
+    fn unfinished(&self) -> Reply<'_, Result<Vec<RunId>, ReadError>> {
+        self.read(|link| Box::pin(query::unfinished(link)))
+    }
+
+    fn write_locks(&self, batch: LockBatch) -> Reply<'_, Result<u64, LockError>> {
+        Box::pin(async move {
+            batch.check()?;
+            self.carry_out(locks::Change::new(batch)).await.map_err(fault::append)?
+        })
+    }
+
+    fn locks(&self) -> Reply<'_, Result<LockBook, ReadError>> {
+        self.read(|link| Box::pin(locks::all(link)))
+    }
+
+    fn lock_entries(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Reply<'_, Result<Vec<LockEntry>, ReadError>> {
+        self.read(move |link| Box::pin(locks::entries(link, after, limit)))
+    }
+
+    fn retain(&self, retention: Retention) -> Reply<'_, Result<Removed, UpkeepError>> {
+        Box::pin(async move {
+            let mut removed = Removed::default();
+            let step = || self.carry_out(upkeep::RemoveSome(retention));
+            while removed.took(step().await.map_err(fault::upkeep)?) {}
+            Ok(removed)
+        })
+    }
+
+    fn compact(&self) -> Reply<'_, Result<Compacted, UpkeepError>> {
+        Box::pin(async move { self.compacted().await.map_err(fault::upkeep) })
+    }
+
+    fn check(&self) -> Reply<'_, Result<Health, ReadError>> {
+        Box::pin(async move {
+            let looked = self.pool.read(LONG, |link| Box::pin(upkeep::health(link)));
+            looked.await.map_err(fault::read)
+        })
+    }
+
+    fn stats(&self) -> Stats {
+        self.counters.stats()
+    }
+
+    fn close(&self) -> Reply<'_, ()> {
+        Box::pin(async move {
+            self.pool.close().await;
+            queue::stop(&self.jobs).await;
+        })
+    }
+}

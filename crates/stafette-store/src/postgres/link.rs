@@ -1,0 +1,231 @@
+//! One connection, and the statements it knows.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use tokio::time::{sleep, timeout};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Row, Statement};
+
+use super::address::Address;
+use super::fault::Trouble;
+use super::tls::Tls;
+use crate::Reply;
+
+/// The longest that anybody is waited for who holds a lock.
+const LOCK: &str = "5s";
+
+/// A transaction of a daemon that went silent in the middle of it ends after this.
+const SILENCE: &str = "30s";
+
+/// Between two attempts to connect: at first, and at most.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+
+/// Begins a transaction in which each statement sees what was committed before it began, whatever
+/// the server's default is.
+pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+
+/// Begins a transaction in which all statements see one moment.
+pub(super) const LOOK: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+/// What is handed to a statement.
+pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// A connection. It ends when it is dropped.
+pub(super) struct Link {
+    client: Client,
+    known: HashMap<&'static str, Statement>,
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link").field("closed", &self.client.is_closed()).finish_non_exhaustive()
+    }
+}
+
+impl Link {
+    /// Connects, and tries again for as long as the server may still be starting.
+    pub(super) async fn open(address: &Address, deadline: Instant) -> Result<Self, Trouble> {
+        let (mut pause, longest) = PAUSES;
+        loop {
+            match Self::attempt(address, deadline).await {
+                Err(trouble) if trouble.is_lost() && Instant::now() + pause < deadline => {
+                    sleep(pause).await;
+                    pause = (pause * 2).min(longest);
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    async fn attempt(address: &Address, deadline: Instant) -> Result<Self, Trouble> {
+        let place = || address.to_string();
+        let within = deadline.saturating_duration_since(Instant::now()).max(PAUSES.1);
+        let connect = async {
+            let (client, connection) = address
+                .config
+                .connect(Tls)
+                .await
+                .map_err(|source| Trouble::Unreachable { place: place(), source })?;
+            // Whoever waits for an answer hears how the connection ended.
+            tokio::spawn(async move { drop(connection.await) });
+            let link = Link { client, known: HashMap::new() };
+            // The schema's name was checked when the address was. A daemon whose machine is gone is
+            // noticed, so that the next one need not wait for hours. A commit that is not on disk is
+            // none: a server that is told to be less careful is told again.
+            link.plain(&format!(
+                "SET search_path = {}; SET lock_timeout = '{LOCK}'; \
+                 SET idle_in_transaction_session_timeout = '{SILENCE}'; \
+                 SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; \
+                 SET tcp_keepalives_count = 3; \
+                 SELECT set_config('synchronous_commit', 'on', false) \
+                 WHERE current_setting('synchronous_commit') = 'off'",
+                address.schema
+            ))
+            .await?;
+            Ok(link)
+        };
+        let silent = |_| Trouble::Silent { place: place(), after: within };
+        timeout(within, connect).await.map_err(silent)?
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// Statements without parameters, whose answers nobody wants.
+    pub(super) async fn plain(&self, sql: &str) -> Result<(), Trouble> {
+        Ok(self.client.batch_execute(sql).await?)
+    }
+
+    /// Makes sure that statements are known, so that they can be sent one after the other without
+    /// waiting.
+    async fn learn(&mut self, statements: &[&'static str]) -> Result<(), Trouble> {
+        for sql in statements {
+            if !self.known.contains_key(sql) {
+                self.known.insert(sql, self.client.prepare(sql).await?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a statement, at the first poll when it was learned.
+    async fn send(&self, sql: &'static str, params: Params<'_>) -> Result<Vec<Row>, Trouble> {
+        Ok(match self.known.get(sql) {
+            Some(statement) => self.client.query(statement, params).await?,
+            None => self.client.query(sql, params).await?,
+        })
+    }
+
+    /// Sends a transaction in one go, without waiting between its statements, and gives back what
+    /// each was answered. With `end` empty it goes on. When one fails, the commit is none.
+    pub(super) async fn together(
+        &mut self,
+        begin: &str,
+        steps: &[(&'static str, Params<'_>)],
+        end: &str,
+    ) -> Result<Vec<Vec<Row>>, Trouble> {
+        let statements: Vec<&'static str> = steps.iter().map(|(sql, _)| *sql).collect();
+        self.learn(&statements).await?;
+        let link = &*self;
+        let plain = |sql| async move {
+            if str::is_empty(sql) {
+                Ok(Vec::new())
+            } else {
+                link.plain(sql).await.map(|()| Vec::new())
+            }
+        };
+        let mut all: Vec<Reply<'_, Result<Vec<Row>, Trouble>>> = vec![Box::pin(plain(begin))];
+        for (sql, params) in steps {
+            all.push(Box::pin(link.send(sql, params)));
+        }
+        all.push(Box::pin(plain(end)));
+        // So few are polled in their order, and each is on its way once it is polled.
+        debug_assert!(all.len() <= 16);
+        let answers: Result<Vec<_>, _> = join_all(all).await.into_iter().collect();
+        answers.map(|mut answers| {
+            answers.pop();
+            answers.split_off(1)
+        })
+    }
+
+    /// Learns a statement and sends it.
+    pub(super) async fn ask(
+        &mut self,
+        sql: &'static str,
+        params: Params<'_>,
+    ) -> Result<Vec<Row>, Trouble> {
+        self.learn(&[sql]).await?;
+        self.send(sql, params).await
+    }
+
+    /// The first row of an answer, if there is one.
+    pub(super) async fn one(
+        &mut self,
+        sql: &'static str,
+        params: Params<'_>,
+    ) -> Result<Option<Row>, Trouble> {
+        Ok(self.ask(sql, params).await?.into_iter().next())
+    }
+
+    /// A number.
+    pub(super) async fn number(&mut self, sql: &'static str) -> Result<u64, Trouble> {
+        let row = self.one(sql, &[]).await?;
+        row.map_or(Ok(0), |row| number(&row, 0))
+    }
+}
+
+/// A number that is never negative.
+pub(super) fn number(row: &Row, column: usize) -> Result<u64, Trouble> {
+    let value: i64 = row.try_get(column)?;
+    u64::try_from(value).map_err(|_| damaged(format!("the number {value}")))
+}
+
+/// Text from the bytes it is made of.
+pub(super) fn text(row: &Row, column: usize) -> Result<String, Trouble> {
+    let bytes: Vec<u8> = row.try_get(column)?;
+    String::from_utf8(bytes).map_err(|error| damaged(error.to_string()))
+}
+
+/// The same, when there may be none.
+pub(super) fn maybe_text(row: &Row, column: usize) -> Result<Option<String>, Trouble> {
+    let bytes: Option<Vec<u8>> = row.try_get(column)?;
+    bytes.map(String::from_utf8).transpose().map_err(|error| damaged(error.to_string()))
+}
+
+pub(super) fn damaged(found: String) -> Trouble {
+    Trouble::Damaged { found }
+}
+
+/// A number as the database has it. What is past its last one is past everything.
+pub(super) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A limit as the database has it.
+pub(super) fn count(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// The one row of an answer that has always one.
+pub(super) fn only(rows: &[Row]) -> Result<&Row, Trouble> {
+    rows.first().ok_or_else(|| damaged("a row is missing".to_owned()))
+}
+
+/// The parameters of one statement: a column of rows each.
+pub(super) type Columns<'a> = Vec<Box<dyn ToSql + Sync + Send + 'a>>;
+
+/// One column.
+pub(super) fn column<'a, R: Copy, T: ToSql + Sync + Send + 'a>(
+    rows: &[R],
+    field: impl Fn(R) -> T,
+) -> Box<dyn ToSql + Sync + Send + 'a> {
+    Box::new(rows.iter().map(|row| field(*row)).collect::<Vec<T>>())
+}
+
+/// Columns as they are handed to a statement.
+pub(super) fn params<'a>(columns: &'a Columns<'_>) -> Vec<&'a (dyn ToSql + Sync)> {
+    columns.iter().map(|column| &**column as &(dyn ToSql + Sync)).collect()
+}

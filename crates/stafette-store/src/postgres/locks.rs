@@ -1,0 +1,142 @@
+//! The book of locks in its tables.
+
+use std::collections::BTreeMap;
+
+use stafette_core::Time;
+use tokio_postgres::Row;
+
+use super::fault::Trouble;
+use super::link::{BEGIN, LOOK, Link, Params, count, number, only, signed, text};
+use super::session::Deed;
+use crate::{LOCK_ENTRIES, LockBatch, LockBook, LockEntry, LockError, LockRow};
+
+const BOOK: &str = "SELECT version, fence FROM lock_book";
+const ROWS: &str = "SELECT id, held, body FROM locks ORDER BY id";
+const TURN: &str = "SELECT version, fence FROM lock_book FOR UPDATE";
+const ADD: &str = "INSERT INTO lock_entries (seq, at, name, body) \
+     SELECT * FROM unnest($1::int8[], $2::int8[], $3::bytea[], $4::bytea[])";
+const DROP: &str = "DELETE FROM lock_entries WHERE seq <= $1";
+const REMOVE: &str = "DELETE FROM locks WHERE id = ANY($1)";
+const PUT: &str = "INSERT INTO locks (id, held, body) \
+     SELECT * FROM unnest($1::int8[], $2::bool[], $3::bytea[]) \
+     ON CONFLICT (id) DO UPDATE SET held = excluded.held, body = excluded.body";
+const UPDATE: &str = "UPDATE lock_book SET version = $1, fence = $2";
+const THERE: &str = "SELECT count(*) FROM lock_entries AS kept \
+     JOIN unnest($1::int8[], $2::int8[], $3::bytea[], $4::bytea[]) AS ours (seq, at, name, body) \
+     USING (seq, at, name, body)";
+
+/// A change of the book.
+pub(super) struct Change {
+    batch: LockBatch,
+    sent: bool,
+}
+
+impl Change {
+    pub(super) fn new(batch: LockBatch) -> Self {
+        Change { batch, sent: false }
+    }
+}
+
+/// The columns of entries.
+struct Columns<'a> {
+    seq: Vec<i64>,
+    at: Vec<i64>,
+    name: Vec<&'a [u8]>,
+    body: Vec<&'a [u8]>,
+}
+
+impl<'a> Columns<'a> {
+    fn new(entries: &'a [LockEntry]) -> Self {
+        Columns {
+            seq: entries.iter().map(|entry| signed(entry.seq)).collect(),
+            at: entries.iter().map(|entry| entry.at.0).collect(),
+            name: entries.iter().map(|entry| entry.name.as_bytes()).collect(),
+            body: entries.iter().map(|entry| entry.body.as_bytes()).collect(),
+        }
+    }
+}
+
+impl Deed for Change {
+    type Done = Result<u64, LockError>;
+
+    async fn write(&mut self, link: &mut Link) -> Result<Self::Done, Trouble> {
+        self.sent = false;
+        let batch = &self.batch;
+        let turn = link.together(BEGIN, &[(TURN, &[])], "").await?;
+        let (version, fence) = book(only(&turn[0])?)?;
+        if let Err(error) = batch.fits(version, fence) {
+            link.plain("ROLLBACK").await?;
+            return Ok(Err(error));
+        }
+        let version = batch.version();
+        // What is dropped again at once need not be written.
+        let kept = batch.entries.len().saturating_sub(LOCK_ENTRIES as usize);
+        let Columns { seq, at, name, body } = Columns::new(&batch.entries[kept..]);
+        let old = signed(version.saturating_sub(LOCK_ENTRIES));
+        let removed: Vec<i64> = batch.remove.iter().map(|id| signed(*id)).collect();
+        let rows: BTreeMap<u64, &LockRow> = batch.put.iter().map(|row| (row.id, row)).collect();
+        let ids: Vec<i64> = rows.keys().map(|id| signed(*id)).collect();
+        let held: Vec<bool> = rows.values().map(|row| row.held).collect();
+        let bodies: Vec<&[u8]> = rows.values().map(|row| row.body.as_bytes()).collect();
+        let (last, fence) = (signed(version), signed(batch.fence));
+        self.sent = true;
+        link.together(
+            "",
+            &[
+                (ADD, &[&seq, &at, &name, &body]),
+                (DROP, &[&old]),
+                (REMOVE, &[&removed]),
+                (PUT, &[&ids, &held, &bodies]),
+                (UPDATE, &[&last, &fence]),
+            ],
+            "COMMIT",
+        )
+        .await?;
+        Ok(Ok(version))
+    }
+
+    async fn landed(&mut self, link: &mut Link) -> Result<Option<Self::Done>, Trouble> {
+        if !std::mem::take(&mut self.sent) {
+            return Ok(None);
+        }
+        let last = self.batch.entries.last().map(std::slice::from_ref).unwrap_or_default();
+        let Columns { seq, at, name, body } = Columns::new(last);
+        // Once it is our turn, what the lost connection did is over, one way or the other.
+        let steps: &[(_, Params<'_>)] = &[(TURN, &[]), (THERE, &[&seq, &at, &name, &body])];
+        let answers = link.together(BEGIN, steps, "COMMIT").await?;
+        let found = number(only(&answers[1])?, 0)?;
+        Ok((found > 0).then(|| Ok(self.batch.version())))
+    }
+}
+
+fn book(row: &Row) -> Result<(u64, u64), Trouble> {
+    Ok((number(row, 0)?, number(row, 1)?))
+}
+
+pub(super) async fn all(link: &mut Link) -> Result<LockBook, Trouble> {
+    // One transaction, so that the version is that of the rows.
+    let answers = link.together(LOOK, &[(BOOK, &[]), (ROWS, &[])], "COMMIT").await?;
+    let (version, fence) = book(only(&answers[0])?)?;
+    let row =
+        |row: &Row| Ok(LockRow { id: number(row, 0)?, held: row.try_get(1)?, body: text(row, 2)? });
+    Ok(LockBook {
+        version,
+        fence,
+        rows: answers[1].iter().map(row).collect::<Result<_, Trouble>>()?,
+    })
+}
+
+pub(super) async fn entries(
+    link: &mut Link,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<LockEntry>, Trouble> {
+    const SQL: &str =
+        "SELECT seq, at, name, body FROM lock_entries WHERE seq > $1 ORDER BY seq LIMIT $2";
+    let rows = link.ask(SQL, &[&signed(after), &count(limit)]).await?;
+    let entry = |row: &Row| {
+        let (seq, at) = (number(row, 0)?, Time(row.try_get(1)?));
+        Ok(LockEntry { seq, at, name: text(row, 2)?, body: text(row, 3)? })
+    };
+    rows.iter().map(entry).collect()
+}

@@ -1,0 +1,142 @@
+//! The connection that writes: it comes back after it was lost, and never writes anything twice.
+
+use std::time::{Duration, Instant};
+
+use tokio::time::{sleep, timeout};
+
+use super::address::Address;
+use super::fault::Trouble;
+use super::link::Link;
+
+/// Between two attempts after something was lost or taken.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The number of daemons' locks among all advisory locks: `STAF`. The other half of the key is the
+/// number of the table, which no other store of the database has.
+const CLAIM: &str = "SELECT pg_try_advisory_lock(1398030662, 'store'::regclass::oid::int4)";
+
+/// Something that is written in one transaction.
+pub(super) trait Deed: Send {
+    /// What is answered.
+    type Done: Send;
+
+    /// Writes it.
+    fn write(
+        &mut self,
+        link: &mut Link,
+    ) -> impl Future<Output = Result<Self::Done, Trouble>> + Send;
+
+    /// Whether it is there, asked on a new connection after one was lost in [`write`](Self::write).
+    fn landed(
+        &mut self,
+        link: &mut Link,
+    ) -> impl Future<Output = Result<Option<Self::Done>, Trouble>> + Send;
+}
+
+/// The connection of a writer.
+#[derive(Debug)]
+pub(super) struct Session {
+    address: Address,
+    patience: Duration,
+    /// Whether it is to be the only daemon's.
+    claims: bool,
+    link: Option<Link>,
+}
+
+impl Session {
+    pub(super) fn new(address: Address, patience: Duration, claims: bool, link: Link) -> Self {
+        Session { address, patience, claims, link: Some(link) }
+    }
+
+    /// Does it once: when the connection is lost in the middle, the next one looks whether it is
+    /// there before it is done again.
+    pub(super) async fn carry_out<D: Deed>(&mut self, deed: &mut D) -> Result<D::Done, Trouble> {
+        let deadline = Instant::now() + self.patience;
+        let mut begun = false;
+        loop {
+            let trouble = match self.attempt(deed, &mut begun, deadline).await {
+                Ok(done) => return Ok(done),
+                Err(trouble) => trouble,
+            };
+            // What the old connection did may not be over: its end is waited for.
+            if !trouble.is_lost() && !(begun && trouble.is_busy()) {
+                self.roll_back().await;
+                return Err(trouble);
+            }
+            self.link = None;
+            if Instant::now() + PAUSE >= deadline {
+                let place = self.address.to_string();
+                return Err(match begun {
+                    true => Trouble::Unsure { place, source: Box::new(trouble) },
+                    false => trouble,
+                });
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Leaves the transaction, and the connection when that does not work.
+    async fn roll_back(&mut self) {
+        if let Some(link) = &self.link {
+            let done = timeout(self.patience, link.plain("ROLLBACK")).await;
+            if !matches!(done, Ok(Ok(()))) {
+                self.link = None;
+            }
+        }
+    }
+
+    async fn attempt<D: Deed>(
+        &mut self,
+        deed: &mut D,
+        begun: &mut bool,
+        deadline: Instant,
+    ) -> Result<D::Done, Trouble> {
+        let silent = Trouble::Silent { place: self.address.to_string(), after: self.patience };
+        let patience = self.patience;
+        let work = async {
+            let link = self.link(deadline).await?;
+            if *begun && let Some(done) = deed.landed(link).await? {
+                return Ok(done);
+            }
+            *begun = true;
+            let done = deed.write(link).await;
+            // The server said no: nothing of it is there.
+            *begun = done.as_ref().is_err_and(Trouble::is_lost);
+            done
+        };
+        timeout(patience, work).await.unwrap_or(Err(silent))
+    }
+
+    /// The connection, a new one when the last was lost.
+    async fn link(&mut self, deadline: Instant) -> Result<&mut Link, Trouble> {
+        let link = match self.link.take() {
+            Some(link) if !link.is_closed() => link,
+            _ => {
+                let mut link = Link::open(&self.address, deadline).await?;
+                if self.claims {
+                    claim(&mut link, &self.address, deadline).await?;
+                }
+                link
+            }
+        };
+        Ok(self.link.insert(link))
+    }
+}
+
+/// Makes this the only daemon's connection. A daemon that died may need a moment to be gone.
+pub(super) async fn claim(
+    link: &mut Link,
+    address: &Address,
+    deadline: Instant,
+) -> Result<(), Trouble> {
+    loop {
+        let row = link.one(CLAIM, &[]).await?;
+        if row.map_or(Ok(false), |row| row.try_get(0))? {
+            return Ok(());
+        }
+        if Instant::now() + PAUSE >= deadline {
+            return Err(Trouble::Taken { place: address.to_string() });
+        }
+        sleep(PAUSE).await;
+    }
+}

@@ -1,0 +1,191 @@
+//! Retention, compaction and the check-up, in steps that are short enough to let writers in.
+
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::fault::Trouble;
+use super::link::{BEGIN, Link, count, number};
+use super::schema;
+use super::session::Deed;
+use super::writer::TURN;
+use crate::{Health, Removed, Retention};
+
+/// The most runs that one step removes.
+const RUNS: i64 = 16;
+
+/// A step removes no further run once it has removed this many events.
+const EVENTS: u64 = 10_000;
+
+/// The most snapshots that one step removes.
+const SNAPSHOTS: i64 = 256;
+
+/// When a run ended, and which: the order in which they go.
+type Ended = (i64, Uuid);
+
+/// After every run.
+const END: Ended = (i64::MAX, Uuid::max());
+
+/// Removes the oldest runs that may go; none when there are no more.
+pub(super) struct RemoveSome(pub(super) Retention);
+
+impl Deed for RemoveSome {
+    type Done = Removed;
+
+    async fn write(&mut self, link: &mut Link) -> Result<Removed, Trouble> {
+        link.plain(BEGIN).await?;
+        link.ask(TURN, &[]).await?;
+        let mut removed = Removed::default();
+        for run in candidates(link, self.0).await? {
+            link.ask("DELETE FROM runs WHERE run = $1", &[&run]).await?;
+            link.ask("DELETE FROM handoffs WHERE run = $1", &[&run]).await?;
+            link.ask("DELETE FROM snapshots WHERE run = $1", &[&run]).await?;
+            link.ask("DELETE FROM texts WHERE run = $1", &[&run]).await?;
+            const GONE: &str = "WITH gone AS (DELETE FROM events WHERE run = $1 RETURNING 1) \
+                                SELECT count(*) FROM gone";
+            let events = link.one(GONE, &[&run]).await?;
+            removed.runs += 1;
+            removed.events += events.map_or(Ok(0), |row| number(&row, 0))?;
+            if removed.events >= EVENTS {
+                break;
+            }
+        }
+        link.plain("COMMIT").await?;
+        Ok(removed)
+    }
+
+    async fn landed(&mut self, _link: &mut Link) -> Result<Option<Removed>, Trouble> {
+        // What is gone is not removed a second time; it is only not counted.
+        Ok(None)
+    }
+}
+
+/// The oldest runs that may go. What stays begins at a bound, so an index finds them.
+pub(super) async fn candidates(link: &mut Link, rule: Retention) -> Result<Vec<Uuid>, Trouble> {
+    const SQL: &str = "SELECT run FROM runs \
+         WHERE finished_at IS NOT NULL AND (finished_at, run) < ($1, $2) \
+         ORDER BY finished_at, run LIMIT $3";
+    let Some(kept) = first_of_the_last(link, rule.keep_last).await? else {
+        return Ok(Vec::new());
+    };
+    let young = rule.finished_before.map_or(END, |before| (before.0, Uuid::nil()));
+    let (at, run) = kept.min(young);
+    let rows = link.ask(SQL, &[&at, &run, &RUNS]).await?;
+    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}
+
+/// When the oldest of the `count` runs that ended last has ended; `None` when there are fewer.
+async fn first_of_the_last(link: &mut Link, last: usize) -> Result<Option<Ended>, Trouble> {
+    const SQL: &str = "SELECT finished_at, run FROM runs WHERE finished_at IS NOT NULL \
+                       ORDER BY finished_at DESC, run DESC LIMIT 1 OFFSET $1";
+    let Some(skip) = last.checked_sub(1) else {
+        return Ok(Some(END));
+    };
+    let row = link.one(SQL, &[&count(skip)]).await?;
+    let ended = |row: Row| Ok((row.try_get(0)?, row.try_get(1)?));
+    row.map(ended).transpose()
+}
+
+/// Removes snapshots that a newer one replaced; 0 when there are no more.
+pub(super) struct DropOldSnapshots;
+
+impl Deed for DropOldSnapshots {
+    type Done = u64;
+
+    async fn write(&mut self, link: &mut Link) -> Result<u64, Trouble> {
+        const SQL: &str = "WITH gone AS (DELETE FROM snapshots WHERE ctid = ANY(ARRAY( \
+                 SELECT old.ctid FROM snapshots AS old \
+                 WHERE EXISTS (SELECT 1 FROM snapshots AS newer \
+                               WHERE newer.run = old.run AND newer.seq > old.seq) \
+                 LIMIT $1)) RETURNING 1) SELECT count(*) FROM gone";
+        let row = link.one(SQL, &[&SNAPSHOTS]).await?;
+        row.map_or(Ok(0), |row| number(&row, 0))
+    }
+
+    async fn landed(&mut self, _link: &mut Link) -> Result<Option<u64>, Trouble> {
+        Ok(None)
+    }
+}
+
+/// Gives free room back. Snapshots are written anew, because most of them are gone by now and the
+/// rest is small; elsewhere room becomes free for what is written next, and the end is cut off.
+pub(super) async fn free_room(link: &Link) -> Result<(), Trouble> {
+    for sql in [
+        "VACUUM (FULL) snapshots",
+        "VACUUM (ANALYZE) events",
+        "VACUUM (ANALYZE) runs",
+        "VACUUM (ANALYZE) handoffs",
+        "VACUUM (ANALYZE) texts",
+    ] {
+        link.plain(sql).await?;
+    }
+    Ok(())
+}
+
+/// The size of the tables and their indexes.
+pub(super) async fn bytes(link: &mut Link) -> Result<u64, Trouble> {
+    link.number(
+        "SELECT coalesce(sum(pg_relation_size(oid) + \
+                             CASE WHEN reltoastrelid = 0 THEN 0 \
+                                  ELSE pg_total_relation_size(reltoastrelid) END), 0)::int8 \
+         FROM pg_class WHERE relkind IN ('r', 'i') AND relnamespace = \
+             (SELECT relnamespace FROM pg_class WHERE oid = 'store'::regclass)",
+    )
+    .await
+}
+
+/// Looks through all of it.
+pub(super) async fn health(link: &mut Link) -> Result<Health, Trouble> {
+    Ok(Health {
+        backend: "postgres",
+        schema: schema::version(link).await?.unwrap_or(0),
+        problems: problems(link).await?,
+        bytes: bytes(link).await?,
+        // Whoever keeps the server decides how large it may become.
+        max_bytes: None,
+        runs: link.number("SELECT count(*) FROM runs").await?,
+        unfinished: link.number("SELECT count(*) FROM runs WHERE finished_at IS NULL").await?,
+        events: link.number("SELECT count(*) FROM events").await?,
+        handoffs: link.number("SELECT count(*) FROM handoffs").await?,
+        snapshots: link.number("SELECT count(*) FROM snapshots").await?,
+    })
+}
+
+async fn problems(link: &mut Link) -> Result<Vec<String>, Trouble> {
+    let mut problems = Vec::new();
+    // Every body is read to its end, so that damage shows.
+    for sql in [
+        "SELECT coalesce(sum(length(md5(body))), 0)::int8 FROM events",
+        "SELECT coalesce(sum(length(md5(body))), 0)::int8 FROM snapshots",
+        "SELECT coalesce(sum(length(md5(body))), 0)::int8 FROM handoffs",
+        "SELECT coalesce(sum(length(md5(body))), 0)::int8 FROM runs",
+    ] {
+        match link.number(sql).await {
+            Err(Trouble::Server(error)) if error.code().is_some_and(|it| it.code() >= "XX") => {
+                problems.push(error.to_string());
+            }
+            answer => drop(answer?),
+        }
+    }
+    let behind = link
+        .number(
+            "SELECT count(*) FROM runs LEFT JOIN ( \
+                 SELECT run, max(seq) AS last, count(*) AS found FROM events GROUP BY run \
+             ) AS told USING (run) \
+             WHERE runs.seq IS DISTINCT FROM told.last OR runs.seq IS DISTINCT FROM told.found",
+        )
+        .await?;
+    if behind > 0 {
+        problems.push(format!("{behind} runs disagree with their events"));
+    }
+    let ahead = link
+        .number("SELECT count(*) FROM events WHERE position > (SELECT head FROM store)")
+        .await?;
+    if ahead > 0 {
+        problems.push(format!("{ahead} events have a position that was not given"));
+    }
+    let careless = "SELECT (current_setting('fsync') = 'off')::int::int8";
+    if link.number(careless).await? > 0 {
+        problems.push("the server does not sync (fsync = off): a power loss loses runs".to_owned());
+    }
+    Ok(problems)
+}

@@ -1,0 +1,28 @@
+//! The store in a database, as any other store.
+
+use std::sync::Arc;
+
+use stafette_kit::postgres::Shared;
+use stafette_store::{PostgresOptions, PostgresStore, Store};
+use tokio_postgres::{Client, NoTls};
+
+/// A connection of somebody else.
+pub(super) async fn other(url: &str) -> Client {
+    let place = url.split('?').next().unwrap_or(url);
+    let (client, connection) = tokio_postgres::connect(place, NoTls).await.expect("connected");
+    tokio::spawn(async move { drop(connection.await) });
+    client
+}
+
+/// The name of the schema in a URL.
+pub(super) fn name(url: &str) -> &str {
+    url.rsplit("schema=").next().unwrap_or_default()
+}
+
+async fn open() -> (Arc<dyn Store>, Arc<Shared>) {
+    let server = Shared::get().expect("a server");
+    let store = PostgresStore::open(&server.fresh(), PostgresOptions::default()).await;
+    (Arc::new(store.expect("a store")), server)
+}
+
+stafette_store::conformance!(open);

@@ -1,0 +1,157 @@
+//! Where the runs are: a file of the project, or a database.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use stafette_store::{
+    ConnectError, FindError, Finder, OpenError, Options, PostgresFinder, PostgresOptions,
+    PostgresStore, SqliteFinder, SqliteStore, Store,
+};
+
+use crate::exit::Failure;
+use crate::project::Project;
+use crate::trust;
+
+/// Names a database for whoever is started here; programs that are started by us get it this way
+/// too, since everybody can see what they are called with.
+pub(crate) const VARIABLE: &str = "STAFETTE_STORE";
+
+/// Says which database the runs went to, without its password. A daemon that is not told of one
+/// would otherwise begin with none of them, in an empty file.
+const NOTE: &str = "store.place";
+
+/// Where the runs are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Home {
+    /// A SQLite file.
+    File(PathBuf),
+    /// A PostgreSQL database, by its address.
+    Database(String),
+}
+
+impl Home {
+    /// What the flag, the environment or the workflow says, in that order.
+    pub(crate) fn of(project: &Project) -> Result<Home, Failure> {
+        if let Some(url) = &project.database {
+            return Ok(Home::Database(url.clone()));
+        }
+        // What a repository says counts once its user has allowed it.
+        let allowed = project.load().ok().filter(|loaded| trust::is_trusted(project, loaded));
+        let Some(name) = allowed.and_then(|loaded| loaded.workflow.store.url_env) else {
+            return Ok(Home::File(project.store()));
+        };
+        match std::env::var(&name) {
+            Ok(url) if !url.is_empty() => Ok(Home::Database(url)),
+            _ => Err(Failure::failed("It is not known where the runs are")
+                .why(format!("stafette.toml names the environment variable {name}, which is empty"))
+                .fix(format!("set {name} to the address of the database, postgres://…"))),
+        }
+    }
+
+    /// Whether there can be anything yet.
+    pub(crate) fn exists(&self) -> bool {
+        match self {
+            Home::File(path) => path.exists(),
+            Home::Database(_) => true,
+        }
+    }
+
+    /// What to do when it is damaged.
+    pub(crate) fn mend(&self) -> &'static str {
+        match self {
+            Home::File(_) => "restore .stafette/store.db from a backup",
+            Home::Database(_) => "have whoever keeps the database look at it, or restore a backup",
+        }
+    }
+}
+
+/// A store that is open.
+pub(crate) struct Opened {
+    pub(crate) store: Arc<dyn Store>,
+    /// The index that is in the same place, if it is.
+    finder: Option<PostgresFinder>,
+}
+
+impl Opened {
+    /// The index of texts, for a store whose last event is `head`.
+    pub(crate) fn finder(self, state: &Path, head: u64) -> Result<Arc<dyn Finder>, FindError> {
+        Ok(match self.finder {
+            Some(finder) => Arc::new(finder),
+            None => Arc::new(SqliteFinder::open(&state.join("find.db"), head)?),
+        })
+    }
+}
+
+/// Opens the project's store, with what to do when that fails. A daemon has it for itself.
+pub(crate) async fn open(project: &Project, daemon: bool) -> Result<Opened, Failure> {
+    let note = project.state()?.join(NOTE);
+    match Home::of(project)? {
+        Home::File(path) => {
+            if let Ok(place) = fs::read_to_string(&note) {
+                return Err(Failure::failed("The runs of this project are elsewhere")
+                    .why(format!("they were kept in {}", place.trim()))
+                    .fix(format!(
+                        "set {VARIABLE} to its address, or begin anew in a file: remove {}",
+                        note.display()
+                    )));
+            }
+            let store = Arc::new(open_file(&path)?);
+            Ok(Opened { store, finder: None })
+        }
+        Home::Database(url) => {
+            let options = PostgresOptions { alone: daemon, ..PostgresOptions::default() };
+            let store = PostgresStore::open(&url, options).await.map_err(not_opened)?;
+            if daemon {
+                fs::write(&note, format!("{}\n", store.place())).map_err(|error| {
+                    Failure::failed(format!("{} cannot be written", note.display())).because(&error)
+                })?;
+            }
+            let finder = Some(store.finder());
+            Ok(Opened { store: Arc::new(store), finder })
+        }
+    }
+}
+
+fn not_opened(error: ConnectError) -> Failure {
+    let fix = match &error {
+        ConnectError::Address { .. } => {
+            "write it like postgres://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME"
+        }
+        ConnectError::NotSecured { .. } => {
+            "give the server a certificate that this system trusts (SSL_CERT_FILE names others); in \
+             a network that you trust, add sslmode=disable to the address"
+        }
+        ConnectError::Unreachable { .. } => "see whether the server runs, and where",
+        ConnectError::NoDatabase { .. } => "make the database with `createdb`",
+        ConnectError::NotAllowed { .. } => {
+            "correct user and password; the user has to own the schema, or to be allowed to make it"
+        }
+        ConnectError::NotAStore { .. } => "name another schema, by ?schema=NAME in the address",
+        ConnectError::Newer { .. } => "update stafette; this version left the store untouched",
+        ConnectError::Taken { .. } => {
+            "one daemon works on a database: stop the other one, or give this project a schema of \
+             its own, by ?schema=NAME in the address"
+        }
+        ConnectError::Failed { .. } => "see `stafette doctor`",
+    };
+    Failure::failed("The store cannot be opened").because(&error).fix(fix)
+}
+
+/// Opens a file, with what to do when that fails.
+pub(crate) fn open_file(path: &Path) -> Result<SqliteStore, Failure> {
+    let limit = std::env::var("STAFETTE_STORE_MAX_BYTES").ok().and_then(|text| text.parse().ok());
+    let plain = Options::default();
+    let options = Options { max_bytes: limit.or(plain.max_bytes), ..plain };
+    SqliteStore::open(path, options).map_err(|error| {
+        let fix = match &error {
+            OpenError::Newer { .. } => "update stafette; this version left the store untouched",
+            OpenError::ReadOnly { .. } => "make the file and its folder writable",
+            OpenError::Full { .. } => "make room on the disk",
+            OpenError::NotAStore { .. } => "move the file away; Stafette makes a new one",
+            OpenError::Busy { .. } => "see who uses it with `stafette doctor`",
+            _ => "see `stafette doctor`",
+        };
+        Failure::failed("The store cannot be opened").because(&error).fix(fix)
+    })
+}
