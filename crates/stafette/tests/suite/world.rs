@@ -150,11 +150,16 @@ impl Drop for World {
     }
 }
 
+/// Whether a process is there and not dead.
+pub(crate) fn lives(pid: u64) -> bool {
+    let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    !state.is_empty() && !state.contains(") Z ")
+}
+
 /// Returns once the process is no more.
 pub(crate) fn gone(pid: u64) {
     let since = Instant::now();
-    let state = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    while !state().is_empty() && !state().contains(") Z ") {
+    while lives(pid) {
         assert!(since.elapsed() < Duration::from_secs(180), "{pid} was never killed");
         std::thread::yield_now();
     }
