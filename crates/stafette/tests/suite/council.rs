@@ -403,11 +403,3 @@ fn s4_04_ten_generations_killed_five_times_do_no_work_twice_and_lose_none() {
     let file = read(&world);
     assert_eq!((file.run_number.get(), file.history.len()), (11, 10));
 }
-
-/// The daemon that was started last.
-pub(crate) fn daemon(world: &World) -> u64 {
-    let log = world.read(".stafette/daemon.log");
-    let mut pids =
-        log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()?["pid"].as_u64());
-    pids.next_back().unwrap_or_else(|| panic!("no daemon in {log}"))
-}
