@@ -132,6 +132,10 @@ pub fn narrative(run: &Run) -> String {
         }
     }
     let Usd(spent) = run.purse.spent.money;
-    let _ = write!(text, " It {} and cost ${:.4}.", run.status(), Usd(spent).dollars());
+    let ended = match run.lineage.as_ref().is_some_and(|lineage| !lineage.awaits.is_empty()) {
+        true => "waits for a person".to_owned(),
+        false => run.status().to_string(),
+    };
+    let _ = write!(text, " It {ended} and cost ${:.4}.", Usd(spent).dollars());
     text
 }

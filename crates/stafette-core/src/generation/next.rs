@@ -106,17 +106,17 @@ pub fn next(run: &Run, changes: &ChangeCounts) -> Next {
         next.target = out.map(|handoff| handoff.offer.to.to_string());
         return next;
     }
+    let awaits = run.lineage.iter().flat_map(|lineage| &lineage.awaits);
+    if let Some(Awaited { from, question, .. }) = awaits.into_iter().next() {
+        let reason = format!("A person is needed: {from} asks: {}", question.details);
+        return Next { cause: Some(Cause::HumanNeeded), ..Next::new(phase, ManualReview, reason) };
+    }
     if status != Status::Succeeded {
         let why = match &run.stage {
             crate::run::Stage::Finished(ending) => ending.why.as_str(),
             _ => "",
         };
         return Next::new(phase, ManualReview, format!("The generation {status}: {why}"));
-    }
-    let awaits = run.lineage.iter().flat_map(|lineage| &lineage.awaits);
-    if let Some(Awaited { from, question, .. }) = awaits.into_iter().next() {
-        let reason = format!("A person is needed: {from} asks: {}", question.details);
-        return Next { cause: Some(Cause::HumanNeeded), ..Next::new(phase, ManualReview, reason) };
     }
     let ChangeCounts { ready, waiting, failed, applied, own } = *changes;
     if waiting > 0 {

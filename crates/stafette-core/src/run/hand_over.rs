@@ -103,7 +103,8 @@ pub(super) fn if_needed(draft: &mut Draft) {
     let Some(first) = awaits.first().filter(|_| awaits.iter().all(is_for_all)) else { return };
     let question = super::vote::clip(&first.question.details, 200);
     let why = format!("a person is needed: {} asks: {question}", first.from);
-    close::end_awaiting(draft, Status::Succeeded, &why, awaits);
+    // Its work is not done, and nothing of it failed.
+    close::end_awaiting(draft, Status::Cancelled, &why, awaits);
 }
 
 /// How long after it another generation may follow, or what keeps it from that.
