@@ -298,7 +298,8 @@ pub(crate) fn certificates(world: &World) {
     if let Err(trouble) = stafette_kit::tools::debian("openssl", "openssl") {
         panic!("{trouble}");
     }
-    let made = world.command("sh").args(["-c", stafette_kit::tools::CERTIFICATES]).output().expect("sh");
+    let made =
+        world.command("sh").args(["-c", stafette_kit::tools::CERTIFICATES]).output().expect("sh");
     assert!(made.status.success(), "{made:?}");
 }
 
