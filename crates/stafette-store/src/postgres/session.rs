@@ -59,7 +59,8 @@ impl Session {
                 Err(trouble) => trouble,
             };
             // What the old connection did may not be over: its end is waited for.
-            if !trouble.is_lost() && !(begun && trouble.is_busy()) {
+            let again = trouble.is_lost() || (begun && trouble.is_busy());
+            if !again {
                 self.roll_back().await;
                 return Err(trouble);
             }
