@@ -9,7 +9,7 @@ use super::{Draft, Run, Status, close, escalate, note, resume};
 use crate::generation::{self, Awaited, Cause, ChangeCounts, Lineage};
 use crate::handoff::About;
 use crate::wire::context::{NextActionType, TeamPhase};
-use crate::{Event, Fields, HandoffId, Question, RunId, Time, Usd};
+use crate::{Event, Fields, HandoffId, Party, Question, RunId, Time, Usd};
 
 /// A generation has handed over.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -99,7 +99,10 @@ pub(super) fn if_needed(draft: &mut Draft) {
         return;
     }
     let awaits = generation::awaited(run);
-    let is_for_all = |awaited: &Awaited| awaited.question.about == About::Inputs;
+    // What is missing before an agent can begin is waited for here: the work was just passed on.
+    let is_for_all = |awaited: &Awaited| {
+        awaited.question.about == About::Inputs && matches!(awaited.from, Party::Agent(_))
+    };
     let Some(first) = awaits.first().filter(|_| awaits.iter().all(is_for_all)) else { return };
     let question = super::vote::clip(&first.question.details, 200);
     let why = format!("a person is needed: {} asks: {question}", first.from);
