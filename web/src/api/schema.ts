@@ -4564,6 +4564,8 @@ export interface components {
             coordination?: components["schemas"]["Coordination"] | null;
             /** @description Where the daemon can be reached besides its socket. */
             server?: components["schemas"]["Server"];
+            /** @description Where the runs are kept; without this, in a file of the project. */
+            store?: components["schemas"]["Store"];
             /**
              * @description How locks are given.
              * @default {
@@ -4959,6 +4961,15 @@ export interface components {
             tls_key?: string | null;
             /** @description The names by which browsers and programs may call it, besides those of this machine. */
             hosts?: string[];
+        };
+        /** @description A place for the runs other than the file in `.stafette`. */
+        Store: {
+            /**
+             * @description The environment variable with the address of a PostgreSQL database, such as
+             *     `postgres://user:password@localhost/team?schema=stafette`. The address itself, which may
+             *     hold a password, is never in this file.
+             */
+            url_env?: string | null;
         };
         /** @description How locks are given. */
         LockRules: {
