@@ -13,7 +13,7 @@ use crate::generation::Lineage;
 use crate::handoff::Foreign;
 use crate::trace::Traceparent;
 use crate::workflow::Budget;
-use crate::{Event, Fields, Kind, Offer, Party, Reason, RunId, Time, Workflow};
+use crate::{Event, Fields, HandoffId, Kind, Offer, Party, Reason, RunId, Time, Workflow};
 
 /// The run was created. Carries its workflow, so that replaying needs no file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -58,6 +58,11 @@ impl Run {
         let mut draft = Draft { run, now, events: vec![Event::RunCreated(Box::new(created))] };
         if !draft.run.workflow.phases.is_empty() {
             phase::begin(&mut draft, given);
+            let first: Vec<HandoffId> = draft.run.open().map(|handoff| handoff.id).collect();
+            // Those who work side by side from the start have no one place to wait at.
+            if let [first] = *first {
+                hand_over::ask_first(&mut draft, first);
+            }
         } else {
             match propose::propose(&mut draft, Proposal::of(offer)) {
                 Ok(entry) => hand_over::ask_first(&mut draft, entry),

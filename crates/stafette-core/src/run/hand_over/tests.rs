@@ -17,6 +17,13 @@ const SOLO: &str = r#"
     generations = { }
 "#;
 
+const PHASES: &str = r#"
+    workflow = { name = "phases", entry = "solo" }
+    agents = { solo.runner = "scripted" }
+    generations = { }
+    phases = [{ phase = "research", agents = ["solo"] }]
+"#;
+
 fn plan(max_runs: u32, max_cost: Usd, check_in_every: u32) -> Plan {
     Plan {
         max_runs,
@@ -167,6 +174,22 @@ fn s4_04_a_person_is_asked_to_check_in_before_the_next_one_begins() {
     story.person_says(h(2), "Only the tests");
     assert_eq!(story.run.outbox().next().expect("a turn").inputs["check_in"], "Only the tests");
     assert!(told(&story.run).human_notes.flatten().is_some_and(|n| n.contains("Only the tests")));
+}
+
+#[test]
+fn s4_04_a_team_that_works_in_phases_is_checked_in_on_before_its_first() {
+    let mut asked = created(Some(plan(9, Usd(5_000_000), 1)));
+    let workflow: crate::Workflow = toml::from_str(PHASES).expect("a workflow");
+    asked.workflow = workflow.into();
+    let lineage = asked.lineage.as_mut().expect("a lineage");
+    (lineage.number, lineage.check_in) = (2, true);
+    for (answer, status) in [("go on", Status::Running), ("stop", Status::Cancelled)] {
+        let mut story = begin(Time(0), asked.clone());
+        assert_eq!((story.status(), story.run.outbox().count()), (Status::WaitingForHuman, 0));
+        assert_eq!(story.question(h(2)).reason, "check_in");
+        story.person_says(h(2), answer);
+        assert_eq!(story.status(), status);
+    }
 }
 
 /// The only agent asks which one it should be, and waits for the answer.
