@@ -79,9 +79,10 @@ fn b_10_over_http_a_set_is_held_too_and_a_crash_frees_it_with_its_lease() {
     assert_eq!((refused.status, refused.code()), (423, "locked".to_owned()));
     bob(&world, &["unlock", "--all"]).ok();
     let bearer = web.bearer();
-    // Whoever asked goes away: it is done to the end all the same.
-    drop(web.send(&format!("POST /v1/changes/{id}/apply"), &[&bearer], "{}"));
+    let asking = web.send(&format!("POST /v1/changes/{id}/apply"), &[&bearer], "{}");
     asked(&world);
+    // Whoever asked goes away: it is done to the end all the same.
+    drop(asking);
     assert_eq!(bob(&world, &["lock", "src/a.txt", "--wait", "0s"]).code, 6);
     world.write("go", "");
     until("it is given back", || list(&world).is_empty());
@@ -91,9 +92,10 @@ fn b_10_over_http_a_set_is_held_too_and_a_crash_frees_it_with_its_lease() {
         std::fs::remove_file(world.project().join(mark)).expect("removed");
     }
     let id = propose(&world, "src/a.txt", "modify", "newer\n");
-    drop(web.send(&format!("POST /v1/changes/{id}/apply"), &[&bearer], "{}"));
+    let asking = web.send(&format!("POST /v1/changes/{id}/apply"), &[&bearer], "{}");
     asked(&world);
     web.kill();
+    drop(asking);
     world.write("go", "");
     let left = list(&world);
     assert_eq!(left.len(), 1, "{left:?}");
