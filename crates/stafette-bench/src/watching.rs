@@ -23,7 +23,7 @@ use crate::{Trouble, Watched, Watching};
 use receiver::Receiver;
 
 /// The three take turns so many times at most, and for so many handoffs at least.
-const SLICES: u32 = 8;
+const SLICES: u32 = 24;
 const SLICE: u32 = 250;
 
 /// How long spans may take to arrive once nothing else happens.
@@ -70,7 +70,8 @@ struct Lane {
     source: Source,
     is_watched: bool,
     took: Sample,
-    processor: Duration,
+    /// For a handoff, slice by slice: what else happens on the machine is in few of them.
+    processor: Sample,
 }
 
 impl Lane {
@@ -80,7 +81,7 @@ impl Lane {
         let store = crate::open(&folder, "events.db")?;
         let run = NullRun::begin_traced(&*store, 0, Shape::Loop, otlp).await?;
         let source = Source::new(store.clone(), run.position());
-        let (took, processor) = (Sample::default(), Duration::ZERO);
+        let (took, processor) = (Sample::default(), Sample::default());
         Ok(Lane { folder, store, run, source, is_watched: false, took, processor })
     }
 
@@ -115,13 +116,14 @@ impl Lane {
             self.took.add(cost.total());
         }
         seen(&self.run).await?;
-        self.processor += processor_time().saturating_sub(begin);
+        let spent = processor_time().saturating_sub(begin).as_secs_f64();
+        self.processor.add(Duration::from_secs_f64(spent / handoffs.max(1) as f64));
         Ok(())
     }
 
     fn watched(&self) -> Watched {
-        let each = self.processor.as_secs_f64() * 1e6 / f64::from(self.run.made().max(1));
-        Watched { median_us: self.took.median(), processor_us: each, ..Watched::default() }
+        let (median_us, processor_us) = (self.took.median(), self.processor.median());
+        Watched { median_us, processor_us, ..Watched::default() }
     }
 }
 
