@@ -2,14 +2,14 @@
 
 mod recent;
 
-use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use stafette_core::{Event, Recorded, RunId};
+use stafette_core::{Event, HandoffId, Recorded, RunId, Time};
 use stafette_store::{Entry, ReadError, Store, Stored};
 use tokio::sync::watch;
 
+use crate::record;
 use recent::Recent;
 
 /// How many events a reader gets at once.
@@ -19,21 +19,28 @@ const PAGE: usize = 256;
 /// once, and understood once, for all of them.
 #[derive(Debug)]
 pub struct Seen {
-    stored: Stored,
-    event: Understood,
+    /// Its number over all runs.
+    pub position: u64,
+    /// The run it belongs to.
+    pub run: RunId,
+    /// How much text it is, more or less.
+    bytes: usize,
+    kept: Kept,
 }
 
 #[derive(Debug)]
-enum Understood {
-    /// One of those that became true together.
+enum Kept {
+    /// One of those that became true together. What was written of it is not kept: few ask for it.
     Told(Arc<[Recorded]>, usize),
-    /// When somebody asks.
-    Read(OnceLock<Option<Event>>),
+    /// As it was written; understood when somebody asks.
+    Read(Entry, OnceLock<Option<Event>>),
 }
 
 impl From<Stored> for Seen {
     fn from(stored: Stored) -> Self {
-        Seen { stored, event: Understood::Read(OnceLock::new()) }
+        let Stored { position, run, entry } = stored;
+        let bytes = entry.body.len();
+        Seen { position, run, bytes, kept: Kept::Read(entry, OnceLock::new()) }
     }
 }
 
@@ -41,26 +48,66 @@ impl Seen {
     /// What became true, unless a newer version wrote it.
     #[must_use]
     pub fn event(&self) -> Option<&Event> {
-        let understand = || match serde_json::from_str(&self.stored.entry.body) {
-            Ok(event) => Some(event),
-            Err(error) => {
-                let position = self.stored.position;
-                tracing::warn!(%error, position, "an event is not understood");
-                None
+        match &self.kept {
+            Kept::Told(events, index) => Some(&events[*index].event),
+            Kept::Read(entry, event) => {
+                let understand = || match serde_json::from_str(&entry.body) {
+                    Ok(event) => Some(event),
+                    Err(error) => {
+                        let position = self.position;
+                        tracing::warn!(%error, position, "an event is not understood");
+                        None
+                    }
+                };
+                event.get_or_init(understand).as_ref()
             }
-        };
-        match &self.event {
-            Understood::Told(events, index) => events.get(*index).map(|recorded| &recorded.event),
-            Understood::Read(event) => event.get_or_init(understand).as_ref(),
         }
     }
-}
 
-impl Deref for Seen {
-    type Target = Stored;
+    /// When it became true.
+    #[must_use]
+    pub fn at(&self) -> Time {
+        match &self.kept {
+            Kept::Told(events, index) => events[*index].at,
+            Kept::Read(entry, _) => entry.at,
+        }
+    }
 
-    fn deref(&self) -> &Stored {
-        &self.stored
+    /// Its number within the run.
+    #[must_use]
+    pub fn seq(&self) -> u64 {
+        match &self.kept {
+            Kept::Told(events, index) => events[*index].seq,
+            Kept::Read(entry, _) => entry.seq,
+        }
+    }
+
+    /// The event's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match &self.kept {
+            Kept::Told(events, index) => events[*index].event.name(),
+            Kept::Read(entry, _) => &entry.name,
+        }
+    }
+
+    /// The handoff that it is about, if it is about one.
+    #[must_use]
+    pub fn handoff(&self) -> Option<HandoffId> {
+        match &self.kept {
+            Kept::Told(events, index) => events[*index].event.handoff(),
+            Kept::Read(entry, _) => entry.handoff,
+        }
+    }
+
+    /// As the store has it.
+    #[must_use]
+    pub fn stored(&self) -> Stored {
+        let entry = match &self.kept {
+            Kept::Told(events, index) => record::entry(&events[*index]),
+            Kept::Read(entry, _) => entry.clone(),
+        };
+        Stored { position: self.position, run: self.run, entry }
     }
 }
 
@@ -69,22 +116,22 @@ impl Deref for Seen {
 pub struct Fresh {
     /// Whose it is.
     pub run: RunId,
-    /// What was written.
-    pub entries: Vec<Entry>,
-    /// What it says.
+    /// What became true.
     pub events: Arc<[Recorded]>,
+    /// How much text it is.
+    pub bytes: usize,
 }
 
 impl Fresh {
     /// As those see it who follow, with the position of the last.
-    fn seen(self, last: u64) -> Option<(u64, Vec<Arc<Seen>>)> {
-        let before = last.checked_sub(self.entries.len() as u64)?;
-        let (run, events) = (self.run, self.events);
-        let seen = |((position, entry), index)| {
-            let event = Understood::Told(Arc::clone(&events), index);
-            Arc::new(Seen { stored: Stored { position, run, entry }, event })
+    fn seen(&self, last: u64) -> Option<(u64, Vec<Arc<Seen>>)> {
+        let before = last.checked_sub(self.events.len() as u64)?;
+        let bytes = self.bytes / self.events.len().max(1);
+        let seen = |(position, index)| {
+            let kept = Kept::Told(Arc::clone(&self.events), index);
+            Arc::new(Seen { position, run: self.run, bytes, kept })
         };
-        Some((before, (before + 1..).zip(self.entries).zip(0..).map(seen).collect()))
+        Some((before, (before + 1..).zip(0..self.events.len()).map(seen).collect()))
     }
 }
 
@@ -113,7 +160,7 @@ impl Source {
 
     /// Tells of what was stored up to `position`, and gives it to those who follow, so that they
     /// need not read it.
-    pub fn give(&self, position: u64, fresh: Fresh) {
+    pub fn give(&self, position: u64, fresh: &Fresh) {
         if let Some((before, page)) = fresh.seen(position) {
             self.shelf.recent().give(before, page);
         }
@@ -187,7 +234,7 @@ impl Feed {
     /// When the store cannot be read.
     pub async fn next(&mut self) -> Result<Option<Vec<Stored>>, ReadError> {
         let page = self.seen().await?;
-        Ok(page.map(|page| page.iter().map(|seen| seen.stored.clone()).collect()))
+        Ok(page.map(|page| page.iter().map(|seen| seen.stored()).collect()))
     }
 
     /// The same, shared with all who follow: an event is understood once for all of them.

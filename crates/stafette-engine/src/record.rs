@@ -113,7 +113,7 @@ pub(crate) fn batch(expected_seq: u64, events: &[Recorded], next: &Run) -> Batch
     }
 }
 
-fn entry(recorded: &Recorded) -> Entry {
+pub(crate) fn entry(recorded: &Recorded) -> Entry {
     Entry {
         seq: recorded.seq,
         at: recorded.at,

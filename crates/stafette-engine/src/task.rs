@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stafette_core::{Input, Recorded, Run};
-use stafette_store::{AppendError, Entry, Store};
+use stafette_store::{AppendError, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::EngineError;
@@ -197,23 +197,23 @@ impl Task {
         looked
     }
 
-    /// What was written, and the position of its last entry.
-    async fn store(&self, step: &Step) -> Result<Option<(u64, Vec<Entry>)>, AppendError> {
+    /// The position of the last event, and how much text all of them are.
+    async fn store(&self, step: &Step) -> Result<Option<(u64, usize)>, AppendError> {
         if step.is_empty() {
             return Ok(None);
         }
         let batch = step.batch();
-        let entries = batch.entries.clone();
+        let bytes = batch.entries.iter().map(|entry| entry.body.len()).sum();
         let position = self.store.append(batch).await?;
         crash::point();
-        Ok(Some((position, entries)))
+        Ok(Some((position, bytes)))
     }
 
     /// Wakes those who follow. Last of all: whoever reads an event finds its run as it is after it.
-    fn announce(&self, stored: Option<(u64, Vec<Entry>)>, events: &Arc<[Recorded]>) {
-        if let Some((position, entries)) = stored {
+    fn announce(&self, stored: Option<(u64, usize)>, events: &Arc<[Recorded]>) {
+        if let Some((position, bytes)) = stored {
             let (run, events) = (self.driver.run().id, Arc::clone(events));
-            self.source.give(position, Fresh { run, entries, events });
+            self.source.give(position, &Fresh { run, events, bytes });
         }
     }
 

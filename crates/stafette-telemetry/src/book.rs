@@ -325,12 +325,12 @@ impl Book {
 
     /// Takes in what was stored and tells what happened.
     pub fn hear(&mut self, seen: &Seen) -> Vec<Fact> {
-        let (run, entry) = (seen.run, &seen.entry);
-        if is_silent(&entry.name) {
+        let (run, at) = (seen.run, seen.at());
+        if is_silent(seen.name()) {
             return Vec::new();
         }
         // What a newer version wrote tells nothing; the rest still does.
-        seen.event().map_or_else(Vec::new, |event| self.apply(run, entry.at, event))
+        seen.event().map_or_else(Vec::new, |event| self.apply(run, at, event))
     }
 
     /// Takes an event in and tells what happened.

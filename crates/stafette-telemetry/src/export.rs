@@ -184,7 +184,7 @@ impl Exporter {
 
     /// Whether anyone gets to hear of it.
     fn is_told(&self, seen: &Seen) -> bool {
-        match seen.entry.name.as_str() {
+        match seen.name() {
             "run_created" | "run_forked" => match seen.event() {
                 Some(Event::RunCreated(created)) => created.workflow.telemetry.otlp.is_some(),
                 Some(Event::RunForked(forked)) => forked.state.workflow.telemetry.otlp.is_some(),
@@ -195,7 +195,7 @@ impl Exporter {
     }
 
     fn hear(&mut self, seen: &Seen) {
-        let (at, facts) = (seen.entry.at, self.told.book.hear(seen));
+        let (at, facts) = (seen.at(), self.told.book.hear(seen));
         let last = facts.iter().find_map(|fact| match fact {
             Fact::RunEnded { run, .. } => Some(run.telemetry.clone()),
             _ => None,

@@ -30,4 +30,4 @@ pub use observer::{Observer, Shown};
 
 /// Those who follow here are in no hurry: what happens within this time is read together, so that
 /// a handoff costs no reading of its own.
-const GATHER: std::time::Duration = std::time::Duration::from_millis(20);
+const GATHER: std::time::Duration = std::time::Duration::from_millis(5);

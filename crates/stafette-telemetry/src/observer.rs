@@ -41,7 +41,7 @@ impl Shown {
             return;
         }
         self.position = seen.position;
-        let at = seen.entry.at;
+        let at = seen.at();
         for fact in self.book.hear(seen) {
             self.metrics.apply(at, &fact);
             self.alerts.hear(at, &fact);
@@ -165,7 +165,7 @@ impl Observer {
             let mut lines = Vec::new();
             shown.apply(seen, |fact| {
                 if journal.is_some() {
-                    lines.extend(journal::lines(seen.position, seen.run, seen.entry.at, fact));
+                    lines.extend(journal::lines(seen.position, seen.run, seen.at(), fact));
                 }
             });
             if let Some(writer) = journal

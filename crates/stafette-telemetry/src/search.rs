@@ -105,7 +105,7 @@ async fn shown(engine: &Engine, page: &[Arc<Seen>]) -> Vec<Recorded> {
     let mut ended = BTreeMap::new();
     for seen in page {
         let ends = ["turn_finished", "turn_failed", "handoff_closed"];
-        if let Some(handoff) = seen.entry.handoff.filter(|_| ends.contains(&&*seen.entry.name)) {
+        if let Some(handoff) = seen.handoff().filter(|_| ends.contains(&seen.name())) {
             ended.insert((seen.run, handoff), seen.clone());
         }
     }

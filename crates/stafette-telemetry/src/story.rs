@@ -132,7 +132,7 @@ impl Story {
     pub(crate) fn shown(&self) -> (Shown, Vec<(u64, Time, Fact)>) {
         let (mut shown, mut facts) = (Shown::default(), Vec::new());
         for seen in self.seen() {
-            let at = seen.entry.at;
+            let at = seen.at();
             shown.apply(&seen, |fact| facts.push((seen.position, at, fact.clone())));
         }
         (shown, facts)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{PAGE, Seen};
 
 /// How many events are held, and how many bytes of them.
-const EVENTS: usize = 1024;
+const EVENTS: usize = 256;
 const BYTES: usize = 4 << 20;
 
 /// How much may be here before what comes before it.
@@ -94,13 +94,13 @@ impl Recent {
         while self.seen.len() > EVENTS || self.bytes > BYTES {
             let Some(oldest) = self.seen.pop_front() else { break };
             self.after = oldest.position;
-            self.bytes -= oldest.entry.body.len();
+            self.bytes -= oldest.bytes;
         }
     }
 }
 
 fn bytes(page: &[Arc<Seen>]) -> usize {
-    page.iter().map(|seen| seen.entry.body.len()).sum()
+    page.iter().map(|seen| seen.bytes).sum()
 }
 
 #[cfg(test)]

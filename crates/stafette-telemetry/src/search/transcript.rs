@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use stafette_core::HandoffId;
-use stafette_engine::Stored;
+use stafette_engine::Seen;
 use stafette_store::{FindError, Finder, Text};
 use tokio::task::spawn_blocking;
 
@@ -44,22 +44,22 @@ pub fn shown_since(path: &Path, known: u64) -> Option<Shown> {
 /// Adds what a recording shows since it was last looked at.
 pub(super) async fn take_in(
     finder: &dyn Finder,
-    stored: &Stored,
+    seen: &Seen,
     handoff: HandoffId,
     agent: &str,
     path: PathBuf,
 ) -> Result<(), FindError> {
-    let name = format!("{}/{agent}", stored.run);
+    let name = format!("{}/{agent}", seen.run);
     let known = finder.read_of(name.clone()).await?;
     let shown = spawn_blocking(move || shown_since(&path, known)).await;
     // Who cannot be read shows nothing.
     let Some(Shown { text, to, .. }) = shown.ok().flatten() else { return Ok(()) };
     let texts: Vec<Text> = pieces(&text)
         .map(|piece| Text {
-            run: stored.run,
-            seq: stored.entry.seq,
+            run: seen.run,
+            seq: seen.seq(),
             handoff: Some(handoff),
-            at: stored.entry.at,
+            at: seen.at(),
             kind: "transcript".into(),
             who: agent.to_owned(),
             body: piece.to_owned(),

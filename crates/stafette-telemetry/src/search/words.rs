@@ -10,7 +10,7 @@ const MOST: usize = 256 * 1024;
 
 /// The text of an event, when somebody said something in it.
 pub(super) fn of(seen: &Seen) -> Option<Text> {
-    if is_mute(&seen.entry.name) {
+    if is_mute(seen.name()) {
         return None;
     }
     let mut words = Words::default();
@@ -78,13 +78,12 @@ pub(super) fn of(seen: &Seen) -> Option<Text> {
         }
         _ => return None,
     };
-    let entry = &seen.entry;
     (!words.text.is_empty()).then(|| Text {
         run: seen.run,
-        seq: entry.seq,
-        handoff: entry.handoff,
-        at: entry.at,
-        kind: entry.name.clone(),
+        seq: seen.seq(),
+        handoff: seen.handoff(),
+        at: seen.at(),
+        kind: seen.name().to_owned(),
         who,
         body: words.text,
     })

@@ -34,7 +34,7 @@ fn told_with(
     let mut book = crate::book::Book::default();
     let seen = stored.into_iter().map(stafette_engine::Seen::from);
     let spans = seen.flat_map(|seen| {
-        let told = |fact: &Fact| spans(seen.run, seen.entry.at, fact);
+        let told = |fact: &Fact| spans(seen.run, seen.at(), fact);
         book.hear(&seen).iter().flat_map(told).collect::<Vec<_>>()
     });
     spans.collect()
