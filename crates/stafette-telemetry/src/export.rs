@@ -7,7 +7,6 @@
 
 mod wire;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +19,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::book::{Book, Fact};
-use crate::trace::{Span, spans};
+use crate::trace::{Span, otlp, span};
 use crate::{GATHER, snapshot};
 
 pub use wire::{Receiver, SendError};
@@ -77,7 +76,29 @@ impl Sent {
 #[derive(Debug)]
 struct Batch {
     telemetry: Telemetry,
-    spans: Vec<Span>,
+    requests: Vec<otlp::Request>,
+}
+
+impl Batch {
+    fn for_whom(telemetry: Telemetry) -> Self {
+        Batch { telemetry, requests: Vec::new() }
+    }
+
+    fn add(&mut self, span: &Span) {
+        let last = self.requests.last_mut().filter(|request| request.count() < BATCH);
+        match last {
+            Some(request) => request.add(span),
+            None => {
+                let mut request = otlp::Request::new(self.telemetry.protocol);
+                request.add(span);
+                self.requests.push(request);
+            }
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.requests.iter().map(otlp::Request::count).sum()
+    }
 }
 
 /// Sends the spans of everything that ends.
@@ -86,8 +107,8 @@ pub struct Exporter {
     told: Told,
     path: PathBuf,
     sent: Arc<Sent>,
-    /// What ended and is not sent yet, by receiver.
-    batches: BTreeMap<String, Batch>,
+    /// What ended and is not sent yet, a batch for each receiver.
+    batches: Vec<Batch>,
     /// When to send it, or else to note how far the events are read.
     due: Option<Instant>,
 }
@@ -100,7 +121,7 @@ impl Exporter {
         let path = folder.join("traces.json");
         let told: Option<Told> = snapshot::load(&path);
         let told = told.filter(|told| told.position <= head).unwrap_or_default();
-        Exporter { told, path, sent: Arc::default(), batches: BTreeMap::new(), due: None }
+        Exporter { told, path, sent: Arc::default(), batches: Vec::new(), due: None }
     }
 
     /// The last event that was told.
@@ -150,9 +171,9 @@ impl Exporter {
     /// Sends what there is, and notes that it did.
     async fn settle(&mut self) {
         // Called off in the middle, it is as if it had not begun: nothing is noted.
-        for batch in self.batches.values() {
-            for some in batch.spans.chunks(BATCH) {
-                self.send(&batch.telemetry, some).await;
+        for batch in &self.batches {
+            for request in &batch.requests {
+                self.send(&batch.telemetry, request).await;
             }
         }
         self.batches.clear();
@@ -173,7 +194,7 @@ impl Exporter {
                 self.hear(seen);
             }
         }
-        let waiting: usize = self.batches.values().map(|batch| batch.spans.len()).sum();
+        let waiting: usize = self.batches.iter().map(Batch::count).sum();
         let latest = match waiting {
             0 => Instant::now() + KEEP,
             1..BATCH => Instant::now() + COMPANY,
@@ -201,25 +222,23 @@ impl Exporter {
             _ => None,
         });
         for fact in &facts {
-            let known = self.told.book.telemetry(seen.run);
-            let Some(telemetry) = known.or(last.as_ref()) else { continue };
-            let Some(otlp) = &telemetry.otlp else { continue };
-            let ended = spans(seen.run, at, fact);
-            if ended.is_empty() {
-                continue;
+            let known = self.told.book.telemetry(seen.run).or(last.as_ref());
+            let Some(telemetry) = known.filter(|known| known.otlp.is_some()) else { continue };
+            let Some(ended) = span(seen.run, at, fact) else { continue };
+            match self.batches.iter_mut().find(|batch| batch.telemetry == *telemetry) {
+                Some(batch) => batch.add(&ended),
+                None => {
+                    let mut batch = Batch::for_whom(telemetry.clone());
+                    batch.add(&ended);
+                    self.batches.push(batch);
+                }
             }
-            let key = format!("{otlp} {:?}", telemetry.protocol);
-            let batch = self
-                .batches
-                .entry(key)
-                .or_insert_with(|| Batch { telemetry: telemetry.clone(), spans: Vec::new() });
-            batch.spans.extend(ended);
         }
     }
 
     /// Tries until the receiver takes them, refuses them, or is away for too long.
-    async fn send(&self, telemetry: &Telemetry, spans: &[Span]) {
-        let count = spans.len() as u64;
+    async fn send(&self, telemetry: &Telemetry, spans: &otlp::Request) {
+        let count = spans.count() as u64;
         let since = Instant::now();
         let mut pause = PAUSE;
         let error = loop {
@@ -239,5 +258,36 @@ impl Exporter {
         };
         self.sent.add(0, count);
         tracing::warn!(%error, spans = count, "traces were not taken");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::story::Story;
+
+    #[test]
+    fn s2_10_whoever_has_a_key_of_their_own_gets_their_spans_with_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut exporter = Exporter::open(folder.path(), 0);
+        let begun = |run: u128, key: &str| {
+            let settings = "[telemetry]\notlp = \"http://127.0.0.1:9\"\n[telemetry.headers]";
+            let mut story = Story::relay(&format!("{settings}\nx-key = \"{key}\"\n"));
+            story.receipt().pass("builder", stafette_core::Reason::TaskHandoff);
+            let stored = story.stored().into_iter().map(|stored| stafette_engine::Stored {
+                run: stafette_core::RunId(uuid::Uuid::from_u128(run)),
+                position: stored.position + u64::try_from(run).expect("small") * 100,
+                ..stored
+            });
+            stored.map(|stored| Arc::new(Seen::from(stored))).collect::<Vec<_>>()
+        };
+        for (run, key) in [(1, "ADAS_KEY"), (2, "BOBS_KEY"), (3, "ADAS_KEY")] {
+            exporter.take_in(&begun(run, key));
+        }
+        let whose = |batch: &Batch| (batch.telemetry.headers["x-key"].clone(), batch.count());
+        let batches: Vec<_> = exporter.batches.iter().map(whose).collect();
+        let spans = batches[1].1;
+        assert!(spans > 0);
+        assert_eq!(batches, [("ADAS_KEY".into(), 2 * spans), ("BOBS_KEY".into(), spans)]);
     }
 }

@@ -94,17 +94,17 @@ pub fn attributes() -> Vec<&'static str> {
     bare_handoff(&any, Time(0), "", 0, 0).attributes.into_iter().map(|(name, _)| name).collect()
 }
 
-/// The spans that ended with a fact.
+/// The span that ended with a fact, if one did.
 #[must_use]
-pub fn spans(run: RunId, at: Time, fact: &Fact) -> Vec<Span> {
-    match fact {
-        Fact::RunEnded { run: open, status, why } => vec![whole(run, at, open, status, why)],
-        Fact::Closed(about, closed) => vec![handoff(about, at, closed)],
+pub fn span(run: RunId, at: Time, fact: &Fact) -> Option<Span> {
+    Some(match fact {
+        Fact::RunEnded { run: open, status, why } => whole(run, at, open, status, why),
+        Fact::Closed(about, closed) => handoff(about, at, closed),
         Fact::Refused { about, rule, why, .. } => {
             let mut span = bare_handoff(about, at, "failed", 0, about.missing.len());
             span.attributes.push(("stafette.handoff.rule", rule.as_str().into()));
             span.error = Some(why.clone());
-            vec![span]
+            span
         }
         Fact::TurnEnded { about, turn, began, usage, failure, cancelled } => {
             let mut span = turn_span(about, *turn, *began, at);
@@ -120,11 +120,11 @@ pub fn spans(run: RunId, at: Time, fact: &Fact) -> Vec<Span> {
                 span.attributes.push(("error.type", "cancelled".into()));
                 span.error = Some("it was called off".to_owned());
             }
-            vec![span]
+            span
         }
-        Fact::ChangeEnded(ended) => vec![change(ended, at)],
-        _ => Vec::new(),
-    }
+        Fact::ChangeEnded(ended) => change(ended, at),
+        _ => return None,
+    })
 }
 
 fn whole(run: RunId, at: Time, open: &OpenRun, status: &str, why: &str) -> Span {

@@ -7,7 +7,7 @@ use stafette_core::workflow::telemetry::{Protocol, Telemetry};
 use stafette_dial::{Address, Answer, Ask, HttpError};
 use thiserror::Error;
 
-use crate::trace::{Span, otlp};
+use crate::trace::otlp::Request;
 
 /// How long a receiver may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -126,7 +126,7 @@ impl Receiver {
     ///
     /// # Errors
     /// When they are not.
-    pub async fn send(&self, spans: &[Span]) -> Result<(), SendError> {
+    pub async fn send(&self, spans: &Request) -> Result<(), SendError> {
         match tokio::time::timeout(PATIENCE, self.exchange(spans)).await {
             Ok(answer) => answer,
             Err(_) => Err(self.away("it took too long")),
@@ -144,19 +144,15 @@ impl Receiver {
         }
     }
 
-    async fn exchange(&self, spans: &[Span]) -> Result<(), SendError> {
+    async fn exchange(&self, spans: &Request) -> Result<(), SendError> {
         let grpc = self.protocol == Protocol::Grpc;
+        let (address, body) = (&self.address, spans.body());
         let mut asked = match self.protocol {
-            Protocol::Grpc => {
-                let body = framed(&otlp::protobuf(spans));
-                Ask::post(&self.address, "application/grpc", body).header("te", "trailers").http2()
-            }
-            Protocol::HttpJson => {
-                Ask::post(&self.address, "application/json", otlp::json(spans).to_string())
-            }
-            Protocol::HttpProtobuf => {
-                Ask::post(&self.address, "application/x-protobuf", otlp::protobuf(spans))
-            }
+            Protocol::Grpc => Ask::post(address, "application/grpc", framed(&body))
+                .header("te", "trailers")
+                .http2(),
+            Protocol::HttpJson => Ask::post(address, "application/json", body),
+            Protocol::HttpProtobuf => Ask::post(address, "application/x-protobuf", body),
         };
         for (name, value) in &self.headers {
             asked = asked.header(name, value);

@@ -4,6 +4,7 @@
 //! are the fields' numbers in `opentelemetry/proto/trace/v1/trace.proto`.
 
 use serde_json::json;
+use stafette_core::workflow::telemetry::Protocol;
 
 use super::{Kind, Span, Value};
 
@@ -16,10 +17,56 @@ const ERROR: u64 = 2;
 /// The trace is sampled.
 const SAMPLED: u32 = 1;
 
-/// The request to export spans, as a protocol buffer.
-#[must_use]
-pub fn protobuf(spans: &[Span]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(spans.len() * 512);
+/// A request to export spans, which grows as they end: written, a span is in one piece and small.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Request {
+    protocol: Protocol,
+    spans: Vec<u8>,
+    count: usize,
+}
+
+impl Request {
+    /// Without spans yet.
+    #[must_use]
+    pub fn new(protocol: Protocol) -> Self {
+        Request { protocol, spans: Vec::new(), count: 0 }
+    }
+
+    /// How many spans are in it.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// One more.
+    pub fn add(&mut self, span: &Span) {
+        match self.protocol {
+            Protocol::HttpProtobuf | Protocol::Grpc => {
+                message(&mut self.spans, 2, |out| span_fields(out, span));
+            }
+            Protocol::HttpJson => {
+                if self.count > 0 {
+                    self.spans.push(b',');
+                }
+                self.spans.extend_from_slice(json_span(span).to_string().as_bytes());
+            }
+        }
+        self.count += 1;
+    }
+
+    /// All of it, as it is sent.
+    #[must_use]
+    pub fn body(&self) -> Vec<u8> {
+        match self.protocol {
+            Protocol::HttpProtobuf | Protocol::Grpc => protobuf(&self.spans),
+            Protocol::HttpJson => json(&self.spans),
+        }
+    }
+}
+
+/// Spans with who says it.
+fn protobuf(spans: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(spans.len() + 128);
     message(&mut out, 1, |resource_spans| {
         message(resource_spans, 1, |resource| {
             for (key, value) in SERVICE {
@@ -31,7 +78,7 @@ pub fn protobuf(spans: &[Span]) -> Vec<u8> {
                 field(scope, 1, SCOPE.as_bytes());
                 field(scope, 2, env!("CARGO_PKG_VERSION").as_bytes());
             });
-            spans.iter().for_each(|span| message(scope_spans, 2, |out| span_fields(out, span)));
+            scope_spans.extend_from_slice(spans);
         });
     });
     out
@@ -140,43 +187,45 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// The same request as JSON.
-#[must_use]
-pub fn json(spans: &[Span]) -> serde_json::Value {
-    let any = |value: &Value| match value {
+/// The same as JSON.
+fn json(spans: &[u8]) -> Vec<u8> {
+    let resource = json!({ "attributes": SERVICE.map(|(key, value)| pair(key, &value.into())) });
+    let scope = json!({ "name": SCOPE, "version": env!("CARGO_PKG_VERSION") });
+    let before = format!(
+        r#"{{"resourceSpans":[{{"resource":{resource},"scopeSpans":[{{"scope":{scope},"spans":["#
+    );
+    [before.as_bytes(), spans, b"]}]}]}"].concat()
+}
+
+fn json_span(span: &Span) -> serde_json::Value {
+    let mut out = json!({
+        "traceId": span.trace.to_string(),
+        "spanId": span.id.to_string(),
+        "name": span.name,
+        "kind": kind(span.kind),
+        "startTimeUnixNano": nanos(span.began).to_string(),
+        "endTimeUnixNano": nanos(span.ended).to_string(),
+        "attributes": span.attributes.iter().map(|(key, value)| pair(key, value)).collect::<Vec<_>>(),
+        "flags": SAMPLED,
+    });
+    if let Some(parent) = &span.parent {
+        out["parentSpanId"] = parent.to_string().into();
+    }
+    if let Some(link) = &span.link {
+        let (trace, span) = (link.trace.to_string(), link.span.to_string());
+        out["links"] = json!([{ "traceId": trace, "spanId": span }]);
+    }
+    if let Some(error) = &span.error {
+        out["status"] = json!({ "code": ERROR, "message": error });
+    }
+    out
+}
+
+fn pair(key: &str, value: &Value) -> serde_json::Value {
+    let any = match value {
         Value::Text(text) => json!({ "stringValue": text }),
         Value::Number(whole) => json!({ "intValue": whole.to_string() }),
         Value::Float(float) => json!({ "doubleValue": float }),
     };
-    let pair = |key: &str, value: &Value| json!({ "key": key, "value": any(value) });
-    let span = |span: &Span| {
-        let mut out = json!({
-            "traceId": span.trace.to_string(),
-            "spanId": span.id.to_string(),
-            "name": span.name,
-            "kind": kind(span.kind),
-            "startTimeUnixNano": nanos(span.began).to_string(),
-            "endTimeUnixNano": nanos(span.ended).to_string(),
-            "attributes": span.attributes.iter().map(|(key, value)| pair(key, value)).collect::<Vec<_>>(),
-            "flags": SAMPLED,
-        });
-        if let Some(parent) = &span.parent {
-            out["parentSpanId"] = parent.to_string().into();
-        }
-        if let Some(link) = &span.link {
-            let (trace, span) = (link.trace.to_string(), link.span.to_string());
-            out["links"] = json!([{ "traceId": trace, "spanId": span }]);
-        }
-        if let Some(error) = &span.error {
-            out["status"] = json!({ "code": ERROR, "message": error });
-        }
-        out
-    };
-    json!({ "resourceSpans": [{
-        "resource": { "attributes": SERVICE.map(|(key, value)| pair(key, &value.into())) },
-        "scopeSpans": [{
-            "scope": { "name": SCOPE, "version": env!("CARGO_PKG_VERSION") },
-            "spans": spans.iter().map(span).collect::<Vec<_>>(),
-        }],
-    }]})
+    json!({ "key": key, "value": any })
 }

@@ -1,5 +1,6 @@
 use serde_json::json;
 use stafette_core::workflow::gate::SPAN_ATTRIBUTES;
+use stafette_core::workflow::telemetry::Protocol;
 use stafette_core::{HandoffId, Outcome, Reason};
 
 use super::*;
@@ -7,7 +8,19 @@ use crate::story::Story;
 
 fn told(story: &Story) -> Vec<Span> {
     let (_, facts) = story.shown();
-    facts.iter().flat_map(|(_, at, fact)| spans(story.run.id, *at, fact)).collect()
+    facts.iter().flat_map(|(_, at, fact)| span(story.run.id, *at, fact)).collect()
+}
+
+/// These spans as they are sent.
+fn sent(protocol: Protocol, spans: &[Span]) -> Vec<u8> {
+    let mut request = otlp::Request::new(protocol);
+    spans.iter().for_each(|span| request.add(span));
+    assert_eq!(request.count(), spans.len());
+    request.body()
+}
+
+fn json(spans: &[Span]) -> serde_json::Value {
+    serde_json::from_slice(&sent(Protocol::HttpJson, spans)).expect("JSON")
 }
 
 /// The spans of what was stored, with some events before its end and after it.
@@ -34,7 +47,7 @@ fn told_with(
     let mut book = crate::book::Book::default();
     let seen = stored.into_iter().map(stafette_engine::Seen::from);
     let spans = seen.flat_map(|seen| {
-        let told = |fact: &Fact| spans(seen.run, seen.at(), fact);
+        let told = |fact: &Fact| span(seen.run, seen.at(), fact);
         book.hear(&seen).iter().flat_map(told).collect::<Vec<_>>()
     });
     spans.collect()
@@ -133,11 +146,11 @@ fn s2_10_a_handoff_that_was_given_in_another_trace_is_linked_to_it() {
     let linked: Vec<_> = all.iter().filter(|span| span.link == Some(theirs)).collect();
     assert_eq!(linked.len(), 1, "{all:?}");
     assert_eq!(linked[0].trace, TraceId::of(story.run.id), "it stays in the run's own trace");
-    let json = otlp::json(&all)["resourceSpans"][0]["scopeSpans"][0]["spans"].to_string();
+    let json = json(&all)["resourceSpans"][0]["scopeSpans"][0]["spans"].to_string();
     let link =
         r#""links":[{"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"00f067aa0ba902b7"}]"#;
     assert_eq!(json.matches(link).count(), 1, "{json}");
-    let bytes = otlp::protobuf(&all);
+    let bytes = sent(Protocol::HttpProtobuf, &all);
     let link =
         [&[13 << 3 | 2, 28, 1 << 3 | 2, 16][..], &theirs.trace.0, &[2 << 3 | 2, 8], &theirs.span.0];
     let found = bytes.windows(30).filter(|window| *window == link.concat()).count();
@@ -226,14 +239,14 @@ fn the_message_is_as_the_format_has_it() {
         attributes: vec![("k", Value::Number(-1))],
         error: None,
     };
-    let bytes = otlp::protobuf(std::slice::from_ref(&span));
+    let bytes = sent(Protocol::HttpProtobuf, std::slice::from_ref(&span));
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let trace = "01".repeat(16);
     assert!(hex.contains(&format!("0a10{trace}1208{}2a016e3001", "02".repeat(8))), "{hex}");
     assert!(hex.contains("3940420f0000000000"), "one millisecond: {hex}");
     assert!(hex.contains("4a100a016b120b18ffffffffffffffffff01"), "minus one: {hex}");
     assert!(hex.ends_with("850101000000"), "sampled: {hex}");
-    let json = otlp::json(&[span]);
+    let json = json(&[span]);
     let span = &json["resourceSpans"][0]["scopeSpans"][0]["spans"][0];
     assert_eq!(span["traceId"], trace);
     assert_eq!(span["attributes"][0]["value"]["intValue"], "-1");
