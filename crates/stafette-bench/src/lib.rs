@@ -29,6 +29,7 @@ pub use report::{
     Crowd, Decisions, History, Opening, Pace, Phases, Point, Report, Scanning, TerminalCosts,
     Watched, Watching,
 };
+pub use sample::Interval;
 pub use terminals::terminals;
 
 /// Anything that keeps a measurement from being one.

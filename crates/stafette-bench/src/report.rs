@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::sample::Interval;
+
 /// Syncing a real disk is never faster than this, so the folder is not on one.
 const DISK_PER_SECOND: f64 = 100_000.0;
 
@@ -174,8 +176,8 @@ pub struct Watched {
     pub ratio: f64,
     /// What all processors together had to do for it.
     pub processor_us: f64,
-    /// The same, beyond the reference.
-    pub added_us: f64,
+    /// The same, beyond the reference: the middle of all rounds.
+    pub added_us: Interval,
     /// What was added, to the time of the reference.
     pub of_time: f64,
     /// What was added, to what the processors did for the reference.
@@ -320,21 +322,22 @@ fn write_pace(f: &mut fmt::Formatter<'_>, place: &str, pace: &Pace) -> fmt::Resu
 fn write_watching(f: &mut fmt::Formatter<'_>, watching: &Watching) -> fmt::Result {
     writeln!(
         f,
-        "\n{:<22}{:>12}{:>11}{:>11}{:>11}{:>11}{:>11}",
-        "WATCHED", "median", "ratio", "processor", "added", "of time", "of work"
+        "\n{:<10}{:>11}{:>8}{:>11}{:>11}{:>22}{:>9}{:>9}",
+        "WATCHED", "median", "ratio", "processor", "added", "95 % between", "of time", "of work"
     )?;
     let Watching { unwatched, metrics, tracing } = watching;
     let [median, processor] = [unwatched.median_us, unwatched.processor_us].map(span);
-    writeln!(f, "{:<22}{median:>12}{:>11}{processor:>11}", "by nobody", "1.00×")?;
+    writeln!(f, "{:<10}{median:>11}{:>8}{processor:>11}", "by nobody", "1.00×")?;
     for (name, watched) in [("metrics", metrics), ("tracing", tracing)] {
-        let [median, processor, added] =
-            [watched.median_us, watched.processor_us, watched.added_us].map(span);
+        let [median, processor] = [watched.median_us, watched.processor_us].map(span);
+        let Interval { middle, low, high } = watched.added_us;
+        let (added, between) = (span(middle), format!("{low:.1} … {high:.1} µs"));
         let ratio = ratio(watched.ratio);
         let [time, work] =
             [watched.of_time, watched.of_work].map(|share| format!("{:.1} %", share * 100.0));
         writeln!(
             f,
-            "{name:<22}{median:>12}{ratio:>11}{processor:>11}{added:>11}{time:>11}{work:>11}"
+            "{name:<10}{median:>11}{ratio:>8}{processor:>11}{added:>11}{between:>22}{time:>9}{work:>9}"
         )?;
     }
     Ok(())

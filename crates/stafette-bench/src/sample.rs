@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
+
 /// Durations of the same thing, in any order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sample {
@@ -25,6 +27,41 @@ impl Sample {
         let place = sorted.len().saturating_sub(1) * percent / 100;
         sorted.get(place).map_or(0.0, |duration| duration.as_secs_f64() * 1e6)
     }
+
+    /// How much longer each was than the one of `others` that was taken with it, in microseconds.
+    /// Less than nothing is noise, and is told as such.
+    pub(crate) fn beyond(&self, others: &Sample) -> Vec<f64> {
+        let pairs = self.taken.iter().zip(&others.taken);
+        pairs.map(|(this, other)| (this.as_secs_f64() - other.as_secs_f64()) * 1e6).collect()
+    }
+}
+
+/// A middle, and between what it lies.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct Interval {
+    /// Half of what was measured is below.
+    pub middle: f64,
+    /// The true middle is hardly below: once in forty times.
+    pub low: f64,
+    /// Nor is it above.
+    pub high: f64,
+}
+
+impl Interval {
+    /// The middle of these, and how sure it is: by their ranks alone, whatever their shape.
+    pub(crate) fn of(mut measured: Vec<f64>) -> Self {
+        measured.sort_unstable_by(f64::total_cmp);
+        let Some(last) = measured.len().checked_sub(1) else { return Interval::default() };
+        // Ranks of a middle spread by half the square root of their number; twice that is 95 %.
+        let spread = measured.len().isqrt();
+        let at = |rank: usize| measured[rank.min(last)];
+        let middle = last / 2;
+        Interval {
+            middle: at(middle),
+            low: at(middle.saturating_sub(spread)),
+            high: at(middle + spread),
+        }
+    }
 }
 
 /// How many a second that is.
@@ -45,5 +82,23 @@ mod tests {
         }
         assert!((sample.median() - 5.0).abs() < 1e-9);
         assert!((sample.quantile(100) - 9.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_was_added_is_told_with_how_sure_that_is() {
+        let sample = |micros: &[u64]| {
+            let mut sample = Sample::default();
+            micros.iter().for_each(|micros| sample.add(Duration::from_micros(*micros)));
+            sample
+        };
+        let added = sample(&[12, 99, 31]).beyond(&sample(&[10, 20, 32]));
+        assert_eq!(
+            added.iter().map(|micros| micros.round()).collect::<Vec<_>>(),
+            [2.0, 79.0, -1.0]
+        );
+        let Interval { middle, low, high } = Interval::of((0..=99).map(f64::from).collect());
+        assert_eq!((low, middle, high), (39.0, 49.0, 59.0));
+        assert_eq!(Interval::of(vec![3.0]), Interval { middle: 3.0, low: 3.0, high: 3.0 });
+        assert_eq!(Interval::of(vec![]), Interval::default());
     }
 }

@@ -19,12 +19,12 @@ use tokio::sync::watch;
 
 use crate::null::{NullRun, Shape};
 use crate::sample::Sample;
-use crate::{Trouble, Watched, Watching};
+use crate::{Interval, Trouble, Watched, Watching};
 use receiver::Receiver;
 
-/// The three take turns so many times at most, and for so many handoffs at least.
-const SLICES: u32 = 24;
-const SLICE: u32 = 250;
+/// The three take turns, for so many handoffs each: close enough to each other that what else
+/// happens on the machine happens to all three. Their spans fill a request.
+const ROUND: u32 = 256;
 
 /// How long spans may take to arrive once nothing else happens.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -38,13 +38,11 @@ pub(crate) async fn measure(folder: &Path, handoffs: u32) -> Result<Watching, Tr
         Lane::begin(folder, "traced", Some(receiver.url())).await?,
     ];
     let (counting, tracing) = (lanes[1].count(), lanes[2].trace());
-    let slices = (handoffs / SLICE).clamp(1, SLICES);
-    for slice in 0..slices {
-        let until = |slice: u32| u64::from(handoffs) * u64::from(slice) / u64::from(slices);
-        let share = until(slice + 1) - until(slice);
+    let share = handoffs.min(ROUND);
+    for round in 0..(handoffs / share.max(1)) as usize {
         // Each goes first as often as the others: what one leaves the disk to do, the next one feels.
         for place in 0..3 {
-            let lane = (slice as usize + place) % 3;
+            let lane = (round + place) % 3;
             let seen = async |run: &NullRun| match lane {
                 0 => Ok(()),
                 1 => counting.seen(run).await,
@@ -53,19 +51,16 @@ pub(crate) async fn measure(folder: &Path, handoffs: u32) -> Result<Watching, Tr
             lanes[lane].go(share, seen).await?;
         }
     }
-    let [unwatched, mut counted, mut traced] = [&lanes[0], &lanes[1], &lanes[2]].map(Lane::watched);
+    let [nobody, counted, traced] = &lanes;
+    let watching = Watching {
+        unwatched: nobody.watched(nobody),
+        metrics: counted.watched(nobody),
+        tracing: traced.watched(nobody),
+    };
     for lane in lanes {
         lane.run.end(&*lane.store).await?;
     }
-    for watched in [&mut counted, &mut traced] {
-        let to = |part: f64, whole: f64| part / whole.max(f64::MIN_POSITIVE);
-        watched.ratio = to(watched.median_us, unwatched.median_us);
-        // Less than nothing is noise, and is shown as such.
-        watched.added_us = watched.processor_us - unwatched.processor_us;
-        watched.of_time = to(watched.added_us, unwatched.median_us);
-        watched.of_work = to(watched.added_us, unwatched.processor_us);
-    }
-    Ok(Watching { unwatched, metrics: counted, tracing: traced })
+    Ok(watching)
 }
 
 /// A run in a store of its own.
@@ -76,7 +71,7 @@ struct Lane {
     source: Source,
     is_watched: bool,
     took: Sample,
-    /// For a handoff, slice by slice: what else happens on the machine is in few of them.
+    /// For a handoff, round by round.
     processor: Sample,
 }
 
@@ -112,7 +107,7 @@ impl Lane {
     /// Makes some handoffs, and goes on until whoever watches has `seen` them.
     async fn go(
         &mut self,
-        handoffs: u64,
+        handoffs: u32,
         seen: impl AsyncFnOnce(&NullRun) -> Result<(), Trouble>,
     ) -> Result<(), Trouble> {
         let begin = processor_time();
@@ -123,13 +118,23 @@ impl Lane {
         }
         seen(&self.run).await?;
         let spent = processor_time().saturating_sub(begin).as_secs_f64();
-        self.processor.add(Duration::from_secs_f64(spent / handoffs.max(1) as f64));
+        self.processor.add(Duration::from_secs_f64(spent / f64::from(handoffs.max(1))));
         Ok(())
     }
 
-    fn watched(&self) -> Watched {
+    fn watched(&self, reference: &Lane) -> Watched {
         let (median_us, processor_us) = (self.took.median(), self.processor.median());
-        Watched { median_us, processor_us, ..Watched::default() }
+        let added = Interval::of(self.processor.beyond(&reference.processor));
+        let to = |part: f64, whole: f64| part / whole.max(f64::MIN_POSITIVE);
+        let (time, work) = (reference.took.median(), reference.processor.median());
+        Watched {
+            median_us,
+            ratio: to(median_us, time),
+            processor_us,
+            added_us: added,
+            of_time: to(added.middle, time),
+            of_work: to(added.middle, work),
+        }
     }
 }
 
