@@ -3,6 +3,7 @@
 mod deny;
 mod machine;
 mod shell;
+mod suite;
 mod test;
 mod tidy;
 

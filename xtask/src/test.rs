@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::{deny, machine, shell, tidy};
+use crate::{deny, machine, shell, suite, tidy};
 
 /// How much is checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,7 +64,7 @@ const STEPS: [Step; 7] = [
     },
     Step {
         name: "tests",
-        act: |root| cargo(root, &["test", "--workspace", "--no-fail-fast"]),
+        act: suite::run,
         slow: false,
         help: "Run one again with `cargo test -p CRATE NAME`.",
     },

@@ -1,0 +1,157 @@
+//! All tests; and those that failed once more, by themselves.
+//!
+//! Hundreds of tests drive real terminals, browsers and databases side by side. A fault shows again
+//! when its test has the machine to itself; what does not is chance, in the test or in the program.
+//! It is told as loudly as a fault and is to be mended like one, but it does not hold up a change
+//! that has nothing to do with it. More than a few at once are no chance.
+
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use crate::shell;
+
+/// The most failures that can be chance.
+const CHANCE: usize = 3;
+
+/// Cargo has said all when it has ended and nothing comes for so long.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// Runs every test.
+pub(crate) fn run(root: &Path) -> Result<(), String> {
+    let failed = match all(root).map_err(|error| format!("cargo cannot be followed: {error}"))? {
+        Verdict::Good => return Ok(()),
+        Verdict::Bad(failed) => failed,
+    };
+    let count = failed.iter().map(|target| target.tests.len()).sum::<usize>();
+    if count == 0 || count > CHANCE || failed.iter().any(|target| target.tests.is_empty()) {
+        return Err(format!("{count} tests failed"));
+    }
+    eprintln!("\n=== once more, by itself ===");
+    for Failed { target, tests } in &failed {
+        // Of one package alone cargo would build another program, with other features.
+        let kind = target.split_whitespace().skip_while(|word| !word.starts_with("--"));
+        let mut again = shell::cargo(root);
+        again.args(["test", "--workspace"]).args(kind);
+        again.args(["--", "--exact", "--test-threads", "1"]).args(tests);
+        shell::run(&mut again).map_err(|error| error.to_string())?;
+    }
+    for test in failed.iter().flat_map(|target| &target.tests) {
+        eprintln!("UNSTEADY: {test} failed, and held when it ran by itself. Mend it.");
+    }
+    Ok(())
+}
+
+/// How it came out.
+#[derive(PartialEq, Eq, Debug)]
+enum Verdict {
+    Good,
+    Bad(Vec<Failed>),
+}
+
+/// Tests of a target that failed.
+#[derive(PartialEq, Eq, Debug)]
+struct Failed {
+    /// As cargo is told of it: `-p stafette --test suite`.
+    target: String,
+    tests: Vec<String>,
+}
+
+/// All tests, where everyone can see them.
+fn all(root: &Path) -> io::Result<Verdict> {
+    let mut cargo = shell::cargo(root);
+    cargo.args(["test", "--workspace", "--no-fail-fast"]).stdin(Stdio::null());
+    let (said, hers) = io::pipe()?;
+    cargo.stdout(hers.try_clone()?).stderr(hers);
+    eprintln!("$ cargo test --workspace --no-fail-fast");
+    let mut running = cargo.spawn()?;
+    // Our own ends of the pipe, which would keep it open for ever.
+    drop(cargo);
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        let lines = BufReader::new(said).split(b'\n').map_while(Result::ok);
+        lines.map(|line| tell.send(line)).find(Result::is_err);
+    });
+    let mut reader = Reader::default();
+    let status = loop {
+        match told.recv_timeout(QUIET) {
+            Ok(line) => {
+                let line = String::from_utf8_lossy(&line).into_owned();
+                eprintln!("{line}");
+                reader.read(&line);
+            }
+            Err(RecvTimeoutError::Disconnected) => break running.wait()?,
+            // Whatever a test left behind may hold the pipe: it is not waited for.
+            Err(RecvTimeoutError::Timeout) => match running.try_wait()? {
+                Some(status) => break status,
+                None => continue,
+            },
+        }
+    };
+    Ok(if status.success() { Verdict::Good } else { Verdict::Bad(reader.failed) })
+}
+
+/// Reads what cargo and the tests say.
+#[derive(Default)]
+struct Reader {
+    /// What failed in the target that runs.
+    tests: Vec<String>,
+    failed: Vec<Failed>,
+}
+
+impl Reader {
+    fn read(&mut self, line: &str) {
+        let test = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED"));
+        let target = line.split_once("to rerun pass `").and_then(|(_, rest)| rest.split_once('`'));
+        if let Some(test) = test {
+            self.tests.push(test.to_owned());
+        } else if let Some((target, _)) = target {
+            let tests = std::mem::take(&mut self.tests);
+            self.failed.push(Failed { target: target.to_owned(), tests });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_is_read_with_where_it_is() {
+        let said = "\
+     Running unittests src/lib.rs (target/debug/deps/stafette_core-1)
+test run::tests::a_run ... ok
+test run::tests::a_loop ... FAILED
+test result: FAILED. 1 passed; 1 failed; 0 ignored
+error: test failed, to rerun pass `-p stafette-core --lib`
+     Running tests/suite.rs (target/debug/deps/suite-1)
+test attach::b_12_a_terminal ... FAILED
+test attach::b_12_a_key ... FAILED
+error: test failed, to rerun pass `-p stafette --test suite`
+
+Caused by:
+  process didn't exit successfully: `target/debug/deps/suite-1` (signal: 9, SIGKILL: kill)
+error: 2 targets failed:
+    `-p stafette-core --lib`
+    `-p stafette --test suite`";
+        let mut reader = Reader::default();
+        said.lines().for_each(|line| reader.read(line));
+        let failed = |target: &str, tests: &[&str]| Failed {
+            target: target.to_owned(),
+            tests: tests.iter().map(ToString::to_string).collect(),
+        };
+        assert_eq!(
+            reader.failed,
+            [
+                failed("-p stafette-core --lib", &["run::tests::a_loop"]),
+                failed(
+                    "-p stafette --test suite",
+                    &["attach::b_12_a_terminal", "attach::b_12_a_key"]
+                ),
+            ]
+        );
+    }
+}
