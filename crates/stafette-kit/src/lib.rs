@@ -3,7 +3,7 @@
 //! [`model`] is a model server on loopback that says what a script tells it to say; [`cli`] brings
 //! the agents' own command lines, pinned, and points them at it; [`tools`] installs programs of others;
 //! [`neo4j`], [`postgres`] and [`radicale`] are servers of others, on loopback for the tests; [`disk`]
-//! is one that is full soon.
+//! is one that is full soon; [`program`] writes those that a test makes up.
 //! Nothing of this is ever shipped.
 //!
 //! Invariants: no test talks to anything but loopback once the command lines are installed. A model
@@ -15,6 +15,7 @@ pub mod disk;
 pub mod model;
 pub mod neo4j;
 pub mod postgres;
+pub mod program;
 pub mod radicale;
 mod server;
 pub mod tools;

@@ -16,10 +16,10 @@ use crate::server::{Running, free_port};
 use crate::tools;
 
 /// How long it may take to start on a busy machine, the repair of its log included.
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_secs(180);
 
 /// How long it may take to end when it is asked to.
-const END: Duration = Duration::from_secs(10);
+const END: Duration = Duration::from_secs(30);
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(20);

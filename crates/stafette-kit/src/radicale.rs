@@ -11,7 +11,7 @@ use crate::server::{Running, free_port, loopback};
 use crate::tools;
 
 /// How long it may take to start on a busy machine.
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_secs(180);
 
 /// Pinned, with what it needs.
 const REQUIREMENTS: &str = "radicale==3.9.0\n";

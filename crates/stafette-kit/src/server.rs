@@ -5,15 +5,32 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Between two looks at a server that starts.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A port that is free at this moment.
+/// The first port that is given to a server.
+const FIRST: u16 = 12_000;
+
+/// A port that is free, and stays so until its server is there: the system gives none of these to
+/// those who want any, and each process of tests begins elsewhere.
 pub(crate) fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let end = range.split_whitespace().next().and_then(|port| port.parse().ok());
+    let count = u32::from(end.unwrap_or(32_768_u16).saturating_sub(FIRST).max(1000));
+    for _ in 0..count {
+        let turn = TAKEN.fetch_add(1, Ordering::Relaxed);
+        let place = std::process::id().wrapping_mul(97).wrapping_add(turn) % count;
+        let port = FIRST + u16::try_from(place).unwrap_or(0);
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    Err(io::Error::other("every port is taken"))
 }
 
 pub(crate) fn loopback(port: u16) -> SocketAddr {
@@ -68,5 +85,18 @@ impl Drop for Running {
         // have written is in a temporary folder.
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_servers_get_two_ports_though_neither_is_there_yet() {
+        let [first, second] = [(); 2].map(|()| free_port().expect("a port"));
+        assert_ne!(first, second);
+        let _taken = TcpListener::bind((Ipv4Addr::LOCALHOST, second + 1)).ok();
+        assert_ne!(free_port().expect("another"), second + 1, "somebody is there");
     }
 }

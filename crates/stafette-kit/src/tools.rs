@@ -20,6 +20,9 @@ pub const CERTIFICATES: &str = "\
     openssl x509 -req -in asked.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out cert.pem -days 2 \
       -extfile more";
 
+/// How often an installation is tried: a registry may have a bad moment.
+const TRIES: usize = 3;
+
 /// Why a tool is not there.
 #[derive(Debug, Error)]
 pub enum ToolError {
@@ -125,11 +128,16 @@ pub(crate) fn debian_where(
     if let Some(path) = there() {
         return Ok(path);
     }
-    // The list of packages may be missing or old, which only the second try needs to know.
+    // Somebody else of the machine may be installing something.
+    let patient = ["-o", "DPkg::Lock::Timeout=600", "-o", "Acquire::Retries=3"];
+    let apt = |words: &[&str]| run(package, &cache, "apt-get", &[&patient[..], words].concat());
     let install = ["install", "-y", "-qq", "--no-install-recommends", package];
-    if run(package, &cache, "apt-get", &install).is_err() {
-        run(package, &cache, "apt-get", &["update", "-qq"])?;
-        run(package, &cache, "apt-get", &install)?;
+    // The list of packages may be missing or old, which only the second try needs to know.
+    if apt(&install).is_err() {
+        tried(|| {
+            apt(&["update", "-qq"])?;
+            apt(&install)
+        })?;
     }
     there().ok_or_else(|| ToolError::Failed {
         tool: package.to_owned(),
@@ -142,7 +150,7 @@ pub(crate) fn debian_where(
 fn once(
     name: &str,
     made_of: &[&str],
-    make: impl FnOnce(&Path) -> Result<(), ToolError>,
+    make: impl Fn(&Path) -> Result<(), ToolError>,
 ) -> Result<PathBuf, ToolError> {
     let mut sum = Sha256::new();
     made_of.iter().for_each(|text| sum.update(text));
@@ -159,13 +167,21 @@ fn once(
     if whole.exists() {
         return Ok(folder);
     }
-    if folder.exists() {
-        fs::remove_dir_all(&folder).map_err(unusable(&folder))?;
-    }
-    fs::create_dir_all(&folder).map_err(unusable(&folder))?;
-    make(&folder)?;
+    tried(|| {
+        if folder.exists() {
+            fs::remove_dir_all(&folder).map_err(unusable(&folder))?;
+        }
+        fs::create_dir_all(&folder).map_err(unusable(&folder))?;
+        make(&folder)
+    })?;
     File::create(&whole).map_err(unusable(&whole))?;
     Ok(folder)
+}
+
+/// Tries until it works, though not forever.
+fn tried(install: impl Fn() -> Result<(), ToolError>) -> Result<(), ToolError> {
+    let done = (1..TRIES).find_map(|_| install().ok());
+    done.map_or_else(install, Ok)
 }
 
 fn locked(path: &Path) -> Result<File, ToolError> {
@@ -216,22 +232,32 @@ pub(crate) fn cache() -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     #[test]
     fn a_tool_is_made_once_and_again_when_it_was_left_half_made() {
-        let made = |fail: bool| {
-            once("kit-test", &["v1", &std::process::id().to_string()], |folder| {
+        // It fails so often, and then it works.
+        let made = |fails: usize| {
+            let tries = Cell::new(0);
+            let made = once("kit-test", &["v1", &std::process::id().to_string()], |folder| {
                 fs::write(folder.join("made"), "x").map_err(unusable(folder))?;
-                match fail {
-                    false => Ok(()),
-                    true => run("kit-test", folder, "false", &[]),
+                tries.set(tries.get() + 1);
+                match tries.get() > fails {
+                    true => Ok(()),
+                    false => run("kit-test", folder, "false", &[]),
                 }
-            })
+            });
+            (made, tries.get())
         };
-        assert!(made(true).is_err());
-        let folder = made(false).expect("the second try");
-        assert_eq!(made(true).expect("it is there, so nothing is made"), folder);
+        let (broken, tries) = made(9);
+        assert!(broken.is_err() && tries == TRIES, "{broken:?} after {tries}");
+        let (folder, tries) = made(1);
+        let folder = folder.expect("the second try");
+        assert_eq!(tries, 2);
+        let (again, tries) = made(9);
+        assert_eq!((again.expect("it is there"), tries), (folder.clone(), 0), "nothing is made");
         fs::remove_dir_all(folder).expect("it goes");
     }
 

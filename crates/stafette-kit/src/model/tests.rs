@@ -173,7 +173,7 @@ fn a_stalled_answer_begins_and_ends_with_its_server() {
                 socket.read_exact(&mut start).expect("a beginning");
                 start
             });
-            assert!(model.wait(Duration::from_secs(10), |all| turns(all, "x") == 1));
+            assert!(model.wait(Duration::from_secs(60), |all| turns(all, "x") == 1));
             assert_eq!(&asking.join().expect("asked"), b"HTTP/1.1 200 OK");
         });
         drop(model);
