@@ -4,6 +4,7 @@ pub(crate) mod session;
 mod voice;
 
 use std::ffi::OsString;
+use std::future::ready;
 use std::pin::pin;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -175,6 +176,16 @@ impl Hearing {
         let mut heartbeat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut ended: Option<(ExitStatus, Instant)> = None;
+        // A prompt that fits into the pipe is in before anything is heard: what a quick command has
+        // printed by now is its answer.
+        tokio::select! {
+            biased;
+            () = &mut handing_in => {
+                handed_in = true;
+                self.receipts.reach(Receipt::Delivered).await;
+            }
+            () = ready(()) => {}
+        }
         loop {
             if let Some((status, _)) = ended
                 && (handed_in && output_ended && errors_ended)
