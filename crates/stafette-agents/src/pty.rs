@@ -103,21 +103,24 @@ async fn carry_out(
         None => None,
     };
     let afresh = passed || job.order.deliveries > 1;
-    let terminal =
-        match terminals.open(place, launch.clone(), word, afresh, |setup| setup.of(job)).await {
-            Ok(terminal) => terminal,
-            Err(failure) => return Signal::Failed { failure, usage: none },
-        };
+    let order = passed.then_some(text);
+    let opened = terminals.open(place, launch.clone(), word, afresh, order, |setup| setup.of(job));
+    let terminal = match opened.await {
+        Ok(terminal) => terminal,
+        Err(failure) => return Signal::Failed { failure, usage: none },
+    };
     *held = Some(terminal.take().await);
-    // One that was given up is wanted again by somebody who knows that it died.
-    if matches!(terminal.status().state, State::Ended | State::Crashed)
+    // One that was given up is wanted again by somebody who knows that it died. One that has its
+    // order with its command may have done it by now, and must not do it twice.
+    if !passed
+        && matches!(terminal.status().state, State::Ended | State::Crashed)
         && let Err(failure) = terminal.restart(Some(launch)).await
     {
         return Signal::Failed { failure, usage: none };
     }
     let mut turn = Turn::new(job, &terminal, link);
     let begun = match passed {
-        true => turn.passed(text).await,
+        true => turn.passed().await,
         false => turn.hand_in(text).await,
     };
     let end = match begun {

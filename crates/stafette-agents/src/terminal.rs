@@ -268,16 +268,22 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Starts a program in a terminal. Must be called within a tokio runtime.
+    /// Starts a program in a terminal. Must be called within a tokio runtime. One that gets its
+    /// `order` with its command has its turn from the first byte on.
     pub(crate) async fn start(
         launch: Launch,
         setup: &Setup,
         word: Word,
+        order: Option<&str>,
         recording: Option<(&Path, &str, &Redactor)>,
         teller: Option<Teller>,
     ) -> Result<Self, Failure> {
         let now = Instant::now();
-        let view = View::new(word, setup.size).map_err(|error| pump::failure(error.to_string()))?;
+        let mut view =
+            View::new(word, setup.size).map_err(|error| pump::failure(error.to_string()))?;
+        if let Some(order) = order {
+            view.next_turn(order);
+        }
         let facts = Facts {
             view,
             supervisor: Supervisor::new(setup.patience.clone(), now),
@@ -381,7 +387,8 @@ impl Terminal {
         // A turn may be under way, so what it counts is left alone.
         let (proof, before) = {
             let view = &self.board.facts().view;
-            (Proof::new(text, &view.screen.text()), view.snapshot(0).seq)
+            let brackets = view.modes.bracketed_paste();
+            (Proof::new(text, brackets, &view.screen.text()), view.snapshot(0).seq)
         };
         let until = Instant::now() + self.setup.arrival;
         let typing = self.type_in(Text::Pasted(text.to_owned()));
@@ -403,12 +410,16 @@ impl Terminal {
             changes.borrow_and_update();
             {
                 let facts = self.board.facts();
-                let printed = facts.view.since(before, RECENT_LIMIT).unwrap_or_default();
-                let printed = String::from_utf8_lossy(&printed).into_owned();
+                let printed = facts.view.since(before, RECENT_LIMIT);
+                // More than is kept was printed, so all that was typed is among it.
+                let passed = printed.is_none() || sight == Sight::Certain;
+                let printed = String::from_utf8_lossy(&printed.unwrap_or_default()).into_owned();
                 let lines = printed.split(['\r', '\n']);
                 let plain: String =
                     lines.filter_map(|line| output::plain(line, usize::MAX)).collect();
-                if proof.holds(&plain, &facts.view.screen.text()) {
+                // What is left of the echo must not be taken for what the program says.
+                let is_whole = passed || proof.is_echoed(&plain);
+                if is_whole && proof.holds(&plain, &facts.view.screen.text()) {
                     return Ok(());
                 }
                 if facts.status.pid.is_none() {
@@ -539,9 +550,17 @@ impl Terminal {
 
     /// Begins a turn in which `text` is typed.
     pub(crate) fn turn_begins(&self, text: &str) {
+        {
+            let mut facts = self.board.facts();
+            facts.view.next_turn(text);
+            facts.told = false;
+        }
+        self.turn_has_begun();
+    }
+
+    /// A turn is under way that the program has got with its command.
+    pub(crate) fn turn_has_begun(&self) {
         let mut facts = self.board.facts();
-        facts.view.next_turn(text);
-        facts.told = false;
         facts.supervisor.turn_begins();
         facts.settle();
         let thread = facts.thread.clone();

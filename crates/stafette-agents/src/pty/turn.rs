@@ -99,9 +99,10 @@ impl<'a> Turn<'a> {
     }
 
     /// The program has got its order with its command.
-    pub(super) async fn passed(&mut self, text: &str) -> Result<(), Early> {
+    pub(super) async fn passed(&mut self) -> Result<(), Early> {
         self.life = self.terminal.status().life;
-        self.begin(text);
+        self.begin();
+        self.terminal.turn_has_begun();
         self.handed_in = true;
         self.printed_at = Instant::now();
         self.receipts.reach(Receipt::Delivered).await;
@@ -113,7 +114,8 @@ impl<'a> Turn<'a> {
     pub(super) async fn hand_in(&mut self, text: &str) -> Result<(), Early> {
         self.await_ready().await?;
         let _hand = self.terminal.hand().await;
-        self.begin(text);
+        self.begin();
+        self.terminal.turn_begins(text);
         let typed = self.terminal.paste_seen(text).await;
         self.refused(typed)?;
         self.receipts.reach(Receipt::Delivered).await;
@@ -126,12 +128,11 @@ impl<'a> Turn<'a> {
     }
 
     /// The program that runs now has the turn, and signs with its own token.
-    fn begin(&mut self, text: &str) {
+    fn begin(&mut self) {
         let leader = self.terminal.status().pid;
         self.note = leader.and_then(|leader| TurnNote::new(self.job, leader));
         let token = self.terminal.token();
         self.harvest = self.harvest.take().map(|harvest| harvest.with_token(token.as_deref()));
-        self.terminal.turn_begins(text);
     }
 
     /// Input that did not get there ends the turn.

@@ -5,7 +5,7 @@
 /// a terminal in portions of that size, and takes a hand-over right behind one for the end of input.
 const LINE_PIECE: usize = 1000;
 
-/// How many letters and digits at the end of a text prove that all of it is there.
+/// How many characters at the end of a text prove that all of it is there.
 const NEEDLE: usize = 24;
 
 /// What programs show instead of a long text that was pasted into them.
@@ -79,16 +79,20 @@ fn in_pieces(bytes: &[u8]) -> Vec<u8> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Proof {
     needle: String,
+    /// How it ends when the system shows it, with the end of the brackets.
+    echo: String,
     /// How often it, and the placeholder, were to be seen before.
     before: (usize, usize),
 }
 
 impl Proof {
     /// The proof for a text that is about to be typed, with the screen as it is.
-    pub(super) fn new(text: &str, screen: &[String]) -> Self {
-        let mut letters: Vec<char> = text.chars().filter(|c| c.is_alphanumeric()).collect();
-        let needle = letters.split_off(letters.len().saturating_sub(NEEDLE)).into_iter().collect();
-        let mut proof = Proof { needle, before: (0, 0) };
+    pub(super) fn new(text: &str, brackets: bool, screen: &[String]) -> Self {
+        let (needle, mut echo) = (end(&letters(text)), end(&solid(text)));
+        if brackets {
+            echo.push_str("^[[201~");
+        }
+        let mut proof = Proof { needle, echo, before: (0, 0) };
         proof.before = proof.count(screen);
         proof
     }
@@ -105,6 +109,11 @@ impl Proof {
             || printed.contains(PLACEHOLDER)
     }
 
+    /// Whether the system has shown all of it: what is printed from then on is not its echo.
+    pub(super) fn is_echoed(&self, printed: &str) -> bool {
+        solid(printed).contains(&self.echo)
+    }
+
     fn count(&self, screen: &[String]) -> (usize, usize) {
         if self.needle.is_empty() {
             return (0, 0);
@@ -117,6 +126,16 @@ impl Proof {
 /// Only what programs leave alone when they wrap and frame a text.
 fn letters(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).collect()
+}
+
+/// Only what the system shows as it was typed.
+fn solid(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace() && !c.is_control()).collect()
+}
+
+/// The last characters.
+fn end(text: &str) -> String {
+    text.chars().skip(text.chars().count().saturating_sub(NEEDLE)).collect()
 }
 
 #[cfg(test)]
@@ -147,7 +166,7 @@ mod tests {
     #[test]
     fn b_06_a_text_has_arrived_when_its_end_or_a_placeholder_shows() {
         let before = ["> what is done must not be done twice".to_owned()];
-        let proof = Proof::new("Do it.\nWhat is done must not be done twice.", &before);
+        let proof = Proof::new("Do it.\nWhat is done must not be done twice.", false, &before);
         assert!(!proof.holds("", &before), "that one was there before");
         let wrapped =
             ["│ > What is done must not │".to_owned(), "│ be done twice.      │".to_owned()];
@@ -155,6 +174,16 @@ mod tests {
         assert!(proof.holds("what is done must not be done twice", &[]));
         assert!(proof.holds("", &["> [Pasted text #1 +2 lines]".to_owned()]));
         assert!(!proof.holds("It must not", &[]));
-        assert!(Proof::new("…", &[]).holds("", &[]), "nothing to look for");
+        assert!(Proof::new("…", false, &[]).holds("", &[]), "nothing to look for");
+    }
+
+    #[test]
+    fn b_06_the_systems_echo_is_over_with_the_last_sign_of_it() {
+        let text = "Do it.\nNever do it twice, please.";
+        let (plain, within) = (Proof::new(text, false, &[]), Proof::new(text, true, &[]));
+        let echo = "Do it. Never do it twice, please";
+        assert!(plain.holds(echo, &[]) && !plain.is_echoed(echo), "the full stop is on its way");
+        assert!(plain.is_echoed(&format!("{echo}.")) && !within.is_echoed(&format!("{echo}.^[")));
+        assert!(within.is_echoed(&format!("^[[200~{echo}.^[[201~ and the answer")));
     }
 }

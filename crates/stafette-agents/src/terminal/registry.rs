@@ -165,13 +165,15 @@ impl Terminals {
     }
 
     /// The terminal in which a command runs for an agent: the one that is there, or a new one.
-    /// `afresh` ends the one that is there; `wishes` says what is special about a new one.
+    /// `afresh` ends the one that is there; `order` is what a program gets with its command; `wishes`
+    /// says what is special about a new one.
     pub(crate) async fn open(
         &self,
         (run, agent): (RunId, &AgentName),
         launch: Launch,
         word: Word,
         afresh: bool,
+        order: Option<&str>,
         wishes: impl FnOnce(&mut Setup),
     ) -> Result<Terminal, Failure> {
         let other =
@@ -190,7 +192,7 @@ impl Terminals {
         wishes(&mut setup);
         let news = self.news.clone();
         let teller = Some(Teller { run, agent: agent.clone(), news });
-        let terminal = Terminal::start(launch, &setup, word, recording, teller).await?;
+        let terminal = Terminal::start(launch, &setup, word, order, recording, teller).await?;
         if let Some(number) = self.sealed().get(&(run, agent.clone())) {
             terminal.sealed_up_to(*number);
         }

@@ -18,6 +18,7 @@ struct World {
 
 fn quick() -> Setup {
     let patience = Patience {
+        ready_timeout: PATIENCE,
         first_wait: Duration::from_millis(2),
         longest_wait: Duration::from_millis(4),
         settled: Duration::from_millis(20),
@@ -42,7 +43,7 @@ impl World {
         let redactor = Redactor::new();
         let recording = Some((recording.as_path(), "a", &redactor));
         let terminal =
-            Terminal::start(launch, setup, Word::default(), recording, None).await.unwrap();
+            Terminal::start(launch, setup, Word::default(), None, recording, None).await.unwrap();
         World { home, terminal }
     }
 
@@ -65,6 +66,17 @@ impl World {
 
     fn read(&self, name: &str) -> String {
         fs::read_to_string(self.home.path().join(name)).unwrap()
+    }
+
+    /// Waits until the program has written this.
+    async fn writes(&self, name: &str, text: &str) {
+        let read = || fs::read_to_string(self.home.path().join(name)).unwrap_or_default();
+        let waiting = async {
+            while read() != text {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("{:?}", read()));
     }
 }
 
@@ -115,9 +127,10 @@ async fn b_06_a_text_that_is_not_seen_is_tried_twice_and_not_sent_off() {
     let world = World::with(script, &setup).await;
     world.until("ready", |terminal| terminal.state() == State::Ready).await;
     assert_eq!(world.terminal.paste_seen("do it").await, Err(InputError::Unseen));
-    world.terminal.end().await;
     let once = "\x1b[200~do it\x1b[201~";
-    assert_eq!(world.read("got"), format!("{once}\x15{once}"));
+    world.writes("got", &format!("{once}\x15{once}")).await;
+    world.terminal.end().await;
+    assert_eq!(world.read("got"), format!("{once}\x15{once}"), "and no Enter");
 }
 
 #[tokio::test]
@@ -234,7 +247,7 @@ async fn s1_16_whoever_is_slow_gets_a_fresh_snapshot() {
     let mut drawing = world.terminal.subscribe(None);
     let Some(Piece::Snapshot(start)) = drawing.next().await else { panic!() };
     world.terminal.submit().await.unwrap();
-    world.shows("end").await;
+    world.until("ended", |terminal| terminal.state() == State::Ended).await;
     let Some(Piece::Snapshot(fresh)) = drawing.next().await else { panic!() };
     assert!(fresh.seq > start.seq + 400_000);
     assert!(fresh.dump.contains("end"));
