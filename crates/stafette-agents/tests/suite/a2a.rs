@@ -1,6 +1,6 @@
 //! What only remote agents do.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 
 use stafette_agents::{Job, Signal, start};
 use stafette_core::FailureKind;
@@ -50,7 +50,10 @@ async fn b_01_a_turn_that_is_delivered_again_goes_on_with_its_task() {
 async fn s5_07_an_agent_that_cannot_be_reached_is_worth_another_try_and_a_wrong_address_is_not() {
     let world = World::new();
     let mut job = job(&world, "");
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // The near end of a connection: nobody listens there, and nobody else gets the port.
+    let far = TcpListener::bind("127.0.0.1:0").unwrap();
+    let near = TcpStream::connect(far.local_addr().unwrap()).unwrap();
+    let gone = near.local_addr().unwrap();
     for (url, kind, says) in [
         (Some(format!("http://{gone}")), FailureKind::Recoverable, "cannot be reached"),
         (Some(format!("https://{gone}")), FailureKind::Recoverable, "cannot be reached"),

@@ -205,7 +205,8 @@ async fn b_02_commands_end_with_their_session() {
     "#;
     let mut session = start(job(&world, steps));
     hears(&mut session, "hanging").await;
-    assert_eq!(world.alive().len(), 2, "the agent and its command");
+    // The agent and its command.
+    world.lives(2).await;
     session.stop().await;
     assert!(world.is_clean());
 }
@@ -425,8 +426,8 @@ async fn b_02_an_agent_that_stalls_is_asked_to_stop_and_then_fails() {
 #[tokio::test]
 async fn b_02_an_agent_that_waits_for_its_command_does_not_stall() {
     let world = World::new();
-    let mut waiting = job(&world, "[[step]]\nterminal = \"sleep 1; echo done\"");
-    waiting.agent.stall = Some(Millis(200));
+    let mut waiting = job(&world, "[[step]]\nterminal = \"sleep 4; echo done\"");
+    waiting.agent.stall = Some(Millis(3000));
     let heard = run(waiting).await;
     let Some(Signal::Finished(result)) = heard.last() else { panic!("{heard:?}") };
     assert!(result.response.summary.contains("done"), "{result:?}");

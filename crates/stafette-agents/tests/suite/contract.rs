@@ -15,7 +15,7 @@ use stafette_core::{FailureKind, Outcome, Reason, Usage, Usd};
 use tokio::sync::mpsc::Receiver;
 use tokio::time::timeout;
 
-use crate::world::{PATIENCE, World, failed, finished, hears, next, run};
+use crate::world::{PATIENCE, World, failed, finished, hears, next, run, to_the_end};
 
 macro_rules! contract {
     ($($case:ident),* $(,)?) => {
@@ -106,10 +106,11 @@ remote! {
 
 async fn s5_06_an_agent_takes_its_turn_reports_and_hands_over(runner: Runner) {
     let world = World::new();
-    let heard = run(world.job(
+    let mut session = start(world.job(
         runner,
         r#"
         { say = "on it" },
+        { run = "until test -e ../heard; do sleep 0.01; done" },
         { write = "src/auth.rs", text = "// round {round}\n" },
         { append = "src/auth.rs", text = "fn login() {}\n" },
         { run = "grep -q login src/auth.rs" },
@@ -119,10 +120,11 @@ async fn s5_06_an_agent_takes_its_turn_reports_and_hands_over(runner: Runner) {
         { emit = "HANDOFF", payload = { to = "reviewer", reason = "review_request", summary = "auth is in", commit = "{commit}" } },
         { emit = "RESULT", payload = { summary = "done", outputs = { files = 1 } } },
         "#,
-    ))
-    .await;
-    assert_eq!(heard[0], Signal::Receipt(Receipt::Delivered));
-    assert!(heard.contains(&Signal::Alive { note: Some("on it".into()) }), "{heard:?}");
+    ));
+    assert_eq!(next(&mut session.signals).await, Some(Signal::Receipt(Receipt::Delivered)));
+    hears(&mut session, "on it").await;
+    fs::write(world.work().join("../heard"), "").unwrap();
+    let heard = to_the_end(session).await;
     let Some(Signal::Finished(result)) = heard.last() else { panic!("{heard:?}") };
     assert_eq!(result.usage, Usage { tokens: 1000, money: Usd(10_000) });
     assert_eq!(result.response.outcome, Outcome::Resolved);
@@ -256,7 +258,7 @@ async fn b_02_an_agent_that_hangs_can_be_stopped(runner: Runner) {
     hears(&mut session, "hanging").await;
     // Behind the protocol, the player is a child of its own.
     let children = if runner == Runner::Acp { 2 } else { 1 };
-    assert_eq!(world.alive().len(), 1 + children, "the agent and its child");
+    world.lives(1 + children).await;
     session.stop().await;
     assert!(world.is_clean());
 }
@@ -266,7 +268,9 @@ async fn b_02_an_agent_whose_session_is_dropped_is_gone(runner: Runner) {
     let mut session = start(world.job(runner, r#"{ say = "hanging" }, { hang = true }"#));
     hears(&mut session, "hanging").await;
     let mut signals = abandon(session);
-    assert_eq!(next(&mut signals).await, None);
+    while let Some(signal) = next(&mut signals).await {
+        assert!(matches!(signal, Signal::Alive { .. }), "{signal:?} after the end");
+    }
     assert!(world.is_clean());
 }
 
@@ -363,7 +367,7 @@ async fn b_01_what_is_left_of_an_earlier_delivery_is_ended_first(runner: Runner)
     let failure = loop {
         match next(&mut earlier.signals).await {
             Some(Signal::Failed { failure, .. }) => break failure,
-            Some(Signal::Session { state: SessionState::Crashed, .. }) => {}
+            Some(Signal::Alive { .. } | Signal::Session { state: SessionState::Crashed, .. }) => {}
             other => panic!("{other:?}"),
         }
     };

@@ -2,12 +2,13 @@
 //! programs.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use stafette_agents::profile::{Library, Profile};
 use stafette_agents::{Job, Signal};
 use stafette_core::workflow::Runner;
 use stafette_core::{Failure, FailureKind, Usage, Usd};
+use stafette_kit::program;
 
 use crate::world::{World, failed, finished, run};
 
@@ -20,8 +21,7 @@ fn playing(world: &World, profile: &str, stream: &str, status: i32) -> Job {
         "#!/bin/sh\ncat > prompt\necho \"$@\" >> arguments\nenv > variables\ncat stream\nexit {status}\n"
     );
     let program = world.work().join(profile);
-    fs::write(&program, script).unwrap();
-    executable(&program);
+    program::write(&program, &script).unwrap();
     let mut profile = Library::built_in().get(profile).unwrap().clone();
     let exec = profile.exec.as_mut().unwrap();
     exec.command[0] = program.to_str().unwrap().to_owned();
@@ -34,11 +34,6 @@ fn with(world: &World, profile: Profile) -> Job {
     job.agent.profile = Some(profile.name.clone());
     job.profile = Some(profile);
     job
-}
-
-fn executable(path: &PathBuf) {
-    use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 fn read(world: &World, name: &str) -> String {
@@ -101,7 +96,8 @@ async fn b_01_a_session_that_the_program_has_lost_is_forgotten() {
     let world = World::new();
     let job = playing(&world, "codex", "codex-text.jsonl", 0);
     finished(job.clone()).await;
-    fs::write(world.work().join("codex"), "#!/bin/sh\necho no such session >&2\nexit 1\n").unwrap();
+    let lost = "#!/bin/sh\necho no such session >&2\nexit 1\n";
+    program::write(&world.work().join("codex"), lost).unwrap();
     let failure = failed(next(&job)).await;
     assert_eq!(failure.kind, FailureKind::Recoverable);
     assert_eq!(failure.message, "exit status 1: no such session");
@@ -145,11 +141,8 @@ async fn b_09_talk_about_quotas_is_no_quota() {
     fs::write(world.work().join("stream"), format!("{talk}\n")).unwrap();
     let result = finished(job.clone()).await;
     assert!(result.response.summary.contains("says the page"));
-    fs::write(
-        world.work().join("codex"),
-        format!("#!/bin/sh\necho '{}'\nexit 3\n", talk.replace('\'', "")),
-    )
-    .unwrap();
+    let talks = format!("#!/bin/sh\necho '{}'\nexit 3\n", talk.replace('\'', ""));
+    program::write(&world.work().join("codex"), &talks).unwrap();
     job.order.key.turn += 1;
     assert_eq!(failed(job).await.kind, FailureKind::Recoverable);
 }

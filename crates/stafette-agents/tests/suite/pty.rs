@@ -21,18 +21,18 @@ const READ: &str = r#"hear() { while read -r line; do case "$line" in *"done twi
 
 /// An agent for many turns: each result names the process and counts.
 const LOYAL: &str = r#"printf '<<<ODEI:READY:{"stage":"a"}>>>\n'; n=0
-    while hear; do n=$((n+1)); echo "<<<ODEI:RESULT:$$ turn $n>>>"; echo "<<<ODEI:HANDOFF:reviewer>>>"; done"#;
+    while hear; do n=$((n+1)); printf '<<<ODEI:RESULT:%s>>>\n<<<ODEI:HANDOFF:reviewer>>>\n' "$$ turn $n"; done"#;
 
 fn quick() -> Setup {
     Setup {
         patience: Patience {
             first_wait: Duration::from_millis(2),
             longest_wait: Duration::from_millis(4),
-            ready_timeout: Duration::from_secs(20),
+            ready_timeout: PATIENCE,
             settled: Duration::from_millis(50),
             ..Patience::default()
         },
-        quiet: Duration::from_millis(50),
+        quiet: Duration::from_millis(300),
         ..Setup::default()
     }
 }
@@ -40,6 +40,8 @@ fn quick() -> Setup {
 fn shell(world: &World, script: &str) -> Job {
     let mut job = world.job(Runner::Pty, "");
     job.agent.command = ["sh", "-c", &format!("{READ}{script}"), "sh"].map(str::to_owned).to_vec();
+    // What the terminals are set up with counts.
+    job.ready_timeout = None;
     job
 }
 
@@ -221,7 +223,8 @@ async fn b_02_an_agent_that_stays_silent_is_no_longer_reported_alive() {
 #[tokio::test]
 async fn b_06_an_order_that_does_not_show_up_is_not_sent_off() {
     let world = World::new();
-    let setup = Setup { arrival: Duration::from_millis(100), ..quick() };
+    // Long enough for the program to write down what was typed before it is ended.
+    let setup = Setup { arrival: Duration::from_secs(2), ..quick() };
     let terminals = Terminals::new().with_setup(setup);
     let job = shell(&world, "stty raw -echo; printf 'login:'; exec cat > typed");
     let heard = run(job, &terminals).await;
@@ -243,6 +246,19 @@ async fn b_06_a_prompt_may_be_an_argument() {
     let terminals = Terminals::new().with_setup(quick());
     assert_eq!(finished(job.clone(), &terminals).await.response.summary, "Add user auth");
     assert_eq!(finished(job, &terminals).await.response.summary, "Add user auth");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b_01_an_order_that_comes_with_the_command_is_done_once_however_quick_it_is() {
+    let world = World::new();
+    let mut job = shell(&world, "echo x >> orders; echo '<<<ODEI:RESULT:fine>>>'");
+    job.agent.prompt_via = PromptVia::Argument;
+    let terminals = Terminals::new().with_setup(quick());
+    for order in 1..=20 {
+        assert_eq!(finished(job.clone(), &terminals).await.response.summary, "fine");
+        let orders = fs::read_to_string(world.work().join("orders")).unwrap();
+        assert_eq!(orders.lines().count(), order);
+    }
 }
 
 #[tokio::test]

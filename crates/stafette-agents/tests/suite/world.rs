@@ -125,7 +125,7 @@ impl World {
             given: Vec::new(),
             permissions: Permissions::default(),
             confined: None,
-            ready_timeout: None,
+            ready_timeout: Some(PATIENCE),
         }
     }
 
@@ -161,6 +161,16 @@ impl World {
         alive
     }
 
+    /// Waits until so many of them run: one that is just being started may not be seen yet.
+    pub(crate) async fn lives(&self, count: usize) {
+        let waiting = async {
+            while self.alive().len() != count {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("{:?}", self.alive()));
+    }
+
     /// Whether nothing is left of the turn: neither a process nor a note.
     pub(crate) fn is_clean(&self) -> bool {
         // Sessions may be remembered for the next turn of the run.
@@ -192,7 +202,11 @@ pub(crate) async fn hears(session: &mut Session, note: &str) {
 
 /// Lets a turn run to its end, as an engine does: the result is acknowledged.
 pub(crate) async fn run(job: Job) -> Vec<Signal> {
-    let mut session = start(job);
+    to_the_end(start(job)).await
+}
+
+/// The same for one that has begun.
+pub(crate) async fn to_the_end(mut session: Session) -> Vec<Signal> {
     let mut heard = Vec::new();
     while let Some(signal) = next(&mut session.signals).await {
         if let Signal::Finished(_) = signal {
