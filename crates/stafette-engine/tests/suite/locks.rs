@@ -73,11 +73,18 @@ impl Ring {
         Time(self.now.load(Ordering::SeqCst))
     }
 
-    /// Fights until there were so many grants. Every third time it pauses past its lease.
+    /// Whether there were so many grants, and among them one that was lost: who is alone for long
+    /// loses none.
+    fn is_over(&self, rounds: u64) -> bool {
+        let refused = self.register.lock().expect("sound").refused;
+        self.grants.load(Ordering::SeqCst) >= rounds && refused > 0
+    }
+
+    /// Fights until it is over. Every third time it pauses past its lease.
     async fn fight(self: Arc<Self>, desk: LockDesk, name: &'static str, rounds: u64) {
         let lease = Millis::minutes(30);
         for round in 0_u64.. {
-            if self.grants.load(Ordering::SeqCst) >= rounds {
+            if self.is_over(rounds) {
                 return;
             }
             // A command of its own each time: it has forgotten what it held before.
@@ -133,13 +140,15 @@ async fn fight(stores: [Arc<dyn Store>; 2], rounds: u64) {
         accepted: AtomicU64::new(0),
         warned: AtomicU64::new(0),
     });
-    let mut fighters = Vec::new();
-    for (store, name) in stores.into_iter().zip(["ada", "bob"]) {
-        let desk = LockDesk::open(store).await.expect("readable");
-        fighters.push(tokio::spawn(ring.clone().fight(desk, name, rounds)));
+    let mut desks = Vec::new();
+    for store in stores {
+        desks.push(LockDesk::open(store).await.expect("readable"));
     }
+    let begin = |(desk, name)| tokio::spawn(ring.clone().fight(desk, name, rounds));
+    let fighters: Vec<_> = desks.into_iter().zip(["ada", "bob"]).map(begin).collect();
     for fighter in fighters {
-        fighter.await.expect("it ends");
+        let ended = tokio::time::timeout(2 * PATIENCE, fighter).await.expect("both have a chance");
+        ended.expect("it ends");
     }
     let register = ring.register.lock().expect("sound");
     let (grants, accepted) =

@@ -1,6 +1,7 @@
 //! A run that is asked for twice begins once.
 
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use stafette_core::run::create::RunCreated;
 use stafette_core::{Fields, RunId};
@@ -34,6 +35,13 @@ async fn b_01_the_same_key_is_the_same_run_also_after_a_restart() {
     };
     let (run, repeated) = begin(&engine, "k", "write").await.expect("a run");
     assert!(!repeated);
+    // Ids tell the time by the millisecond.
+    let then = run.0.get_timestamp().expect("a time").to_unix();
+    while SystemTime::now().duration_since(UNIX_EPOCH).expect("a time")
+        < Duration::new(then.0, then.1) + Duration::from_millis(1)
+    {
+        tokio::task::yield_now().await;
+    }
     let two = tokio::join!(begin(&engine, "j", "write"), begin(&engine, "j", "write"));
     let (one, other) = (two.0.expect("a run"), two.1.expect("a run"));
     assert_eq!(one.0, other.0, "two at once are one");

@@ -11,7 +11,7 @@ use stafette_store::Store;
 
 use crate::flaky::Flaky;
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) fn settings(folder: &Path) -> Settings {
     Settings {

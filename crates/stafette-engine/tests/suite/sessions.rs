@@ -118,17 +118,18 @@ async fn s1_15_a_terminal_that_keeps_dying_ends_with_a_person_who_sees_its_last_
     engine.stop().await;
 }
 
-/// Neither an interruption nor another attempt helps with this agent, wherever it runs.
+/// Neither an interruption nor another attempt helps with this agent, wherever it runs. It has time
+/// to get ready for the interruption, and the others to do their work within the lease.
 async fn stalls(runner: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     let agents = r#"
-            limits = { cooldown = 0, lease = "600ms", handoffs_per_item = 9 }
+            limits = { cooldown = 0, lease = "5s", handoffs_per_item = 9 }
             [agents.a]
             runner = "exec"
             command = ["sh", "-c", 'cat >/dev/null; echo "<<<ODEI:HANDOFF:stuck>>>"']
             [agents.stuck]
             runner = "RUNNER"
-            stall = "100ms"
+            stall = "2s"
             command = ["sh", "-c", 'trap "echo x >> interrupted" INT; echo hi; while :; do sleep 0.05; done']
             [agents.other]
             runner = "exec"
