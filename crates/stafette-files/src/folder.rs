@@ -69,7 +69,9 @@ impl Seen {
     /// How long ago it changed, by the clock that files have.
     pub(crate) fn age(&self) -> std::time::Duration {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let then = std::time::Duration::from_secs(u64::try_from(self.changed.0).unwrap_or(0));
+        let (seconds, nanos) = self.changed;
+        let seconds = u64::try_from(seconds).unwrap_or(0);
+        let then = std::time::Duration::new(seconds, u32::try_from(nanos).unwrap_or(0));
         now.unwrap_or_default().saturating_sub(then)
     }
 }

@@ -95,6 +95,11 @@ impl Coordination {
                 Value::Null
             }
         };
+        if self.state.look() != seen {
+            // Somebody writes right now; their words are merged the next time, and nobody is asked
+            // about them twice.
+            return;
+        }
         let merged = merge(&self.state.ours, &truth, &theirs);
         for key in &merged.conflicts {
             tracing::warn!(key, "state.json was changed where it must not be");
@@ -103,7 +108,7 @@ impl Coordination {
             self.report(run, &merged.conflicts, &theirs).await;
         }
         if self.state.look() != seen {
-            // Somebody writes right now; their words are merged the next time.
+            // The same while a person was asked.
         } else if merged.state != theirs || self.state.seen.is_none() {
             self.state.put(merged.state);
         } else {
