@@ -36,18 +36,18 @@ async fn s4_06_a_command_that_hangs_is_ended_with_all_its_children() {
     let change = world.propose_everything().await;
     // Its pid goes to our own folder, which is not part of the tree.
     let rules = ChangeRules {
-        timeout: Millis(300),
+        timeout: Millis::seconds(5),
         ..validated("sleep 1000 & echo $! > .stafette/pid; wait")
     };
     let report = world.changes().apply(change.id, &rules).await.expect("tried");
-    assert!(report.rolled_back[0].why.contains("ended after 0.3"), "{report:?}");
+    assert!(report.rolled_back[0].why.contains("ended after 5 seconds"), "{report:?}");
     assert_eq!(world.tree(), before);
     let pid = world.read(".stafette/pid");
     let state = || fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
     // It was killed; the system may take a moment to have it gone.
     let since = Instant::now();
     while !state().is_empty() && !state().contains(") Z") {
-        assert!(since.elapsed() < Duration::from_secs(10), "it is gone: {}", state());
+        assert!(since.elapsed() < Duration::from_secs(60), "it is gone: {}", state());
         std::thread::yield_now();
     }
 }
