@@ -7,22 +7,23 @@ use stafette_kit::postgres::{GUARDED, PASSWORD, Postgres, Shared};
 use stafette_store::conformance::Story;
 use stafette_store::{ConnectError, PostgresOptions, PostgresStore, Store};
 
-use super::postgres::{name, other};
+use super::postgres::{name, other, patient};
 use super::witness::{hundred, shared};
 
-fn quick() -> PostgresOptions {
-    let soon = Duration::from_millis(200);
-    PostgresOptions { first_patience: soon, ..PostgresOptions::default() }
+async fn refused(url: &str) -> ConnectError {
+    PostgresStore::open(url, patient()).await.expect_err("it is refused")
 }
 
-async fn refused(url: &str) -> ConnectError {
-    PostgresStore::open(url, quick()).await.expect_err("it is refused")
+/// For those who wait in vain.
+fn impatient(options: PostgresOptions) -> PostgresOptions {
+    PostgresOptions { first_patience: Duration::from_secs(1), ..options }
 }
 
 #[tokio::test]
 async fn what_cannot_be_a_store_is_refused_and_left_as_it_is() {
     let server = Shared::get().expect("a server");
-    let nobody = refused("postgres://ada:s3cret@127.0.0.1:1/work").await;
+    let nobody = "postgres://ada:s3cret@127.0.0.1:1/work";
+    let nobody = PostgresStore::open(nobody, impatient(patient())).await.expect_err("nobody");
     assert!(matches!(nobody, ConnectError::Unreachable { .. }), "{nobody:?}");
     assert!(!nobody.to_string().contains("s3cret"));
     let missing = server.url().replace("/postgres", "/no_such_database");
@@ -40,7 +41,7 @@ async fn what_cannot_be_a_store_is_refused_and_left_as_it_is() {
     assert_eq!(count, 1);
 
     let url = server.fresh();
-    PostgresStore::open(&url, quick()).await.expect("a store").close().await;
+    PostgresStore::open(&url, patient()).await.expect("a store").close().await;
     let future = format!("UPDATE {}.store SET version = 999", name(&url));
     client.batch_execute(&future).await.expect("from the future");
     let newer = refused(&url).await;
@@ -65,13 +66,13 @@ async fn a_user_is_let_in_by_a_password_and_a_socket_needs_no_network() {
     let made = format!("CREATE SCHEMA team AUTHORIZATION {GUARDED}");
     client.batch_execute(&made).await.expect("a schema");
     let url = format!("{}?schema=team", url(PASSWORD));
-    let store = PostgresStore::open(&url, quick()).await.expect("a store");
+    let store = PostgresStore::open(&url, patient()).await.expect("a store");
     store.append(Story::new(1).tell(&["run_created"])).await.expect("appended");
     assert!(store.place().ends_with("/postgres?schema=team"), "{}", store.place());
     store.close().await;
 
     let socket = format!("{}?schema=team", server.socket_url());
-    let store = PostgresStore::open(&socket, quick()).await.expect("by the socket");
+    let store = PostgresStore::open(&socket, patient()).await.expect("by the socket");
     assert_eq!(store.head().await.expect("readable"), 1);
 }
 
@@ -79,12 +80,13 @@ async fn a_user_is_let_in_by_a_password_and_a_socket_needs_no_network() {
 async fn one_daemon_works_on_a_database_and_the_next_takes_over_when_it_is_gone() {
     let server = Shared::get().expect("a server");
     let url = server.fresh();
-    let alone = PostgresOptions { alone: true, ..quick() };
+    let alone = PostgresOptions { alone: true, ..patient() };
     let first = PostgresStore::open(&url, alone.clone()).await.expect("the first");
-    let second = PostgresStore::open(&url, alone.clone()).await.expect_err("there is one");
+    let second = PostgresStore::open(&url, impatient(alone.clone())).await;
+    let second = second.expect_err("there is one");
     assert!(matches!(second, ConnectError::Taken { .. }), "{second:?}");
     // Who only looks, or tidies, needs not be alone.
-    PostgresStore::open(&url, quick()).await.expect("a look").close().await;
+    PostgresStore::open(&url, patient()).await.expect("a look").close().await;
     first.close().await;
     PostgresStore::open(&url, alone.clone()).await.expect("the next").close().await;
     let _first = PostgresStore::open(&url, alone.clone()).await.expect("the first again");
@@ -96,7 +98,7 @@ async fn one_daemon_works_on_a_database_and_the_next_takes_over_when_it_is_gone(
 async fn b_01_writers_that_wait_share_a_commit_and_a_conflict_harms_no_one() {
     let server = Shared::get().expect("a server");
     let url = server.fresh();
-    let store = Arc::new(PostgresStore::open(&url, quick()).await.expect("a store"));
+    let store = Arc::new(PostgresStore::open(&url, patient()).await.expect("a store"));
     // Someone else has the turn, so the writer gets no further than its first group.
     let client = other(&url).await;
     let turn = format!("BEGIN; SELECT head FROM {}.store FOR UPDATE", name(&url));
@@ -115,7 +117,7 @@ async fn b_01_a_reader_misses_nothing_while_two_write_to_one_database() {
     let url = server.fresh();
     let mut writers = Vec::new();
     for n in 1..=2 {
-        let store = PostgresStore::open(&url, quick()).await.expect("a store");
+        let store = PostgresStore::open(&url, patient()).await.expect("a store");
         writers.push(tokio::spawn(async move {
             let mut story = Story::new(n);
             for _ in 0..EACH {
@@ -123,7 +125,7 @@ async fn b_01_a_reader_misses_nothing_while_two_write_to_one_database() {
             }
         }));
     }
-    let store = PostgresStore::open(&url, quick()).await.expect("a store");
+    let store = PostgresStore::open(&url, patient()).await.expect("a store");
     let (mut seen, mut cursor) = (0, 0);
     let look = async {
         while seen < 4 * EACH {
@@ -134,7 +136,7 @@ async fn b_01_a_reader_misses_nothing_while_two_write_to_one_database() {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), look).await.expect("all are seen");
+    tokio::time::timeout(Duration::from_secs(120), look).await.expect("all are seen");
     for writer in writers {
         writer.await.expect("the writer ends");
     }

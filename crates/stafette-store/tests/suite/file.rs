@@ -5,13 +5,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::{Arc, Barrier};
 use std::thread;
+use std::time::Duration;
 
 use rusqlite::Connection;
 use stafette_store::conformance::Story;
 use stafette_store::{AppendError, OpenError, Options, SqliteStore, Store};
 
 fn open(path: impl AsRef<Path>) -> Result<SqliteStore, OpenError> {
-    SqliteStore::open(path, Options::default())
+    // A disk may be slow, and others may come first.
+    let busy_timeout = Duration::from_secs(60);
+    SqliteStore::open(path, Options { busy_timeout, ..Options::default() })
 }
 
 #[tokio::test]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use stafette_core::{HandoffId, Time};
 use stafette_kit::postgres::Shared;
 use stafette_store::conformance::{Story, run};
-use stafette_store::{
-    Finder, PostgresOptions, PostgresStore, Retention, SqliteFinder, Store, Text,
-};
+use stafette_store::{Finder, PostgresStore, Retention, SqliteFinder, Store, Text};
+
+use super::postgres::patient;
 
 fn text(n: u64, seq: u64, body: &str) -> Text {
     Text {
@@ -30,7 +30,7 @@ struct World {
 
 async fn world() -> World {
     let server = Shared::get().expect("a server");
-    let store = PostgresStore::open(&server.fresh(), PostgresOptions::default()).await;
+    let store = PostgresStore::open(&server.fresh(), patient()).await;
     let store = store.expect("a store");
     let folder = tempfile::tempdir().expect("a folder");
     let file = SqliteFinder::open(&folder.path().join("find.db"), 99).expect("opened");

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rusqlite::Connection;
 use stafette_core::RunId;
@@ -9,7 +10,8 @@ use stafette_store::conformance::Story;
 use stafette_store::{AppendError, Batch, Options, Retention, SqliteStore, Store};
 
 fn open(path: &Path, max_bytes: u64) -> SqliteStore {
-    let options = Options { max_bytes: Some(max_bytes), ..Options::default() };
+    let busy_timeout = Duration::from_secs(60);
+    let options = Options { max_bytes: Some(max_bytes), busy_timeout, ..Options::default() };
     SqliteStore::open(path, options).expect("a store")
 }
 

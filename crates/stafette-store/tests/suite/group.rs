@@ -1,6 +1,7 @@
 //! Group commit.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rusqlite::Connection;
 use stafette_store::{Options, SqliteStore, Store};
@@ -12,7 +13,9 @@ use super::witness::{hundred, shared};
 async fn b_01_writers_that_wait_share_a_commit_and_a_conflict_harms_no_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("store.db");
-    let store = Arc::new(SqliteStore::open(&path, Options::default()).expect("a store"));
+    // The lock is given back as soon as this one thread gets to it.
+    let options = Options { busy_timeout: Duration::from_secs(60), ..Options::default() };
+    let store = Arc::new(SqliteStore::open(&path, options).expect("a store"));
 
     // Someone else holds the lock, so the writer gets no further than its first group.
     let other = Connection::open(&path).expect("a second connection");

@@ -1,10 +1,17 @@
 //! The store in a database, as any other store.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use stafette_kit::postgres::Shared;
 use stafette_store::{PostgresOptions, PostgresStore, Store};
 use tokio_postgres::{Client, NoTls};
+
+/// Limits for those who are to be let in, however busy the machine is.
+pub(super) fn patient() -> PostgresOptions {
+    let long = Duration::from_secs(90);
+    PostgresOptions { patience: long, first_patience: long, ..PostgresOptions::default() }
+}
 
 /// A connection of somebody else.
 pub(super) async fn other(url: &str) -> Client {
@@ -21,7 +28,7 @@ pub(super) fn name(url: &str) -> &str {
 
 async fn open() -> (Arc<dyn Store>, Arc<Shared>) {
     let server = Shared::get().expect("a server");
-    let store = PostgresStore::open(&server.fresh(), PostgresOptions::default()).await;
+    let store = PostgresStore::open(&server.fresh(), patient()).await;
     (Arc::new(store.expect("a store")), server)
 }
 
