@@ -28,8 +28,9 @@ use value::{bolt, from_properties, link_from, provenance_properties, to_properti
 /// How long one transaction may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long to wait for a connection.
-const CONNECT: Duration = Duration::from_secs(5);
+/// How long to wait for a connection, and for each of its answers: one that has just started takes
+/// its time with the first ones.
+const ANSWER: Duration = Duration::from_secs(20);
 
 /// How often a transaction that met another one is tried.
 const TRIES: u32 = 6;
@@ -109,7 +110,7 @@ impl Neo4jGraph {
             .uri(&settings.uri)
             .user(&settings.user)
             .password(&settings.password)
-            .connection_timeout(CONNECT)
+            .connection_timeout(ANSWER)
             .max_connections(8)
             .fetch_size(1000);
         if let Some(database) = &settings.database {
