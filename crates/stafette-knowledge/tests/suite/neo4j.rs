@@ -116,11 +116,18 @@ async fn s1_12_neo4j_killed_during_writes_and_brought_back_has_everything_once_a
     settled(&graph).await;
 
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (kill, killed) = tokio::sync::oneshot::channel();
     let writer = tokio::spawn({
         let graph = graph.clone();
         async move {
-            let mut queued = 0;
+            let (mut queued, mut killed) = (0, Some(killed));
             for number in 0..STEPS {
+                // However quick it is, the last ones come after the blow.
+                if number == STEPS - 10
+                    && let Some(killed) = killed.take()
+                {
+                    killed.await.expect("it is killed");
+                }
                 let answer = graph.apply(&step(number)).await.expect("taken");
                 queued += u32::from(answer == Applied::Queued);
                 let _ = tell.send(number);
@@ -131,6 +138,7 @@ async fn s1_12_neo4j_killed_during_writes_and_brought_back_has_everything_once_a
     while told.recv().await.expect("it writes") < 20 {}
     // The writer goes on while the server dies.
     server.kill();
+    kill.send(()).expect("it waits for that");
     let queued = writer.await.expect("it wrote");
     assert!(queued > 0, "the server was killed before the end");
     let condition = graph.condition().await.expect("asked");
