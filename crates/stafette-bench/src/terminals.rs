@@ -129,12 +129,16 @@ async fn echo(probe: &Terminal, idle: u32, busy: u32) -> Result<Crowd, Trouble> 
     })
 }
 
-/// What this process takes, in bytes.
+/// What this process takes of its own, in bytes: also what the system has moved out of its way.
 fn memory() -> Result<u64, Trouble> {
     let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kilobytes = line.and_then(|line| line.split_whitespace().next());
-    Ok(kilobytes.ok_or("the system does not tell how much memory is taken")?.parse::<u64>()? * 1024)
+    let bytes = |name: &str| -> Result<u64, Trouble> {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let kilobytes = line.and_then(|line| line.split_whitespace().next());
+        let kilobytes = kilobytes.ok_or("the system does not tell how much memory is taken")?;
+        Ok(kilobytes.parse::<u64>()? * 1024)
+    };
+    Ok(bytes("RssAnon:")? + bytes("VmSwap:")?)
 }
 
 fn each(after: u64, before: u64, count: u32) -> f64 {
