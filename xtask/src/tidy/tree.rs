@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Folders that hold what is made, not what is written.
+/// What holds what is made, not what is written: folders, and the file `.git` of a worktree.
 const MADE: [&str; 5] = ["target", "node_modules", "dist", ".git", ".stafette"];
 
 /// A file could not be read.
@@ -50,7 +50,10 @@ impl Tree {
             let (path, name) = (entry.path(), entry.file_name());
             let name = name.to_string_lossy();
             let kind = entry.file_type().map_err(unreadable(&path))?;
-            if kind.is_dir() && !MADE.contains(&&*name) {
+            if MADE.contains(&&*name) {
+                continue;
+            }
+            if kind.is_dir() {
                 self.add(&path, &format!("{prefix}{name}/"))?;
             } else if kind.is_file() {
                 let bytes = fs::read(&path).map_err(unreadable(&path))?;
