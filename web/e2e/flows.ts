@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { checked, frames, quiet, sees, story } from './story'
+import { hold, release } from './voices'
 import { Project, closeBrowser, open, root, until } from './world'
 
 const TEAM = join(root, 'e2e/team')
@@ -73,10 +74,11 @@ test('s5_11 the demonstration is there from start to finish, and its team runs a
 test('s5_11 the demonstration is watched on the page while it runs', async () => {
   const project = new Project(null)
   try {
-    const { link, end } = await project.watchedDemo()
+    const { link, go, end } = await project.watchedDemo()
     const sight = await open(project, { launch: link })
     const { page } = sight
     await sees(page, 'has the baton')
+    go()
     await sees(page, 'Succeeded: nothing is left to do')
     await until('its handoffs cross the track', async () => (await page.locator('.stroke.is-handoff').count()) === 4)
     quiet(sight)
@@ -92,8 +94,10 @@ test('a run with a question, a refusal and a failed try is watched as it happens
     const sight = await open(project)
     const { page } = sight
     await sees(page, 'No run yet')
+    hold(project, 'planner')
     const run = await project.start(REQUEST)
     await sees(page, 'planner has the baton')
+    release(project, 'planner')
     await sees(page, 'Waits for your answer')
     await page.keyboard.press('i')
     await sees(page, 'Sessions in the database, or signed tokens?')
@@ -101,9 +105,9 @@ test('a run with a question, a refusal and a failed try is watched as it happens
     await sees(page, 'Nothing needs you')
     await page.goto(`${sight.url}/runs/${run.slice(-8)}`)
     await sees(page, 'Succeeded: nothing is left to do')
-    assert.equal(await page.locator('.stroke.is-handoff').count(), 8, 'every handoff crosses the track')
-    assert.equal(await page.locator('.tick.is-refused').count(), 1, 'the refusal is a red tick')
-    assert.ok((await page.locator('.leg.is-failed').count()) >= 1, 'the failed try has its notch')
+    await until('every handoff crosses the track', async () => (await page.locator('.stroke.is-handoff').count()) === 8)
+    await until('the refusal is a red tick', async () => (await page.locator('.tick.is-refused').count()) === 1)
+    await until('the failed try has its notch', async () => (await page.locator('.leg.is-failed').count()) >= 1)
     quiet(sight)
     await sight.close()
   }))
@@ -143,7 +147,8 @@ test('b_12 a run is forked from a moment on its track', () =>
     await sees(page, 'Waits for your answer')
     for (let step = 0; step < 3; step += 1) await page.keyboard.press('[')
     await page.waitForURL(/at=\d+/)
-    const moment = Number(/at=(\d+)/.exec(page.url())![1])
+    // The browser's own address: what is told of it comes later, and all three steps count.
+    const moment = Number(new URLSearchParams(await page.evaluate(() => location.search)).get('at'))
     await page.getByRole('button', { name: 'Fork from here' }).click()
     await page.waitForURL((url) => url.pathname.startsWith('/runs/') && !url.pathname.endsWith(run.slice(-8)))
     const [first] = (await project.get('/v1/runs')) as { run: string }[]
@@ -171,7 +176,7 @@ test('b_13 an escalation is answered on a phone of 360 pixels', () =>
     assert.ok(box.height >= 44, 'a thumb hits it')
     await option.tap()
     await sees(page, 'Nothing needs you')
-    assert.match(JSON.stringify(await project.events(run)), /Both behind one interface/)
+    await until('it is recorded', async () => JSON.stringify(await project.events(run)).includes('"text":"Both behind one interface"'))
     quiet(sight)
     await sight.close()
   }))
@@ -203,9 +208,10 @@ test('everything by keyboard: palette, keys, agents, follow', () =>
     await sees(page, 'Waits for your answer')
     await page.keyboard.press('j')
     await page.waitForURL(/agents\//)
-    assert.equal(await page.getByRole('switch', { name: 'Follow' }).getAttribute('aria-checked'), 'false')
+    const follows = async (): Promise<string | null> => page.getByRole('switch', { name: 'Follow' }).getAttribute('aria-checked')
+    await until('it follows no more', async () => (await follows()) === 'false')
     await page.keyboard.press('f')
-    await until('following again', async () => (await page.getByRole('switch', { name: 'Follow' }).getAttribute('aria-checked')) === 'true')
+    await until('following again', async () => (await follows()) === 'true')
     await page.keyboard.press('Control+k')
     await page.keyboard.type('graph')
     await page.keyboard.press('Enter')

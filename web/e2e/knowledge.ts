@@ -10,6 +10,12 @@ import { type Project, closeBrowser, open, until } from './world'
 after(closeBrowser)
 
 const REQUEST = 'Get paid sooner'
+
+/** A Sunday, late: the whole of the working week is still to come. On another day the blocks would lie elsewhere. */
+const SUNDAY = '2026-11-15T22:00:00Z'
+
+/** A story that begins then. */
+const then = (from: (folder: string) => void, tell: (project: Project) => Promise<void>): Promise<void> => story(from, tell, SUNDAY)
 const CALDAV = process.env['STAFETTE_TEST_CALDAV']
 
 /** What a calendar program would find on the server: the text of every entry. */
@@ -30,7 +36,7 @@ const block = async (project: Project, title: string): Promise<Block> => (await 
 const button = (page: Page, title: string) => page.getByRole('button', { name: new RegExp(`^${title} \\d`) })
 
 test('s1_14 a decision is approved from its table; a block is moved by keys, another dragged, and both are in the calendar', () =>
-  story(stages(CALDAV ? new URL('/', CALDAV).href : undefined), async (project) => {
+  then(stages(CALDAV ? new URL('/', CALDAV).href : undefined), async (project) => {
     const run = await project.start(REQUEST)
     await asks(project, run, 'decision_approval')
     const sight = await open(project, { path: '/inbox' })
@@ -129,7 +135,7 @@ test('s1_14 the week goes by the clock of the project, wherever the browser is, 
     { title: 'Sunday', start: '20260329T070000Z', end: '20260329T083000Z' },
     { title: 'Autumn', start: '20261025T080000Z', end: '20261025T093000Z' },
   ]
-  return story(elsewhere('Europe/Berlin', events), async (project) => {
+  return then(elsewhere('Europe/Berlin', events), async (project) => {
     const sight = await open(project, { path: '/knowledge/calendar/2026-03-25', zone: 'America/Los_Angeles' })
     const { page } = sight
     const stand = (title: string) => page.locator('.stand', { hasText: title })
@@ -170,7 +176,7 @@ test('s1_14 the week goes by the clock of the project, wherever the browser is, 
 })
 
 test('s1_11 s1_12 talk is searched, the graph is walked by keys, principles have their answers', () =>
-  story(stages(), async (project) => {
+  then(stages(), async (project) => {
     const run = await learned(project, REQUEST)
     const sight = await open(project, { path: '/knowledge/threads' })
     const { page } = sight
@@ -211,7 +217,7 @@ test('s1_11 s1_12 talk is searched, the graph is walked by keys, principles have
   }))
 
 test('s1_10 an insight is accepted and rolled back, and the next table says so', () =>
-  story(stages(), async (project) => {
+  then(stages(), async (project) => {
     await learned(project, REQUEST)
     const sight = await open(project, { path: '/knowledge/insights' })
     const { page } = sight
@@ -238,7 +244,7 @@ test('s1_10 an insight is accepted and rolled back, and the next table says so',
   }))
 
 test('s1_14 a block is moved and accepted with a thumb, on a phone of 360 pixels', () =>
-  story(stages(), async (project) => {
+  then(stages(), async (project) => {
     await planned(project, REQUEST)
     const sight = await open(project, { width: 360, height: 740, path: '/knowledge/calendar' })
     const { page } = sight
@@ -260,7 +266,7 @@ test('s1_14 a block is moved and accepted with a thumb, on a phone of 360 pixels
   }))
 
 test('axe finds no serious violation in what is known', () =>
-  story(stages(), async (project) => {
+  then(stages(), async (project) => {
     const run = await learned(project, REQUEST)
     const again = await planned(project, 'Invoice abroad')
     const third = await project.start('Invoice by post')
@@ -286,7 +292,7 @@ test('axe finds no serious violation in what is known', () =>
   }))
 
 test('axe finds no serious violation where nothing is known yet, and each part says how to begin', () =>
-  story(stages(), async (project) => {
+  then(stages(), async (project) => {
     const sight = await open(project)
     for (const [part, words] of [
       ['decisions', 'Nothing was decided yet'],

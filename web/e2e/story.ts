@@ -8,9 +8,9 @@ import { Project, type Sight, open } from './world'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** A project with its daemon for the length of a story. */
-export async function story(from: string | ((folder: string) => void), tell: (project: Project) => Promise<void>): Promise<void> {
-  const project = new Project(from)
+/** A project with its daemon for the length of a story, which begins at a moment of its own if that matters to it. */
+export async function story(from: string | ((folder: string) => void), tell: (project: Project) => Promise<void>, moment?: string): Promise<void> {
+  const project = new Project(from, moment)
   try {
     await project.up()
     await tell(project)
@@ -35,8 +35,12 @@ export async function checked(project: Project, views: string[]): Promise<void> 
   for (const view of views) {
     const [path, key] = view.split('#')
     await page.goto(sight.url + path)
+    await page.locator('#app > *').first().waitFor()
     await page.waitForFunction(() => !document.querySelector('.waiting'))
-    if (key) await page.keyboard.press(key === 'keys' ? '?' : 'Control+k')
+    if (key) {
+      await page.keyboard.press(key === 'keys' ? '?' : 'Control+k')
+      await page.getByRole('dialog').waitFor()
+    }
     // The page's own policy forbids injected scripts, so that the checker comes by the debugger.
     await page.evaluate(AXE)
     for (const width of [1440, 360]) {

@@ -10,7 +10,8 @@ import { type Browser, type BrowserContext, type Page, chromium } from 'playwrig
 export const root = resolve(import.meta.dirname, '..')
 const program = process.env['STAFETTE'] ?? resolve(root, '../target/debug/stafette')
 
-const PATIENCE = 30_000
+/** Longer than anything takes, however busy the machine is, and though it stands still for a while. */
+const PATIENCE = 120_000
 
 /** Waits until something is so. */
 export async function until<T>(what: string, is: () => Promise<T | undefined | false> | T | undefined | false, patience = PATIENCE): Promise<T> {
@@ -30,11 +31,17 @@ async function gone(child: ChildProcess): Promise<void> {
 export class Project {
   readonly folder: string
   readonly #home: string
+  /** How far the clock of the daemon and of its page is from the system's. */
+  readonly #shift: number
   #daemon: ChildProcess | null = null
 
-  /** A project with the files of a folder, or with what is laid out; nothing makes an empty folder. */
-  constructor(from: string | ((folder: string) => void) | null) {
+  /**
+   * A project with the files of a folder, or with what is laid out; nothing makes an empty folder. Its clock shows the
+   * system's time, or begins at a moment of its own.
+   */
+  constructor(from: string | ((folder: string) => void) | null, moment?: string) {
     this.#home = mkdtempSync(join(tmpdir(), 'stafette-page-'))
+    this.#shift = moment ? Date.parse(moment) - Date.now() : 0
     this.folder = join(this.#home, 'project')
     if (from === null) return
     mkdirSync(this.folder)
@@ -50,7 +57,21 @@ export class Project {
 
   /** The user's own settings are not these projects'. */
   get #env(): NodeJS.ProcessEnv {
-    return { ...process.env, HOME: this.#home, XDG_CONFIG_HOME: '', XDG_DATA_HOME: '', XDG_STATE_HOME: '' }
+    const env = { ...process.env, HOME: this.#home, XDG_CONFIG_HOME: '', XDG_DATA_HOME: '', XDG_STATE_HOME: '' }
+    if (!this.#shift) return env
+    const clock = join(this.#home, 'clock')
+    writeFileSync(clock, String(this.#shift))
+    return { ...env, STAFETTE_CLOCK_SHIFT: clock }
+  }
+
+  /** What its clock shows. */
+  now(): number {
+    return Date.now() + this.#shift
+  }
+
+  /** Whether that is another time than everybody else's. */
+  get isElsewhen(): boolean {
+    return this.#shift !== 0
   }
 
   stafette(...words: string[]): string {
@@ -65,10 +86,17 @@ export class Project {
     return JSON.parse(said)
   }
 
-  /** `stafette demo --open`: the link that it shows, and how to have enough of it. */
-  async watchedDemo(): Promise<{ link: string; end: () => Promise<number | null> }> {
+  /**
+   * `stafette demo --open`: the link that it shows, how to let its agents commit, and how to have enough of it. They
+   * are quick: without a word to wait for they would be done before anybody looks.
+   */
+  async watchedDemo(): Promise<{ link: string; go: () => void; end: () => Promise<number | null> }> {
+    const [bin, start] = [folder(join(this.#home, 'bin')), join(this.#home, 'go')]
+    const [path, git] = [process.env['PATH'] ?? '', execFileSync('sh', ['-c', 'command -v git'], { encoding: 'utf8' }).trim()]
+    const waits = `case "$*" in *"a little program"*) ;; *commit*) while [ ! -e '${start}' ]; do sleep 0.05; done ;; esac`
+    writeFileSync(join(bin, 'git'), `#!/bin/sh\n${waits}\nexec '${git}' "$@"\n`, { mode: 0o755 })
     const words = ['demo', '--open', '--headless', '--dir', this.folder]
-    const demo = spawn(program, words, { cwd: this.#home, env: this.#env, stdio: ['pipe', 'ignore', 'pipe'] })
+    const demo = spawn(program, words, { cwd: this.#home, env: { ...this.#env, PATH: `${bin}:${path}` }, stdio: ['pipe', 'ignore', 'pipe'] })
     this.#daemon = demo
     let said = ''
     demo.stderr.on('data', (bytes) => (said += String(bytes)))
@@ -78,7 +106,7 @@ export class Project {
       await gone(demo)
       return demo.exitCode
     }
-    return { link, end }
+    return { link, go: () => writeFileSync(start, ''), end }
   }
 
   get socket(): string {
@@ -108,7 +136,7 @@ export class Project {
     this.#daemon = null
     if (daemon) {
       daemon.kill('SIGTERM')
-      const timer = setTimeout(() => daemon.kill('SIGKILL'), 5000)
+      const timer = setTimeout(() => daemon.kill('SIGKILL'), 60_000)
       await gone(daemon)
       clearTimeout(timer)
     }
@@ -207,6 +235,7 @@ export async function open(project: Project, how: { width?: number; height?: num
     if (!request.url().startsWith(`${url}/`) && !request.url().startsWith('data:')) complaints.push(`asked outside: ${request.url()}`)
   })
   page.setDefaultTimeout(PATIENCE)
+  if (project.isElsewhen) await page.clock.setFixedTime(project.now())
   await page.goto(launch)
   await page.waitForURL(`${url}/`)
   await page.locator('#app > *').first().waitFor()

@@ -138,14 +138,16 @@ impl Engine {
         agent: &str,
     ) -> Result<(AgentName, Terminal), TerminalError> {
         let name = agent.parse::<AgentName>().ok();
-        if let Some(name) = &name
+        let state = self.state(run).await?;
+        let over = state.status().is_final();
+        // Those of a run that is over are on their way out.
+        if let Some(name) = name.as_ref().filter(|_| !over)
             && let Some(terminal) = self.house().terminals.get(run, name)
         {
             return Ok((name.clone(), terminal));
         }
-        let state = self.state(run).await?;
-        let there: Vec<AgentName> =
-            self.terminals(Some(run)).into_iter().map(|terminal| terminal.agent).collect();
+        let living = self.terminals(Some(run)).into_iter().filter(|_| !over);
+        let there: Vec<AgentName> = living.map(|terminal| terminal.agent).collect();
         let known = name.and_then(|name| state.workflow.agents.get_key_value(&name));
         let Some((agent, settings)) = known else {
             return Err(TerminalError::NoAgent { run, agent: agent.to_owned(), there });
@@ -156,7 +158,6 @@ impl Engine {
             let runner = runner.as_ref().and_then(|name| name.as_str()).unwrap_or_default();
             return Err(TerminalError::OtherRunner { agent, runner: runner.to_owned(), there });
         }
-        let over = state.status().is_final();
         Err(TerminalError::NotThere { run, agent, over, there })
     }
 

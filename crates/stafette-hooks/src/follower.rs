@@ -51,11 +51,14 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Follows `engine`; `memory` is where it notes how far it has come.
-    #[must_use]
-    pub fn new(engine: Engine, project: PathBuf, memory: PathBuf) -> Self {
+    /// Follows `engine` from where the last one was, or from this moment on; `memory` is where it
+    /// notes how far it has come.
+    pub async fn open(engine: Engine, project: PathBuf, memory: PathBuf) -> Self {
         let progress = Arc::new(Mutex::new(Memory::open(memory)));
-        Follower { engine, project, progress, known: HashMap::new() }
+        let follower = Follower { engine, project, progress, known: HashMap::new() };
+        // Noted now, and not when it comes to live: what happens between is told, too.
+        let _ = follower.begin().await;
+        follower
     }
 
     /// Follows until `stop` is set or the engine is gone. A hook that runs by then is waited for;

@@ -64,9 +64,9 @@ pub struct Tried {
 }
 
 impl Notifier {
-    /// Tells what `workflow` wants told; `memory` is where it notes what is still to be told.
-    #[must_use]
-    pub fn open(
+    /// Tells what `workflow` wants told, from where the last one was, or from this moment on;
+    /// `memory` is where it notes what is still to be told.
+    pub async fn open(
         engine: Engine,
         workflow: Arc<ReadWorkflow>,
         page: Arc<Page>,
@@ -75,18 +75,24 @@ impl Notifier {
         memory: PathBuf,
     ) -> Self {
         let desk = Mutex::new(Memory::open(memory));
-        Notifier { engine, workflow, page, alarms, redactor, desk }
+        let notifier = Notifier { engine, workflow, page, alarms, redactor, desk };
+        // Noted now, and not when it comes to live: what happens between is told, too.
+        let _ = notifier.begin().await;
+        notifier
+    }
+
+    /// Where to begin: where the last one was, or now.
+    async fn begin(&self) -> Option<u64> {
+        let head = self.engine.store().head().await.ok()?;
+        let mut desk = self.desk.lock().await;
+        let cursor = desk.value.cursor.filter(|cursor| *cursor <= head).unwrap_or(head);
+        desk.value.cursor = Some(cursor);
+        Some(cursor)
     }
 
     /// Follows and tells until `stop` is set or the engine is gone.
     pub async fn live(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
-        let Ok(head) = self.engine.store().head().await else { return };
-        let cursor = {
-            let mut desk = self.desk.lock().await;
-            let cursor = desk.value.cursor.filter(|cursor| *cursor <= head).unwrap_or(head);
-            desk.value.cursor = Some(cursor);
-            cursor
-        };
+        let Some(cursor) = self.begin().await else { return };
         let mut feed = self.engine.feed(cursor);
         let (mut alarms, mut heard) = (self.alarms.clone(), 0);
         loop {

@@ -17,7 +17,10 @@ use crate::{Actor, Fault, Stages, clock};
 const MOST: usize = 200_000;
 
 /// How long something that is being written down is waited for.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// The time between two looks whether it is there.
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// How what is known is doing.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -253,7 +256,7 @@ impl Stages {
             match self.0.graph.node(&key).await? {
                 Some(Node { entity: Entity::Decision(found), .. }) => break found,
                 _ if since.elapsed() > PATIENCE => return Err(Fault::NoNode { node: key }),
-                _ => tokio::time::sleep(PATIENCE / 100).await,
+                _ => tokio::time::sleep(PAUSE).await,
             }
         };
         let writes = vec![Write::Put(Entity::Decision(Decision { reasoning, ..found }))];

@@ -31,3 +31,7 @@ pub use observer::{Observer, Shown};
 /// Those who follow here are in no hurry: what happens within this time is read together, so that
 /// a handoff costs no reading of its own.
 const GATHER: std::time::Duration = std::time::Duration::from_millis(5);
+
+/// How long those who ask wait for what has happened to be known here: on a machine that stands still
+/// for a while they should be told all of it, and what cannot follow at all must not hold them up.
+const LONGEST: std::time::Duration = std::time::Duration::from_secs(15);

@@ -14,7 +14,7 @@ use crate::alerts::{Alert, Alerts, Change};
 use crate::book::{Book, Fact};
 use crate::journal::{self, Journal};
 use crate::metrics::{self, Live, Metrics};
-use crate::{GATHER, snapshot};
+use crate::{GATHER, LONGEST, snapshot};
 
 /// How often alerts are looked at; whoever asks for them has them looked at, too.
 const TICK: Duration = Duration::from_secs(1);
@@ -81,11 +81,11 @@ impl Observer {
         *self.position.borrow()
     }
 
-    /// Waits until an event is known, but not for long.
+    /// Waits until an event is known, but not for ever.
     pub async fn reached(&self, position: u64) {
         let mut known = self.position.subscribe();
         let wait = known.wait_for(|known| *known >= position);
-        let _ = tokio::time::timeout(Duration::from_secs(2), wait).await;
+        let _ = tokio::time::timeout(LONGEST, wait).await;
     }
 
     /// All alerts, as they are now.

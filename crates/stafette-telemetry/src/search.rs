@@ -13,7 +13,7 @@ use stafette_engine::{Engine, Feed, Seen};
 use stafette_store::{FindError, Finder, Text};
 use tokio::sync::watch;
 
-use crate::GATHER;
+use crate::{GATHER, LONGEST};
 
 pub use transcript::{Shown, shown_since};
 
@@ -43,11 +43,11 @@ impl Search {
         *self.position.borrow()
     }
 
-    /// Waits until an event is in it, but not for long.
+    /// Waits until an event is in it, but not for ever.
     pub async fn reached(&self, position: u64) {
         let mut known = self.position.subscribe();
         let wait = known.wait_for(|known| *known >= position);
-        let _ = tokio::time::timeout(Duration::from_secs(2), wait).await;
+        let _ = tokio::time::timeout(LONGEST, wait).await;
     }
 
     /// Texts with all of these words, the best first.

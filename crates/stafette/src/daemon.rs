@@ -7,12 +7,12 @@ mod telemetry;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
-use serde_json::json;
+use serde_json::{Value, json};
 use stafette_core::redact::Redactor;
 use stafette_engine::{Engine, EngineError, Gate, Settings, clock, crash};
 use stafette_files::Coordination;
@@ -34,19 +34,29 @@ use crate::{log, trust};
 use around::Around;
 use door::Wanted;
 
-/// How long a daemon may take to answer for the first time.
-const START: Duration = Duration::from_secs(20);
+/// How long a daemon may take to answer for the first time, or to end. One that dies is not waited
+/// for, so this is for machines that are slow, and for stores that are large.
+const START: Duration = Duration::from_secs(60);
 
 /// A way to the project's daemon, which is started when none runs.
 pub(crate) async fn reach(project: &Project) -> Result<Client, Failure> {
     let client = Client::new(&project.socket());
     if !client.is_up().await {
-        // One that is on its way out still holds what the next one needs.
-        wait_until_down(project, &client).await?;
-        spawn(project, &[])?;
-        wait_until_up(project, &client).await?;
+        start(project, &client, &[]).await?;
     }
     Ok(client)
+}
+
+/// Starts a daemon, and returns once it answers.
+pub(crate) async fn start(
+    project: &Project,
+    client: &Client,
+    arguments: &[&str],
+) -> Result<(), Failure> {
+    // One that is on its way out still holds what the next one needs.
+    wait_until_down(project, client).await?;
+    let child = spawn(project, arguments)?;
+    wait_until_up(project, client, child).await
 }
 
 /// A way to the project's daemon, if one runs.
@@ -60,7 +70,7 @@ pub(crate) async fn find(project: &Project) -> Result<Client, Failure> {
 }
 
 /// Starts a daemon that outlives us.
-pub(crate) fn spawn(project: &Project, arguments: &[&str]) -> Result<(), Failure> {
+fn spawn(project: &Project, arguments: &[&str]) -> Result<Child, Failure> {
     let state = project.state()?;
     let log = log_file(&state)?;
     let failed = |error: std::io::Error| {
@@ -83,18 +93,22 @@ pub(crate) fn spawn(project: &Project, arguments: &[&str]) -> Result<(), Failure
         .stderr(errors)
         .process_group(0)
         .spawn()
-        .map_err(failed)?;
-    Ok(())
+        .map_err(failed)
 }
 
-pub(crate) async fn wait_until_up(project: &Project, client: &Client) -> Result<(), Failure> {
+async fn wait_until_up(
+    project: &Project,
+    client: &Client,
+    mut child: Child,
+) -> Result<(), Failure> {
     let since = Instant::now();
     while since.elapsed() < START {
         if client.is_up().await {
             return Ok(());
         }
-        // Whoever holds the lock is a daemon; when nobody does, the one we started has given up.
-        if since.elapsed() > Duration::from_millis(500) && lock(&project.state()?).is_ok() {
+        // The one that we started gives up when another one is on its way, which holds the lock.
+        let gave_up = child.try_wait().is_ok_and(|status| status.is_some());
+        if gave_up && lock(&project.state()?).is_ok() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -118,7 +132,7 @@ pub(crate) async fn wait_until_up(project: &Project, client: &Client) -> Result<
 }
 
 /// Returns once no daemon holds the project any more, or one answers after all.
-pub(crate) async fn wait_until_down(project: &Project, client: &Client) -> Result<(), Failure> {
+async fn wait_until_down(project: &Project, client: &Client) -> Result<(), Failure> {
     let state = project.state()?;
     let since = Instant::now();
     while since.elapsed() < START {
@@ -127,8 +141,31 @@ pub(crate) async fn wait_until_down(project: &Project, client: &Client) -> Resul
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    Err(Failure::new(Exit::NoDaemon, "The old daemon does not end")
-        .fix("see .stafette/daemon.log, and end it by hand"))
+    Err(does_not_end())
+}
+
+/// Returns once the daemon with this number holds the project no more. It answers for as long as it
+/// waits for what runs.
+pub(crate) async fn wait_until_gone(
+    project: &Project,
+    client: &Client,
+    pid: &Value,
+) -> Result<(), Failure> {
+    let since = Instant::now();
+    while since.elapsed() < START {
+        let health: Result<Value, Failure> = client.get("/healthz").await;
+        if health.is_ok_and(|health| health["pid"] == *pid) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        } else {
+            return wait_until_down(project, client).await;
+        }
+    }
+    Err(does_not_end())
+}
+
+fn does_not_end() -> Failure {
+    Failure::new(Exit::NoDaemon, "The old daemon does not end")
+        .fix("see .stafette/daemon.log, and end it by hand")
 }
 
 /// The daemon's log, to be written at its end.
@@ -199,14 +236,15 @@ impl Daemon {
         let read = Arc::new(move || read().map_err(|problem| problem.title));
         let places = (project.root.as_path(), state.as_path());
         let (mut around, edge) =
-            Around::begin(&engine, edge, read, watch.alarms(), places, self.private);
+            Around::begin(&engine, edge, read, watch.alarms(), places, self.private).await;
         if let Some(stages) = &stages {
             around.with(stages, &engine);
         }
         let socket = project.socket();
         // Ours alone by the lock, so a socket that is there is a dead daemon's.
         let _ = fs::remove_file(&socket);
-        let listener = UnixListener::bind(&socket).map_err(|error| {
+        let bound = project.make_socket_folder().and_then(|()| UnixListener::bind(&socket));
+        let listener = bound.map_err(|error| {
             Failure::failed(format!("The socket {} cannot be made", socket.display()))
                 .because(&error)
         })?;

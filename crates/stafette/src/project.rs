@@ -94,11 +94,26 @@ impl Project {
             return near;
         }
         let name = hex(&Sha256::digest(self.root.as_os_str().as_encoded_bytes()))[..24].to_owned();
-        let folder = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(
-            || std::env::temp_dir().join(format!("stafette-{}", user())),
-            PathBuf::from,
-        );
+        let folder = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(shared_folder, PathBuf::from);
         folder.join(format!("stafette-{name}.sock"))
+    }
+
+    /// Makes the folder of a socket that is not in the project.
+    pub(crate) fn make_socket_folder(&self) -> std::io::Result<()> {
+        use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+        let folder = shared_folder();
+        if !self.socket().starts_with(&folder) {
+            return Ok(());
+        }
+        match fs::DirBuilder::new().mode(0o700).create(&folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        // Where everybody may write, somebody else may have been first.
+        let found = fs::symlink_metadata(&folder)?;
+        let ours = found.is_dir() && found.uid() == user() && found.mode() & 0o077 == 0;
+        let why = || format!("{} is not ours alone", folder.display());
+        ours.then_some(()).ok_or_else(|| std::io::Error::other(why()))
     }
 
     /// The workflow, checked. Errors are shown as the checker shows them.
@@ -168,6 +183,11 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
 
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Where the sockets of deep projects are when the system has no place for them.
+fn shared_folder() -> PathBuf {
+    std::env::temp_dir().join(format!("stafette-{}", user()))
 }
 
 fn user() -> u32 {

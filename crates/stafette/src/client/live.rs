@@ -16,7 +16,7 @@ use super::{Client, gone, refusal};
 use crate::exit::Failure;
 
 /// How long the daemon may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long a goodbye may take.
 const GOODBYE: Duration = Duration::from_secs(1);

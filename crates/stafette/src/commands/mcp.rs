@@ -21,7 +21,7 @@ const CHUNK: usize = 64 * 1024;
 const PIECES: usize = 8;
 
 /// How long the daemon has for its last answers once nobody asks any more.
-const LAST_ANSWERS: Duration = Duration::from_secs(6);
+const LAST_ANSWERS: Duration = Duration::from_secs(15);
 
 pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());

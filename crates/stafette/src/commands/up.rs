@@ -20,8 +20,8 @@ pub(crate) async fn run(context: &Context, arguments: cli::Up) -> Result<Exit, F
     let running = client.is_up().await;
     if !running {
         let extra = door.arguments();
-        daemon::spawn(&project, &extra.iter().map(String::as_str).collect::<Vec<_>>())?;
-        daemon::wait_until_up(&project, &client).await?;
+        let extra: Vec<&str> = extra.iter().map(String::as_str).collect();
+        daemon::start(&project, &client, &extra).await?;
     }
     let health: Value = client.get("/healthz").await?;
     match context.output.json {
@@ -53,14 +53,9 @@ impl cli::Door {
 pub(crate) async fn down(context: &Context) -> Result<Exit, Failure> {
     let project = context.project()?;
     let client = daemon::find(&project).await?;
+    let health: Value = client.get("/healthz").await?;
     let _: Value = client.post("/v1/stop", &json!({})).await?;
-    for _ in 0..1000 {
-        if !client.is_up().await {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    daemon::wait_until_down(&project, &client).await?;
+    daemon::wait_until_gone(&project, &client, &health["pid"]).await?;
     match context.output.json {
         true => context.output.data(&json!({ "running": false })),
         false => {

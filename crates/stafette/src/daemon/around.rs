@@ -24,7 +24,7 @@ pub(super) struct Around {
 
 impl Around {
     /// Begins to live. A run in the foreground has its hooks, generations and news, and keeps no times.
-    pub(super) fn begin(
+    pub(super) async fn begin(
         engine: &Engine,
         edge: Edge,
         read: Arc<ReadWorkflow>,
@@ -35,7 +35,8 @@ impl Around {
         let (root, state) = places;
         let (stop, stopped) = watch::channel(false);
         let mut tasks = JoinSet::new();
-        let follower = Follower::new(engine.clone(), root.to_owned(), state.join("hooks.json"));
+        let memory = state.join("hooks.json");
+        let follower = Follower::open(engine.clone(), root.to_owned(), memory).await;
         tasks.spawn(follower.live(stopped.clone()));
         let generations = Generations::new(engine.clone(), state.join("generations"));
         tasks.spawn(generations.live(stopped.clone()));
@@ -47,7 +48,7 @@ impl Around {
         let redactor = Redactor::of_environment(std::env::vars());
         let memory = state.join("notify.json");
         let notifier = Notifier::open(engine.clone(), read, edge.page(), alarms, redactor, memory);
-        let notifier = Arc::new(notifier);
+        let notifier = Arc::new(notifier.await);
         tasks.spawn(notifier.clone().live(stopped));
         (Around { stop, tasks }, edge.with(triggers, notifier))
     }

@@ -50,14 +50,14 @@ const request = (name, args, options) =>
 
 async function call(name, args = {}) {
   // The client holds structured content against the output schema by itself.
-  const result = await request(name, args, { timeout: 60_000 });
+  const result = await request(name, args, { timeout: 300_000 });
   assert(!result.isError, `${name}: ${result.content[0].text}`);
   assert.deepEqual(JSON.parse(result.content[0].text), result.structuredContent);
   return result.structuredContent;
 }
 
 async function refused(name, args) {
-  const result = await request(name, args);
+  const result = await request(name, args, { timeout: 300_000 });
   assert(result.isError, `${name} was not refused`);
   assert(result._meta['stafette/problem'].code);
   return result.content[0].text;
@@ -103,7 +103,7 @@ const onprogress = (progress) => {
 const waiting = request(
   'wait',
   { agent: 'builder', within_seconds: 600 },
-  { signal: abort.signal, onprogress, timeout: 60_000 },
+  { signal: abort.signal, onprogress, timeout: 300_000 },
 );
 await assert.rejects(waiting);
 assert.match(told[0].message, /waiting for work for builder/);

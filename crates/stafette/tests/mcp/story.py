@@ -12,7 +12,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import PromptReference, ResourceTemplateReference
 
-LIMIT = 60
+LIMIT = 300
 
 
 def expect(holds, *what):

@@ -1,20 +1,16 @@
 //! The Agent2Agent protocol, with the SDK that its makers publish on both ends.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::around::{Taker, certificates};
-use crate::world::World;
-
-/// Longer than anything here takes, however busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::around::{Received, Taker, certificates};
+use crate::world::{World, gone, until, until_so};
 
 /// A Python with the SDK.
 fn python() -> PathBuf {
@@ -31,7 +27,7 @@ fn script(name: &str) -> PathBuf {
 fn door(world: &World) -> (String, String) {
     let pid = world.run(&["up", "--json"]).ok().json()["pid"].clone();
     // It answers on its socket a moment before it says where its other door is.
-    let url = wait(|| {
+    let url = until("the door", || {
         let log = world.read(".stafette/daemon.log");
         let mut said = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         said.find(|line| line["pid"] == pid)?["url"].as_str().map(str::to_owned)
@@ -69,32 +65,20 @@ impl Notified {
         let kept = Arc::clone(&told);
         // Ends with the test's process; nobody connects after the test.
         std::thread::spawn(move || {
-            let mut refused = false;
-            for stream in door.incoming().map_while(Result::ok) {
-                let mut reader = BufReader::new(stream);
-                let mut head = String::new();
-                while !head.ends_with("\r\n\r\n")
-                    && reader.read_line(&mut head).is_ok_and(|n| n > 0)
-                {}
-                let length = head.to_lowercase();
-                let length =
-                    length.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
-                let mut body =
-                    vec![0; length.and_then(|text| text.trim().parse().ok()).unwrap_or(0)];
-                reader.read_exact(&mut body).expect("a body");
+            let mut busy = true;
+            for mut stream in door.incoming().map_while(Result::ok) {
+                let Some(received) = Received::from(&stream) else { continue };
                 // The first one is lost, and comes again.
-                let answer = if std::mem::replace(&mut refused, true) {
-                    "204 No Content"
-                } else {
-                    "503 Busy"
-                };
-                if answer.starts_with("204") {
-                    let body = serde_json::from_slice(&body).expect("JSON");
-                    kept.lock().expect("told").push((head, body));
+                let lost = std::mem::take(&mut busy);
+                if !lost {
+                    let body = serde_json::from_str(&received.body).expect("JSON");
+                    kept.lock().expect("told").push((received.head, body));
                 }
+                let answer = if lost { "503 Busy" } else { "204 No Content" };
                 let text =
                     format!("HTTP/1.1 {answer}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-                reader.get_mut().write_all(text.as_bytes()).expect("an answer");
+                // Who was killed meanwhile does not hear it.
+                let _ = stream.write_all(text.as_bytes());
             }
         });
         Notified { url, told }
@@ -102,34 +86,29 @@ impl Notified {
 
     /// Waits until something that fits has been told.
     fn hears(&self, fits: impl Fn(&Value) -> bool) -> (String, Value) {
-        wait(|| self.told.lock().expect("told").iter().find(|(_, told)| fits(told)).cloned())
-    }
-}
-
-/// Waits for something with a deadline.
-fn wait<T>(mut look: impl FnMut() -> Option<T>) -> T {
-    let since = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(since.elapsed() < PATIENCE, "not in time");
-        std::thread::park_timeout(Duration::from_millis(5));
+        let told = || self.told.lock().expect("told").iter().find(|(_, told)| fits(told)).cloned();
+        until("the notification", told)
     }
 }
 
 /// Kills the daemon as a power loss would, and starts the next one.
 fn crash(world: &World) {
     let up = world.run(&["up", "--json"]).ok().json();
-    let pid = up["pid"].to_string();
-    assert!(Command::new("kill").args(["-9", &pid]).status().expect("kill").success());
-    wait(|| (!std::path::Path::new(&format!("/proc/{pid}/exe")).exists()).then_some(()));
+    let pid = up["pid"].as_u64().expect("a process");
+    let kill = Command::new("kill").args(["-9", &pid.to_string()]).status();
+    assert!(kill.expect("kill").success());
+    gone(pid);
     world.run(&["up", "--listen", "127.0.0.1:0"]).ok();
 }
 
 #[test]
 fn b_11_the_sdk_hands_work_over_answers_and_gets_the_result() {
     let world = World::example("report");
+    // Research takes until somebody has seen it at work.
+    let research = world.read("agents/research.toml");
+    let waits = r#"steps = [{ run = "while [ ! -e go ]; do sleep 0.02; done" },"#;
+    world.write("agents/research.toml", &research.replace("steps = [", waits));
+    world.run(&["trust", "--yes"]).ok();
     let notified = Notified::new();
     world.run(&["up", "--listen", "127.0.0.1:0"]).ok();
     let text = "Write the market report";
@@ -157,7 +136,8 @@ fn b_11_the_sdk_hands_work_over_answers_and_gets_the_result() {
     // Nothing of a task is in the daemon's memory alone.
     crash(&world);
     let task = &seen["task"];
-    let done = client(&world, "answer", json!({ "text": "founders", "task": task }));
+    let go = world.project().join("go");
+    let done = client(&world, "answer", json!({ "text": "founders", "task": task, "go": go }));
     assert_eq!(done["found"], "TASK_STATE_INPUT_REQUIRED");
     assert_eq!(done["history"][0], begun["message"]);
     assert_eq!((&done["listed"], &done["asking"]), (&json!([task]), &json!([task])));
@@ -268,7 +248,7 @@ fn a_remote_agent_does_a_turn(words: &[&str]) {
     assert!(said.out.contains("Which database?"), "{said:?}");
     assert!(said.out.contains("options: SQLite · PostgreSQL"), "{said:?}");
     world.run(&["answer", "2", "SQLite"]).ok();
-    wait(|| (remote.ledger().len() == 2).then_some(()));
+    until_so("it goes on", || remote.ledger().len() == 2);
     // The daemon dies while the other side works: it goes on with the same task.
     crash(&world);
     remote.open_gate();
@@ -301,10 +281,10 @@ fn b_11_a_run_that_is_cancelled_calls_off_its_remote_task() {
         assert_eq!(world.run(&["run", "Build it"]).code, 3);
         if answer {
             world.run(&["answer", "2", "SQLite"]).ok();
-            wait(|| (remote.ledger().len() == 2).then_some(()));
+            until_so("it goes on", || remote.ledger().len() == 2);
         }
         world.run(&["cancel"]).ok();
-        wait(|| remote.ledger().contains(&"called off".to_owned()).then_some(()));
+        until_so("its end", || remote.ledger().contains(&"called off".to_owned()));
     }
 }
 

@@ -1,20 +1,20 @@
 //! A person in an agent's terminal: looks, types, leaves, and sees later what was.
 
-use std::io::{Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
 
 use crate::terminal::Terminal;
-use crate::world::{Said, World, program};
+use crate::web::{CLOSE, frame, switched};
+use crate::world::{PATIENCE, Said, World, program};
 
 /// Ctrl-q.
 const LEAVE: &str = "\x11";
 
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A shell that stays and says what it hears, and an agent that has no terminal.
+/// A shell that stays and says what it hears, and an agent that has no terminal. Nothing is typed
+/// before the shell is there.
 const WORKFLOW: &str = r#"
 [workflow]
 name = "shell"
@@ -29,14 +29,17 @@ command = ["true"]
 [[routes]]
 from = "worker"
 to = "clerk"
+[limits]
+ready_timeout = "2m"
+accept_timeout = "5m"
 [retries]
 backoff = "10ms"
 "#;
 
 const WORKER: &str = r#"
-echo "up as $$"
-echo $$ >> pids
 stty -echo
+echo $$ >> pids
+echo "up as $$"
 while IFS= read -r line; do
     echo "heard $line"
     case $line in
@@ -53,9 +56,17 @@ done
 fn working() -> World {
     let world = World::workflow(WORKFLOW);
     world.write("worker.sh", WORKER);
-    world.run(&["run", "--detach", "Wait for the bell"]).ok();
-    shows(&world, "not be done twice");
+    begins(&world);
     world
+}
+
+/// Gives the worker its work, and waits until it has heard all of it.
+fn begins(world: &World) {
+    world.run(&["run", "--detach", "Wait for the bell"]).ok();
+    until(world, |said| {
+        let heard = said.out.rsplit_once("heard The same key");
+        heard.is_some_and(|(_, rest)| rest.contains("not be done twice"))
+    });
 }
 
 /// Waits until the worker's terminal shows these words; all of it.
@@ -101,9 +112,9 @@ fn is_restored(terminal: Terminal, code: i32) -> String {
 fn s1_16_looking_types_nothing_and_ctrl_q_gives_the_terminal_back() {
     let world = working();
     let mut terminal = attach(&world, "", (80, 12));
-    let seen = terminal.sees("heard The same key");
-    assert!(seen.contains("worker · working · read-only · Ctrl-q leaves"), "{seen}");
-    assert!(seen.contains("80×11 of 120×40"), "{seen}");
+    terminal.sees("heard The same key");
+    terminal.sees("worker · working · read-only · Ctrl-q leaves");
+    terminal.sees("80×11 of 120×40");
     terminal.types("never\r");
     terminal.sees("to type, attach with --write");
     world.run(&["send", "worker", "something else"]).ok();
@@ -159,8 +170,7 @@ fn s1_15_a_daemon_that_dies_leaves_a_sane_terminal_and_says_so() {
     let world = World::workflow(WORKFLOW);
     world.write("worker.sh", WORKER);
     let pid = world.run(&["up", "--json"]).ok().json()["pid"].to_string();
-    world.run(&["run", "--detach", "Wait for the bell"]).ok();
-    shows(&world, "not be done twice");
+    begins(&world);
     let mut terminal = attach(&world, "--write", (70, 12));
     terminal.sees("heard The same key");
     assert!(world.command("kill").args(["-KILL", &pid]).status().expect("killed").success());
@@ -293,7 +303,7 @@ fn s1_16_the_terminal_of_an_agent_is_two_keys_away_in_top() {
 }
 
 /// A client of the socket, as far as a test needs one.
-struct Client(UnixStream);
+struct Client(BufReader<UnixStream>);
 
 impl Client {
     fn open(world: &World, query: &str) -> Self {
@@ -306,26 +316,27 @@ impl Client {
              Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
         );
         socket.write_all(request.as_bytes()).expect("asked");
-        Client(socket)
+        let mut stream = BufReader::new(socket);
+        switched(&mut stream);
+        Client(stream)
     }
 
     /// Sends a short text, behind a mask that changes nothing.
     fn says(&mut self, text: &str) {
         let length = u8::try_from(text.len()).ok().filter(|length| *length < 126);
         let head = [0x81, 0x80 | length.expect("a short text"), 0, 0, 0, 0];
-        self.0.write_all(&[&head, text.as_bytes()].concat()).expect("sent");
+        self.0.get_mut().write_all(&[&head, text.as_bytes()].concat()).expect("sent");
     }
 
-    /// Reads until these words have come so often, or the end.
-    fn reads(&mut self, words: &str, times: usize) -> String {
+    /// Reads until these words have come, in how many pieces they ever do, or to the end.
+    fn reads(&mut self, words: &str) -> String {
         let mut all = Vec::new();
-        let mut buffer = vec![0; 1 << 16];
         loop {
-            let count = self.0.read(&mut buffer).expect("something within time");
-            all.extend_from_slice(&buffer[..count]);
-            let text = String::from_utf8_lossy(&all).into_owned();
-            if count == 0 || text.matches(words).count() >= times {
-                return text;
+            let (kind, body) = frame(&mut self.0);
+            all.extend(body);
+            let text = String::from_utf8_lossy(&all);
+            if kind == CLOSE || text.contains(words) {
+                return text.into_owned();
             }
         }
     }
@@ -335,31 +346,30 @@ impl Client {
 fn s1_16_a_reader_who_does_not_read_holds_nobody_up_and_begins_anew() {
     let world = working();
     let mut lazy = Client::open(&world, "");
-    let first = lazy.reads("\"type\":\"snapshot\"", 1);
-    assert!(first.contains("101 Switching Protocols"), "{first}");
+    lazy.reads("\"type\":\"snapshot\"");
     world.run(&["send", "worker", "flood"]).ok();
     shows(&world, "all of it");
-    let rest = lazy.reads("\"type\":\"snapshot\"", 1);
+    let rest = lazy.reads("\"type\":\"snapshot\"");
     assert!(rest.len() < 2_000_000, "3 MB were printed, {} came", rest.len());
     assert!(rest.contains("\"type\":\"snapshot\""));
     // And from there on it is there again.
     world.run(&["send", "worker", "are you there"]).ok();
-    lazy.reads("heard are you there", 1);
+    lazy.reads("heard are you there");
 }
 
 #[test]
 fn s1_16_a_client_that_only_reads_cannot_type() {
     let world = working();
     let mut client = Client::open(&world, "?write=false");
-    client.reads("\"type\":\"snapshot\"", 1);
+    client.reads("\"type\":\"snapshot\"");
     client.says(r#"{"type":"input","data":"never\r"}"#);
-    assert!(client.reads("this client only reads", 1).contains("this client only reads"));
+    assert!(client.reads("this client only reads").contains("this client only reads"));
     let mut writer = Client::open(&world, "?write=true");
-    writer.reads("\"type\":\"snapshot\"", 1);
+    writer.reads("\"type\":\"snapshot\"");
     writer.says(r#"{"type":"input","data":"now\r"}"#);
-    writer.reads("heard now", 1);
+    writer.reads("heard now");
     writer.says("no wish");
-    assert!(writer.reads("this is no wish", 1).contains("this is no wish"));
+    assert!(writer.reads("this is no wish").contains("this is no wish"));
     let shown = shows(&world, "heard now");
     assert!(!shown.to_string().contains("never"), "{shown}");
 }

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use stafette_agents::scripted::{Event, read_ledger};
 use stafette_kit::postgres::{Postgres, Shared};
 
-use crate::world::{Said, World, gone, lives};
+use crate::world::{Said, World, gone, lives, until_so};
 
 const TEAM: [&str; 4] = ["planner", "builder", "reviewer", "writer"];
 
@@ -55,25 +54,25 @@ fn b_01_a_run_in_postgres_killed_again_and_again_ends_once() {
     let server = Shared::get().expect("a server");
     let (world, url) = (line(""), server.fresh());
     let on = |arguments: &[&str]| world.run_with(arguments, b"", &[("STAFETTE_STORE", &url)]);
-    // The first is late enough for the run to have begun, and early enough for it not to be over.
+    // The last of them waits until the daemon was killed once, so that the run is not over by then.
+    let waits = r#"steps = [{ run = "while [ ! -e go ]; do sleep 0.02; done" }, "#;
+    world.write("writer.toml", &world.read("writer.toml").replace("steps = [", waits));
+    world.run(&["trust", "--yes"]).ok();
+    // The first is late enough for the run to have begun.
     for (kill, after) in ["10", "4", "4"].into_iter().enumerate() {
         let env = [("STAFETTE_STORE", url.as_str()), ("STAFETTE_CRASH_AFTER", after)];
-        // It may be killed before it has said that it is up.
-        world.run_with(&["up", "--json"], b"", &env);
-        let pid = world.daemon();
+        let pid = world.up(&env);
         if kill == 0 {
             on(&["run", "Add a login", "--detach"]);
         }
         // Messages that come together are one step, so that there may be fewer than it waits for.
-        let since = Instant::now();
-        while lives(pid) && finished(&world).len() < TEAM.len() {
-            assert!(since.elapsed() < Duration::from_secs(60), "the run does not go on");
-            std::thread::yield_now();
-        }
-        kill_9(pid);
+        let last = if kill == 0 { TEAM.len() - 1 } else { TEAM.len() };
+        let dead = || pid.is_none_or(|pid| !lives(pid));
+        until_so("the run goes on", || dead() || finished(&world).len() >= last);
+        pid.map(kill_9);
+        world.write("go", "");
     }
-    on(&["up"]).ok();
-    kill_9(world.daemon());
+    kill_9(world.up(&[("STAFETTE_STORE", &url)]).expect("a daemon"));
     assert_eq!(on(&["resume", "--json"]).ok().json()["status"], "succeeded");
 
     let runs = on(&["status", "--json"]).ok().json();

@@ -1,10 +1,10 @@
 //! Taking part by HTTP: people with a browser, programs with a token, agents that nobody starts.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 
 use serde_json::{Value, json};
 
-use crate::web::Web;
+use crate::web::{CLOSE, Web, frame, switched};
 use crate::world::{World, repository};
 
 pub(crate) const TEAM: &str = r#"
@@ -40,7 +40,7 @@ fn request(from: &str, to: &str) -> Value {
 
 /// Waits for an agent's turn and takes it; where it is, and its key.
 fn turn_of(web: &Web<'_>, agent: &str) -> (String, String) {
-    let offered = web.get(&format!("/v1/turns?agent={agent}&within=30")).ok();
+    let offered = web.get(&format!("/v1/turns?agent={agent}&within=60")).ok();
     let key = offered[0]["key"].as_str().unwrap_or_else(|| panic!("{offered}")).to_owned();
     let parts: Vec<&str> = key.split('/').collect();
     let place = format!("/v1/runs/{}/handoffs/{}", parts[0], parts[1]);
@@ -90,7 +90,7 @@ fn b_11_agents_take_part_by_http_alone_in_the_words_of_the_contract() {
     response["respondingAgent"] = "builder".into();
     let body = json!({ "turn": "1.1", "document": response });
     web.post(&format!("{place}/complete"), &body).ok();
-    let answered = web.get("/v1/runs/latest/handoffs/h3/answer?within=30").ok();
+    let answered = web.get("/v1/runs/latest/handoffs/h3/answer?within=60").ok();
     assert_eq!((&answered["answered"], &answered["dialect"]), (&json!(true), &json!("contract")));
     assert_eq!(answered["document"]["status"], "resolved", "{answered}");
     let nonsense = web.post(&format!("{place}/reject"), &json!({ "turn": "x", "why": "no" }));
@@ -99,7 +99,7 @@ fn b_11_agents_take_part_by_http_alone_in_the_words_of_the_contract() {
     // The planner waited for that, and goes on with it.
     let (place, key) = turn_of(&web, "planner");
     web.post(&format!("{place}/complete"), &json!({ "turn": key, "summary": "done" })).ok();
-    let settled = web.get("/v1/runs/latest/settled?within=30").ok();
+    let settled = web.get("/v1/runs/latest/settled?within=60").ok();
     assert_eq!(settled["status"], "succeeded", "{settled}");
 }
 
@@ -121,7 +121,7 @@ fn b_11_messages_and_phases_are_recognised_by_their_shape() {
     assert_eq!((nobody.status, nobody.code().as_str()), (409, "refused"), "{nobody:?}");
     assert_eq!(nobody.json()["answer"]["phase"], "write", "in the words of phases");
     web.post(&format!("{place}/complete"), &summary).ok();
-    let answer = web.get("/v1/runs/latest/handoffs/h2/answer?within=30").ok();
+    let answer = web.get("/v1/runs/latest/handoffs/h2/answer?within=60").ok();
     assert_eq!(answer["dialect"], "message");
     let message = &answer["document"];
     assert_eq!((&message["from"], &message["to"]), (&json!("builder"), &json!("planner")));
@@ -240,38 +240,10 @@ fn events_go_on_where_a_reader_stopped() {
 
 /// The JSON messages of a WebSocket, until it closes.
 fn texts(mut stream: impl BufRead) -> Vec<Value> {
-    let mut line = String::new();
-    stream.read_line(&mut line).expect("a status");
-    assert!(line.contains(" 101 "), "{line}");
-    while line != "\r\n" {
-        line.clear();
-        stream.read_line(&mut line).expect("a header");
-    }
-    let mut found = Vec::new();
-    loop {
-        let mut head = [0; 2];
-        stream.read_exact(&mut head).expect("a frame");
-        let length = match head[1] {
-            126 => {
-                let mut more = [0; 2];
-                stream.read_exact(&mut more).expect("a length");
-                u64::from(u16::from_be_bytes(more))
-            }
-            127 => {
-                let mut more = [0; 8];
-                stream.read_exact(&mut more).expect("a length");
-                u64::from_be_bytes(more)
-            }
-            short => u64::from(short),
-        };
-        let mut body = Vec::new();
-        stream.by_ref().take(length).read_to_end(&mut body).expect("a body");
-        match head[0] & 0x0f {
-            1 => found.push(serde_json::from_slice(&body).expect("JSON")),
-            8 => return found,
-            _ => {}
-        }
-    }
+    switched(&mut stream);
+    let frames = std::iter::repeat_with(|| frame(&mut stream));
+    let texts = frames.take_while(|(kind, _)| *kind != CLOSE).filter(|(kind, _)| *kind == 1);
+    texts.map(|(_, body)| serde_json::from_slice(&body).expect("JSON")).collect()
 }
 
 #[test]

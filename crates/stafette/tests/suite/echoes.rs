@@ -12,15 +12,30 @@ use crate::world::{World, program};
 /// How many runs go on at once.
 const AT_ONCE: usize = 4;
 
+/// A program in a terminal that takes its time between what it prints and what it tells.
+const SLOW: &str = r#"
+name = "slow"
+title = "A slow one"
+detect = { program = "sh" }
+pty = { command = ["sh"], quiet = "60s" }
+"#;
+
 /// An agent that prints, and one that would get the work. `$1` of the script is the prompt.
 fn world(runner: &str, prompt_via: &str, script: &str) -> World {
-    let world = World::workflow(&format!(
-        r#"
+    let tells_later = runner == "pty" && script.contains("EMIT");
+    let profile = if tells_later { "profile = \"slow\"" } else { "" };
+    let world = World::new();
+    world.write("profiles/slow.toml", SLOW);
+    world.write(
+        "stafette.toml",
+        &format!(
+            r#"
 [workflow]
 name = "pair"
 entry = "a"
 [agents.a]
 runner = "{runner}"
+{profile}
 prompt_via = "{prompt_via}"
 command = ["sh", "a.sh"]
 [agents.b]
@@ -31,10 +46,12 @@ from = "a"
 to = "b"
 [limits]
 cooldown = 0
+accept_timeout = "5m"
 [retries]
 backoff = "10ms"
 "#
-    ));
+        ),
+    );
     for (number, quote) in quotes().iter().enumerate() {
         world.write(&format!("quotes/{number}.txt"), &quote.text);
     }

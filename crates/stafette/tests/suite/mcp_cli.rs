@@ -42,7 +42,7 @@ impl Pair {
             agent("builder", "You build.", "claude", &agents[0]),
             agent("reviewer", "You review.", "codex", &agents[1]),
             "[[routes]]\nfrom = \"builder\"\nto = \"reviewer\"\n".to_owned(),
-            "[limits]\ncooldown = 0\n[retries]\nmax = 1\n".to_owned(),
+            "[limits]\ncooldown = 0\naccept_timeout = \"5m\"\n[retries]\nmax = 1\n".to_owned(),
         ];
         world.write("stafette.toml", &workflow.concat());
         world.run(&["trust", "--yes"]).ok();

@@ -70,7 +70,7 @@ fn b_11_the_inspector_drives_a_handoff() {
         let began = call("start_run", &["request=Add a login".to_owned()]);
         let run = format!("run={}", began["run"].as_str().expect("a run"));
         for (agent, last) in [("builder", false), ("reviewer", true)] {
-            let wait = [run.clone(), format!("agent={agent}"), "within_seconds=20".to_owned()];
+            let wait = [run.clone(), format!("agent={agent}"), "within_seconds=120".to_owned()];
             let offered = call("wait", &wait)["offered"][0].clone();
             let handoff = format!("handoff={}", offered["handoff"].as_str().expect("a handoff"));
             let turn = call("accept", &[run.clone(), handoff]);

@@ -14,9 +14,9 @@ use crate::stages::Office;
 use crate::world::{copy, program, repository};
 
 /// How long the flows may take in all.
-const FLOWS: Duration = Duration::from_secs(420);
+const FLOWS: Duration = Duration::from_secs(1500);
 /// How long a check of the sources may take.
-const CHECK: Duration = Duration::from_secs(180);
+const CHECK: Duration = Duration::from_secs(900);
 
 /// What is copied of `web/`, which is only read.
 const SOURCES: [&str; 4] = ["src", "test", "e2e", "public"];

@@ -62,7 +62,7 @@ fn a_session_with_the_plugin_tells_what_it_does_by_its_own_channel() {
         &format!(
             "[workflow]\nname = \"plan\"\nentry = \"planner\"\n\
              [agents.planner]\nrunner = \"exec\"\nprompt = \"You plan.\"\n\
-             command = {}\nenv = {}\n",
+             command = {}\nenv = {}\n[limits]\naccept_timeout = \"5m\"\n",
             json!(command),
             json!(claude.names()),
         ),

@@ -153,6 +153,22 @@ fn s2_11_the_gate_checks_a_protocol_document() {
 }
 
 #[test]
+fn a_project_that_is_too_deep_for_a_socket_has_it_elsewhere() {
+    let world = World::new();
+    let deep = format!("{}/{0}", "deep".repeat(15));
+    world.write(&format!("{deep}/stafette.toml"), ECHO);
+    let temporary = world.home().display().to_string();
+    let on = |words: &[&str]| {
+        let words = [words, &["--project", &deep]].concat();
+        world.run_with(&words, b"", &[("TMPDIR", &temporary)])
+    };
+    on(&["trust", "--yes"]).ok();
+    on(&["run", "x"]).ok();
+    assert!(!world.project().join(&deep).join(".stafette/daemon.sock").exists());
+    on(&["down"]).ok();
+}
+
+#[test]
 fn doctor_names_what_is_missing_with_its_fix() {
     let world = World::new();
     let said = world.run(&["doctor", "--json"]).json();

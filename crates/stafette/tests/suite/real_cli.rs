@@ -4,16 +4,12 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use stafette_kit::cli::{Cli, Prepared};
 use stafette_kit::model::{Dialect, ModelServer, Outcome, Reply, Rule, Script, turns};
 
-use crate::world::{World, program};
-
-/// How long an agent may take until its model hears of it: a second or two on a quiet machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::world::{PATIENCE, World, program, until_so};
 
 /// Two agents and the model that both of them ask.
 struct Pair {
@@ -100,7 +96,10 @@ impl Pair {
             agent("builder", "You build.", &self.claude),
             agent("reviewer", "You review.", &self.codex),
             "[[routes]]\nfrom = \"builder\"\nto = \"reviewer\"\n".to_owned(),
-            "[limits]\ncooldown = 0\n[retries]\nbackoff = \"10ms\"\n".to_owned(),
+            // They take seconds on a quiet machine until anything is heard of them.
+            "[limits]\ncooldown = 0\naccept_timeout = \"5m\"\nready_timeout = \"10s\"\n\
+             [retries]\nbackoff = \"10ms\"\n"
+                .to_owned(),
         ];
         self.world.write("stafette.toml", &workflow.concat());
         self.world.run(&["trust", "--yes"]).ok();
@@ -140,12 +139,8 @@ impl Pair {
                 }
             }
         }
-        let deadline = Instant::now() + PATIENCE;
         let home = self.world.home().join("agents");
-        while !holds(&home, prompt) {
-            assert!(Instant::now() < deadline, "{prompt} is nowhere in {}", home.display());
-            std::thread::park_timeout(Duration::from_millis(10));
-        }
+        until_so(&format!("{prompt} in {}", home.display()), || holds(&home, prompt));
     }
 
     /// What the model has not foreseen: there must be nothing.

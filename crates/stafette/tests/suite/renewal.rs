@@ -2,13 +2,10 @@
 //! which takes no time to build: whoever renews it is killed at every step.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::world::World;
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::world::{World, gone, until, until_so};
 
 /// Counts on from what it finds in its store, which is a number in a file.
 const PROGRAM: &str = r#"
@@ -59,7 +56,7 @@ fn team() -> World {
             program = "target/debug/counter"
             prove = ["target/debug/counter", "doctor"]
             start = ["target/debug/counter", "serve"]
-            settle = "500ms"
+            settle = "2s"
             "#
         ),
     );
@@ -96,11 +93,10 @@ fn count(world: &World) -> u64 {
 
 /// Waits until the program has counted on, under this version.
 fn counts_on(world: &World, version: &str) {
-    let (from, since) = (count(world), Instant::now());
-    while count(world) <= from + 2 || world.read("version.txt") != version {
-        assert!(since.elapsed() < PATIENCE, "version {version} does not count");
-        std::thread::park_timeout(Duration::from_millis(20));
-    }
+    let from = count(world);
+    until_so(&format!("version {version} counts"), || {
+        count(world) > from + 2 && world.read("version.txt") == version
+    });
 }
 
 /// The program as it would be started now.
@@ -160,13 +156,9 @@ fn s4_09_the_team_changes_its_own_program_and_goes_on_with_it_or_with_the_old_on
         assert_eq!((is.1, is.2), (was.1, was.2), "{why}: its sources, and the process");
         counts_on(&world, "2");
     }
-    let process = format!("/proc/{}", runs(&world)[0]);
+    let process = runs(&world)[0];
     world.run(&["down"]).ok();
-    let since = Instant::now();
-    while std::path::Path::new(&process).exists() {
-        assert!(since.elapsed() < PATIENCE, "{process} is left running");
-        std::thread::park_timeout(Duration::from_millis(20));
-    }
+    gone(process.into());
 }
 
 #[test]
@@ -194,11 +186,7 @@ fn s4_09_what_was_applied_in_a_generation_runs_before_the_next_one_begins() {
     world.run(&["trust", "--yes"]).ok();
     let flags = ["--continuous", "--max-runs", "2", "--pause", "0s", "--detach"];
     world.run(&[&["run", "Make the counter better"], &flags[..]].concat()).ok();
-    let since = Instant::now();
-    while !world.project().join("proposed").exists() {
-        assert!(since.elapsed() < PATIENCE, "nothing is proposed");
-        std::thread::park_timeout(Duration::from_millis(20));
-    }
+    until_so("it is proposed", || world.project().join("proposed").exists());
     counts_on(&world, "1");
     // A person applies it while the generation works: the program is still the old one.
     world.run(&["changes", "approve", "c1"]).ok();
@@ -206,14 +194,12 @@ fn s4_09_what_was_applied_in_a_generation_runs_before_the_next_one_begins() {
     counts_on(&world, "1");
     world.write("go", "");
     counts_on(&world, "2");
-    let runs = loop {
+    let runs = until("the second generation", || {
         let runs = world.run(&["status", "--json"]).ok().json();
         let over = |run: &serde_json::Value| run["status"] == "succeeded";
-        if runs.as_array().is_some_and(|runs| runs.len() == 2 && runs.iter().all(over)) {
-            break runs;
-        }
-        assert!(since.elapsed() < PATIENCE, "the second generation never came: {runs}");
-    };
+        let all = runs.as_array().is_some_and(|runs| runs.len() == 2 && runs.iter().all(over));
+        all.then_some(runs)
+    });
     let first = runs[1]["run"].as_str().expect("a run");
     let events = world.run(&["log", first, "--json"]).ok().lines();
     let over = events.iter().find(|event| event["event"] == "generation_handed_over");
@@ -269,7 +255,7 @@ fn scripted_team() -> World {
         program = "bin/program"
         prove = ["sh", "prove.sh"]
         start = ["bin/program"]
-        settle = "100ms"
+        settle = "1s"
         "#,
     );
     world.run(&["trust", "--yes"]).ok();
@@ -291,7 +277,6 @@ fn next_version(world: &World, version: usize) -> String {
 /// The version that the program, its source and the only process of it have; the daemon is up again.
 fn version(world: &World, at: &str) -> String {
     world.run(&["up"]).ok();
-    let since = Instant::now();
     let of = |file: &str| {
         let text = world.read(file);
         let said = text.lines().find_map(|line| line.strip_prefix("while echo "));
@@ -299,17 +284,12 @@ fn version(world: &World, at: &str) -> String {
     };
     let ticks = || world.read("ticks").lines().map(str::to_owned).collect::<Vec<_>>();
     let from = ticks().len();
-    loop {
+    until(&format!("{at}: one version of everything"), || {
         let (ticks, source, program) = (ticks(), of("source.sh"), of("bin/program"));
-        let last = ticks.iter().skip(from).rev().take(3);
-        let is_calm = ticks.len() > from + 3 && last.clone().all(|tick| *tick == program);
-        if is_calm && source == program && runs(world).len() == 1 {
-            return program;
-        }
-        let found = (source, program, last.collect::<Vec<_>>());
-        assert!(since.elapsed() < PATIENCE, "{at}: {found:?}, processes {:?}", runs(world));
-        std::thread::park_timeout(Duration::from_millis(20));
-    }
+        let mut last = ticks.iter().skip(from).rev().take(3);
+        let is_calm = ticks.len() > from + 3 && last.all(|tick| *tick == program);
+        (is_calm && source == program && runs(world).len() == 1).then_some(program)
+    })
 }
 
 #[test]
@@ -347,9 +327,7 @@ fn s4_09_a_daemon_killed_at_any_step_of_a_renewal_leaves_the_old_program_or_the_
     // The last one is still to be killed; then the run of before all this goes on.
     world.run(&["down"]);
     world.run(&["answer", "h2", "this"]).ok();
-    let said = world.run(&["status", "--json"]).ok().json();
-    let since = Instant::now();
-    while world.run(&["status", "--json"]).ok().json()[0]["status"] != "succeeded" {
-        assert!(since.elapsed() < PATIENCE, "{said}");
-    }
+    until_so("the run goes on", || {
+        world.run(&["status", "--json"]).ok().json()[0]["status"] == "succeeded"
+    });
 }

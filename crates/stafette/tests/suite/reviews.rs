@@ -1,11 +1,9 @@
 //! Changes as part of a run: proposed by an agent, talked about, revised, allowed, applied, undone,
 //! and every step of it recorded.
 
-use std::time::{Duration, Instant};
-
 use serde_json::Value;
 
-use crate::world::World;
+use crate::world::{World, until};
 
 const TEAM: &str = r#"
 [workflow]
@@ -37,18 +35,6 @@ fn world() -> World {
     world.write("greet.py", "print('hello')\n");
     world.run(&["trust", "--yes"]).ok();
     world
-}
-
-/// Asks again until it is so.
-fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
-    let since = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(since.elapsed() < Duration::from_secs(60), "{what}");
-        std::thread::park_timeout(Duration::from_millis(20));
-    }
 }
 
 fn change(world: &World) -> Value {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::world::World;
+use crate::world::{World, gone, until_so};
 
 #[test]
 fn s2_07_missing_inputs_come_from_research_and_from_a_person_and_are_merged() {
@@ -159,8 +159,8 @@ fn a_cancelled_run_stops_its_agents() {
     let view = world.run(&["cancel", "--why", "not needed", "--json"]).ok().json();
     assert_eq!(view["status"], "cancelled");
     world.run(&["down"]).ok();
-    if let Ok(pid) = world.read("pid").trim().parse::<u32>() {
-        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "no orphan");
+    if let Ok(pid) = world.read("pid").trim().parse() {
+        gone(pid);
     }
 }
 
@@ -243,9 +243,7 @@ fn b_07_a_token_is_of_no_use_outside_of_its_session() {
          while [ ! -e tried ]; do sleep 0.02; done",
     );
     world.run(&["run", "--detach", "x"]).ok();
-    while world.read("token").is_empty() {
-        std::thread::yield_now();
-    }
+    until_so("it gives its token away", || !world.read("token").is_empty());
     let text = world.read("token");
     let (token, socket) = text.trim().split_once('\n').expect("two lines");
     let stolen = [("STAFETTE_TOKEN", token), ("STAFETTE_SOCKET", socket)];

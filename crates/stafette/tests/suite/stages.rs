@@ -17,17 +17,13 @@ mod routes;
 mod tools;
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use stafette_core::{Millis, Time};
 use stafette_kit::radicale::{PASSWORD, Radicale, USER};
 use stafette_knowledge::calendar::{CalDav, CalDavSettings, Calendar, Entry, Seen};
 
-use crate::world::World;
-
-/// How long anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::world::{World, until};
 
 const DISCUSS: &str = r#"
 [[turn]]
@@ -128,17 +124,6 @@ fn trusted(world: World, text: &str) -> World {
     world
 }
 
-/// Asks again and again until there is an answer.
-fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let since = Instant::now();
-    loop {
-        if let Some(found) = ask() {
-            return found;
-        }
-        assert!(since.elapsed() < PATIENCE, "{what} does not come");
-    }
-}
-
 impl World {
     fn asked(&self, arguments: &[&str]) -> Value {
         let mut all = arguments.to_vec();
@@ -207,7 +192,7 @@ impl World {
     fn get(&self, url: &str) -> Value {
         let mut curl = self.command("curl");
         let socket = self.project().join(".stafette/daemon.sock");
-        curl.args(["--silent", "--max-time", "30", "--unix-socket"]).arg(socket).arg(url);
+        curl.args(["--silent", "--max-time", "120", "--unix-socket"]).arg(socket).arg(url);
         serde_json::from_str(&crate::mcp::said(&mut curl).ok().out).expect("JSON")
     }
 }

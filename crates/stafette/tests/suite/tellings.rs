@@ -33,6 +33,8 @@ from = "builder"
 to = "reviewer"
 [limits]
 cooldown = 0
+accept_timeout = "5m"
+ready_timeout = "2m"
 "#,
     );
     let program = format!("S='{}'\n", program());

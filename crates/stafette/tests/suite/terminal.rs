@@ -4,14 +4,14 @@ use std::io::{Read, Write};
 use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pty_process::Size;
 use pty_process::blocking::{Pty, open};
 use stafette_agents::screen::Screen;
 use stafette_core::wire::frame::Word;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::world::PATIENCE;
 
 /// A terminal with a program in it.
 pub(crate) struct Terminal {
@@ -49,13 +49,13 @@ impl Terminal {
         (&*self.pty).write_all(keys.as_bytes()).expect("typed");
     }
 
-    /// Waits until these words are to be seen, and returns all that is.
-    pub(crate) fn sees(&mut self, words: &str) -> String {
+    /// Waits until these words are to be seen. What is drawn with them may come a moment later.
+    pub(crate) fn sees(&mut self, words: &str) {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let text = self.screen.text().join("\n");
             if text.contains(words) {
-                return text;
+                return;
             }
             let left = deadline.saturating_duration_since(Instant::now());
             match self.output.recv_timeout(left) {

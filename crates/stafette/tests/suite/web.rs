@@ -3,14 +3,10 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::world::World;
-
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(90);
+use crate::world::{PATIENCE, World};
 
 /// A daemon that listens on a port of its own.
 pub(crate) struct Web<'a> {
@@ -122,6 +118,42 @@ impl<'a> Web<'a> {
 
     pub(crate) fn bearer(&self) -> String {
         format!("Authorization: Bearer {}", self.token)
+    }
+}
+
+/// The kind of a WebSocket's last frame, which says why it closes.
+pub(crate) const CLOSE: u8 = 8;
+
+/// What a WebSocket says next: the kind of a frame, and what is in it.
+pub(crate) fn frame(stream: &mut impl Read) -> (u8, Vec<u8>) {
+    let mut head = [0; 2];
+    stream.read_exact(&mut head).expect("a frame in time");
+    let length = match head[1] {
+        126 => {
+            let mut more = [0; 2];
+            stream.read_exact(&mut more).expect("a length");
+            u64::from(u16::from_be_bytes(more))
+        }
+        127 => {
+            let mut more = [0; 8];
+            stream.read_exact(&mut more).expect("a length");
+            u64::from_be_bytes(more)
+        }
+        short => u64::from(short),
+    };
+    let mut body = Vec::new();
+    stream.take(length).read_to_end(&mut body).expect("a body");
+    (head[0] & 0x0f, body)
+}
+
+/// Reads over the head of an answer: what follows is a WebSocket.
+pub(crate) fn switched(stream: &mut impl BufRead) {
+    let mut line = String::new();
+    stream.read_line(&mut line).expect("a status");
+    assert!(line.contains("101 Switching Protocols"), "{line}");
+    while line != "\r\n" {
+        line.clear();
+        stream.read_line(&mut line).expect("a header");
     }
 }
 

@@ -8,6 +8,27 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+/// Longer than anything takes, however busy the machine is, and though it stands still for a while.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
+
+/// Looks again and again until there is something to be found.
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let since = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(since.elapsed() < PATIENCE, "never: {what}");
+        // Whoever looks without a pause takes the processor from what is waited for.
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+/// Looks again and again until it is so.
+pub(crate) fn until_so(what: &str, mut is_so: impl FnMut() -> bool) {
+    until(what, || is_so().then_some(()));
+}
+
 /// A project in a folder that goes away with the test, and the daemon with it.
 pub(crate) struct World {
     folder: tempfile::TempDir,
@@ -121,13 +142,10 @@ impl World {
         }
     }
 
-    /// The daemon that was started last.
-    pub(crate) fn daemon(&self) -> u64 {
-        let log = self.read(".stafette/daemon.log");
-        let mut pids = log
-            .lines()
-            .filter_map(|line| serde_json::from_str::<Value>(line).ok()?["pid"].as_u64());
-        pids.next_back().unwrap_or_else(|| panic!("no daemon in {log}"))
+    /// Starts a daemon with this in its environment; its number, unless it is dead already.
+    pub(crate) fn up(&self, env: &[(&str, &str)]) -> Option<u64> {
+        let said = self.run_with(&["up", "--json"], b"", env);
+        (said.code == 0).then(|| said.json()["pid"].as_u64().expect("a process"))
     }
 
     /// A command with nothing of the tester's own in its environment.
@@ -158,11 +176,7 @@ pub(crate) fn lives(pid: u64) -> bool {
 
 /// Returns once the process is no more.
 pub(crate) fn gone(pid: u64) {
-    let since = Instant::now();
-    while lives(pid) {
-        assert!(since.elapsed() < Duration::from_secs(180), "{pid} was never killed");
-        std::thread::yield_now();
-    }
+    until_so(&format!("the end of {pid}"), || !lives(pid));
 }
 
 pub(crate) fn program() -> &'static str {

@@ -5,6 +5,7 @@ usage: client.py PHASE SETTINGS, where SETTINGS is a JSON object: url, and what 
 
 import asyncio
 import json
+import pathlib
 import ssl
 import sys
 
@@ -63,6 +64,9 @@ async def send(client, request):
             artifacts.append(get_artifact_text(event.artifact_update.artifact))
             continue
         states.append(state(status))
+        if status.state == pb.TASK_STATE_WORKING and "go" in SETTINGS:
+            # It is seen at work, and may go on.
+            pathlib.Path(SETTINGS["go"]).touch()
         if status.state == pb.TASK_STATE_INPUT_REQUIRED:
             question = {
                 "text": get_message_text(status.message),

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use stafette_kit::neo4j::Neo4j;
 
-use super::{project, until};
+use super::project;
+use crate::world::until;
 
 #[test]
 fn s1_05_while_neo4j_is_away_people_are_told_and_afterwards_everything_is_there_once() {

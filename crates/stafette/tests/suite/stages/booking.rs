@@ -9,8 +9,8 @@ use stafette_knowledge::Base;
 use stafette_knowledge::calendar::proposal::{Proposal, Proposals, Stand};
 use stafette_knowledge::calendar::{Calendar, entry};
 
-use super::{Office, Wall, at, project, until, wait};
-use crate::world::World;
+use super::{Office, Wall, at, project, wait};
+use crate::world::{World, until};
 
 const MONDAY: &str = "2026-03-23T07:30:00Z";
 
@@ -116,10 +116,9 @@ fn s1_14_a_yes_looks_again_at_the_calendar_and_says_what_is_there_and_where_ther
     world.ends(&run);
     until("the events", || (office.entries().len() == 8).then_some(()));
     assert_eq!(office.apart().len(), 8);
-    let stands = world.blocks(&run, MONDAY);
-    until("the notes", || {
+    let stands = until("the notes", || {
         let all = world.blocks(&run, MONDAY);
-        all.iter().all(|one| one["state"] == "written").then_some(())
+        all.iter().all(|one| one["state"] == "written").then_some(all)
     });
     assert!(stands.iter().all(|one| one["trouble"].is_null()), "{stands:?}");
     world.run(&["down"]).ok();

@@ -75,7 +75,7 @@ impl Door {
     ) -> (u16, String, String) {
         let (method, path) = first.split_once(' ').expect("a method and a path");
         let mut curl = self.world().command("curl");
-        curl.args(["--silent", "--include", "--max-time", "60", "--globoff", "--request", method])
+        curl.args(["--silent", "--include", "--max-time", "120", "--globoff", "--request", method])
             .args(["--header", "Accept: application/json, text/event-stream"]);
         let bearer = format!("Authorization: Bearer {token}");
         for header in headers.iter().copied().chain((!token.is_empty()).then_some(&*bearer)) {

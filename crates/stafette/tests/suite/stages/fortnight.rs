@@ -7,8 +7,8 @@ use stafette_kit::neo4j::Neo4j;
 use stafette_kit::radicale::{PASSWORD, USER};
 use stafette_knowledge::calendar::{Calendar, entry};
 
-use super::{Office, Wall, at, project, until, wait};
-use crate::world::World;
+use super::{Office, Wall, at, project, wait};
+use crate::world::{World, until};
 
 /// The first Monday, before work. Everything is told in UTC; in Berlin it is an hour later, from the
 /// 29th on two.

@@ -6,7 +6,8 @@ use stafette_core::Party;
 use stafette_knowledge::rights::{Access, Data, check, roles};
 
 use super::door::Door;
-use super::{outside, until};
+use super::outside;
+use crate::world::until;
 
 /// A request: its first line, its body, and what it needs.
 type Request = (&'static str, Option<Value>, Vec<(Access, Data)>);

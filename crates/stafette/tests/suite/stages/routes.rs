@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::door::Door;
-use super::{Wall, project, until};
+use super::{Wall, project};
+use crate::world::until;
 
 /// Calls as a person, and remembers which routes answered how.
 struct Caller<'a> {

@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Wall, outside, until};
+use super::{Wall, outside};
 use crate::mcp_stdio::{Talk, next_turn};
-use crate::world::World;
+use crate::world::{World, until};
 
 const GOALS: &str = "odei.neo4j.goals.list.v1";
 const LEARNED: &str = "odei.neo4j.insights.list.v1";

@@ -12,7 +12,8 @@ use std::time::Instant;
 use serde_json::Value;
 use stafette_core::Time;
 
-use super::{PATIENCE, tool};
+use super::tool;
+use crate::world::PATIENCE;
 
 /// `promtool`, which says what it thinks.
 pub(super) struct Promtool(PathBuf);

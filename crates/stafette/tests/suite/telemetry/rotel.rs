@@ -3,19 +3,24 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::ops::Index;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use super::{PATIENCE, tool};
+use super::tool;
+use crate::world::{PATIENCE, until};
 
 const REQUIREMENTS: &str = "rotel==0.0.1a15\n";
 
-/// Nothing more is being printed when nothing was for this long.
-const QUIET: Duration = Duration::from_millis(500);
+/// How long to wait for the next line, and how often in vain until nothing more is being printed: a
+/// machine that stands still for a while spoils one of them at most.
+const QUIET: (Duration, usize) = (Duration::from_millis(100), 15);
+
+/// How often to try with other ports: somebody else may have taken them.
+const TRIES: usize = 5;
 
 /// A collector that runs.
 pub(super) struct Rotel {
@@ -57,9 +62,16 @@ impl Index<&str> for Span {
 impl Rotel {
     pub(super) fn start() -> Self {
         let home = stafette_kit::tools::python("rotel", REQUIREMENTS).expect("rotel");
+        let program = agent(home);
+        let mut started = (0..TRIES).filter_map(|_| Self::listening(&program));
+        started.next().expect("rotel listens")
+    }
+
+    /// One that listens on ports which were free a moment ago; nothing when they no longer were.
+    fn listening(program: &Path) -> Option<Self> {
         let folder = tempfile::tempdir().expect("a folder");
-        let (http, grpc) = (free(), free());
-        let mut child = tool(&agent(home))
+        let [http, grpc] = free();
+        let mut child = tool(program)
             .args(["start", "--exporter", "blackhole", "--debug-log", "traces"])
             .args(["--debug-log-verbosity", "detailed"])
             .args(["--otlp-http-endpoint", &format!("127.0.0.1:{http}")])
@@ -75,23 +87,34 @@ impl Rotel {
         std::thread::spawn(move || {
             out.lines().map_while(Result::ok).try_for_each(|line| tell.send(line))
         });
-        // Whoever sends before it listens tries again.
-        Rotel { child, lines, printed: Vec::new(), _folder: folder, http, grpc }
+        let mut rotel = Rotel { child, lines, printed: Vec::new(), _folder: folder, http, grpc };
+        until("rotel", || match rotel.child.try_wait().expect("a child") {
+            Some(_) => Some(false),
+            None => [http, grpc].into_iter().all(is_taken).then_some(true),
+        })
+        .then_some(rotel)
     }
 
     /// The spans of a trace, once there are so many.
     pub(super) fn wait_for(&mut self, trace: &str, spans: usize) -> Vec<Span> {
         let end = Instant::now() + PATIENCE;
+        let (pause, times) = QUIET;
+        let mut in_vain = 0;
         loop {
+            match self.lines.recv_timeout(pause) {
+                Ok(line) => {
+                    in_vain = 0;
+                    self.printed.push(line);
+                    continue;
+                }
+                Err(_) => in_vain += 1,
+            }
             // A span has been printed when the next line after it is there, or none comes.
             let found = self.spans(trace);
-            let left = end.saturating_duration_since(Instant::now());
-            let quiet = if found.len() >= spans { left.min(QUIET) } else { left };
-            match self.lines.recv_timeout(quiet) {
-                Ok(line) => self.printed.push(line),
-                Err(_) if found.len() >= spans => return found,
-                Err(_) => panic!("{} of {spans} spans came", found.len()),
+            if found.len() >= spans && in_vain >= times {
+                return found;
             }
+            assert!(Instant::now() < end, "{} of {spans} spans came", found.len());
         }
     }
 
@@ -145,7 +168,13 @@ fn agent(home: PathBuf) -> PathBuf {
     python.expect("python").join("site-packages/rotel/rotel-agent")
 }
 
-fn free() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").port()
+/// Two ports that nobody has at this moment.
+fn free() -> [u16; 2] {
+    // Both are held until both are known, so that they are two.
+    let held = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
+    held.map(|listener| listener.local_addr().expect("an address").port())
+}
+
+fn is_taken(port: u16) -> bool {
+    TcpStream::connect(("127.0.0.1", port)).is_ok()
 }

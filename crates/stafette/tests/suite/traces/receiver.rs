@@ -6,10 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::around::{Taker, certificates};
-use crate::world::World;
-
-/// How long a span may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::world::{PATIENCE, World};
 
 /// Nothing more comes when nothing did for this long: what ends together is sent together.
 const QUIET: Duration = Duration::from_millis(1500);
