@@ -368,7 +368,7 @@ fn s4_04_ten_generations_killed_five_times_do_no_work_twice_and_lose_none() {
             // It may be killed before it has answered; then it is not known whether it has begun.
             world.run(&run);
         }
-        pid.map(gone);
+        pid.into_iter().for_each(gone);
         if world.project().join(CONTEXT).exists() {
             read(&world);
         }

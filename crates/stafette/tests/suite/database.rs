@@ -69,7 +69,7 @@ fn b_01_a_run_in_postgres_killed_again_and_again_ends_once() {
         let last = if kill == 0 { TEAM.len() - 1 } else { TEAM.len() };
         let dead = || pid.is_none_or(|pid| !lives(pid));
         until_so("the run goes on", || dead() || finished(&world).len() >= last);
-        pid.map(kill_9);
+        pid.into_iter().for_each(kill_9);
         world.write("go", "");
     }
     kill_9(world.up(&[("STAFETTE_STORE", &url)]).expect("a daemon"));
