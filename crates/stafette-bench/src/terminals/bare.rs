@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,9 @@ impl BarePty {
         unlockpt(&ours)?;
         let name = ptsname(&ours, Vec::new())?;
         let path = std::path::Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
-        let program = OpenOptions::new().read(true).write(true).open(path)?;
+        // Or it becomes the terminal of whoever leads a session and has none, and ends it.
+        let unowned = OpenptFlags::NOCTTY.bits().cast_signed();
+        let program = OpenOptions::new().read(true).write(true).custom_flags(unowned).open(path)?;
         Ok(BarePty { ours: ours.into(), program })
     }
 
