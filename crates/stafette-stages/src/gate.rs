@@ -153,7 +153,9 @@ impl Stages {
         match planned.await {
             Ok(plan) => {
                 let options = vec![APPROVE.to_owned(), DROP.to_owned()];
-                ask(&mut hand.offer, "plan_approval", options, plan.table());
+                // A question stays as it was asked, and blocks can be moved.
+                let table = plan.table() + "\nWhere the blocks are by now: `stafette calendar`";
+                ask(&mut hand.offer, "plan_approval", options, table);
                 hand.offer.outputs.remove("tasks");
                 hand.offer.outputs.insert("plan".into(), value(&plan));
             }
