@@ -3,6 +3,7 @@
 //! A test can set it, as one sets a clock on the wall: the daemon is told of a file that says how
 //! far its clock is from the system's. A build for users has the system's clock and no other.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,6 +16,9 @@ pub const VARIABLE: &str = "STAFETTE_CLOCK_SHIFT";
 
 /// How often a clock that somebody may set is looked at by those who wait.
 const GLANCE: Duration = Duration::from_millis(20);
+
+/// Whether this build has a clock that can be set: those for tests have.
+const SETTABLE: bool = cfg!(debug_assertions);
 
 static SHIFT: OnceLock<PathBuf> = OnceLock::new();
 
@@ -29,12 +33,23 @@ pub struct Fixed;
 /// When somebody wants to set the clock of a build for users: it does not go on by another time
 /// than they think.
 pub fn arm() -> Result<(), Fixed> {
-    let Some(file) = std::env::var_os(VARIABLE) else { return Ok(()) };
-    if !cfg!(debug_assertions) {
-        return Err(Fixed);
+    if let Some(file) = wanted(std::env::var_os(VARIABLE), SETTABLE)? {
+        SHIFT.get_or_init(|| file);
     }
-    SHIFT.get_or_init(|| file.into());
     Ok(())
+}
+
+/// The file that somebody wants the clock to be set by, in a build that has one which can be.
+fn wanted(named: Option<OsString>, settable: bool) -> Result<Option<PathBuf>, Fixed> {
+    match (named, settable) {
+        (Some(_), false) => Err(Fixed),
+        (named, _) => Ok(named.map(PathBuf::from)),
+    }
+}
+
+/// The file that the clock is set by; none in a build for users, whatever came before.
+fn shift() -> Option<&'static PathBuf> {
+    if SETTABLE { SHIFT.get() } else { None }
 }
 
 /// This moment.
@@ -42,7 +57,7 @@ pub fn arm() -> Result<(), Fixed> {
 pub fn now() -> Time {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let system = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
-    Time(system.saturating_add(SHIFT.get().map_or(0, read)))
+    Time(system.saturating_add(shift().map_or(0, read)))
 }
 
 /// How far the clock is from the system's, by the file.
@@ -60,6 +75,22 @@ pub async fn reach(moment: Option<Time>, longest: Duration) {
         if left.is_zero() {
             return;
         }
-        tokio::time::sleep(if SHIFT.get().is_some() { left.min(GLANCE) } else { left }).await;
+        tokio::time::sleep(if shift().is_some() { left.min(GLANCE) } else { left }).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_for_users_refuses_a_clock_that_somebody_sets() {
+        let named = || Some(OsString::from("clock"));
+        assert_eq!(wanted(named(), false), Err(Fixed));
+        assert_eq!(wanted(None, false), Ok(None), "and says nothing to those who set none");
+        assert_eq!(wanted(named(), true), Ok(Some(PathBuf::from("clock"))));
+        // Which build is which goes by cargo's own defaults: no profile says otherwise.
+        assert_eq!(SETTABLE, cfg!(debug_assertions));
+        assert!(!include_str!("../../../Cargo.toml").contains("debug-assertions"));
     }
 }

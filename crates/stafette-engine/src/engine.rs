@@ -524,6 +524,10 @@ impl Engine {
         self.house.warden.as_ref()
     }
 
+    pub(crate) fn gate(&self) -> Option<&Arc<dyn Gate>> {
+        self.house.gate.as_ref()
+    }
+
     pub(crate) fn owner(&self, token: &str) -> Option<(RunId, AgentName)> {
         self.house.tokens.owner(token)
     }

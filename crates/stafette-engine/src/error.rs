@@ -152,7 +152,7 @@ pub enum EngineError {
         #[from]
         source: stafette_workspace::RenewalError,
     },
-    /// Somebody who looks at answers has something against this one.
+    /// Somebody who looks at what arrives has something against this answer, or this run.
     #[error("{why}")]
     Objected {
         /// What.

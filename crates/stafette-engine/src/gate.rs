@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::pin::Pin;
 use std::time::Duration;
 
-use stafette_core::{Fields, HandoffId, Input, Offer, Party, Run};
+use stafette_core::{Fields, HandoffId, Input, Offer, Party, Run, Workflow};
 
 use crate::EngineError;
 
@@ -30,6 +30,12 @@ pub struct Answered<'a> {
 
 /// Looks at what arrives.
 pub trait Gate: Debug + Send + Sync {
+    /// Whether a run by this workflow can be looked at as that wants it.
+    ///
+    /// # Errors
+    /// Why not, and what to do; the run does not begin.
+    fn begins(&self, workflow: &Workflow) -> Result<(), String>;
+
     /// Whether there is anything to look at in this run.
     fn minds(&self, run: &Run) -> bool;
 

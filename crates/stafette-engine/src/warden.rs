@@ -62,6 +62,9 @@ impl Engine {
         &self,
         beginning: Beginning<'_>,
     ) -> Result<Vec<String>, EngineError> {
+        if let Some(gate) = self.gate() {
+            gate.begins(beginning.workflow).map_err(|why| EngineError::Objected { why })?;
+        }
         let Some(warden) = self.warden() else { return Ok(Vec::new()) };
         let Verdict { refusal, alerts } = warden.before_run(beginning).await;
         refusal.map_or(Ok(alerts), |why| Err(EngineError::Blocked { why: self.redact(why) }))

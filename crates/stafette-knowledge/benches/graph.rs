@@ -128,6 +128,7 @@ async fn measure<T>(name: &str, mut ask: impl AsyncFnMut(usize) -> Result<T, Gra
 async fn questions(graph: &dyn Graph, nodes: usize) {
     let hundred = |round: usize| round * 1777 % (nodes / 100) * 100;
     measure("pending decisions (100)", async |_| graph.pending_decisions(100).await).await;
+    measure("newest tasks (1000)", async |_| graph.newest(Label::Task, 1000).await).await;
     measure("tasks of a decision", async |round| {
         graph.tasks_of(&key(hundred(round) + 1 + round % 9).id, 100).await
     })

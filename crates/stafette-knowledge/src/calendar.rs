@@ -2,7 +2,8 @@
 //!
 //! A calendar is kept as entries: one iCalendar text each, with a version (an ETag) that changes
 //! with it. [`entry`] makes and reads them, [`occurrence`] says when they take place, [`slots`] finds
-//! room. Everything that another program wrote into an entry stays in it.
+//! room, [`order`] keeps blocks behind what they wait for. Everything that another program wrote
+//! into an entry stays in it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,6 +18,7 @@ pub mod content;
 pub mod entry;
 mod folder;
 pub mod occurrence;
+pub mod order;
 pub mod proposal;
 pub mod recurrence;
 pub mod slots;

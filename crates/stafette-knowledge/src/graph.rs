@@ -17,6 +17,7 @@ use stafette_core::{Fields, HandoffId, Party, RunId, Time};
 use thiserror::Error;
 use uuid::Uuid;
 
+mod cursor;
 mod entity;
 mod exchange;
 mod mirror;
@@ -24,11 +25,12 @@ mod queued;
 mod relation;
 pub(crate) mod walk;
 
+pub use cursor::{Cursor, NotACursor};
 pub use entity::{
     Decision, DecisionStatus, Discussion, Entity, Goal, Handoff, InsightNode, Label, Task,
     TaskStatus,
 };
-pub use exchange::{ExchangeError, Exchanged, export, import};
+pub use exchange::{ExchangeError, Exchanged, FORMAT, check, export, import};
 pub use mirror::Mirror;
 pub use queued::{Condition, MOST_WAITING, Queued, SetAside};
 pub use relation::{Link, Relation};
@@ -379,26 +381,14 @@ pub enum Record {
     Link(Link),
 }
 
-/// Where an export goes on.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub enum Cursor {
-    /// At the beginning.
-    #[default]
-    Start,
-    /// After this node.
-    AfterNode(NodeKey),
-    /// After all nodes.
-    Links,
-    /// After this link.
-    AfterLink(NodeKey, &'static str, NodeKey),
-}
-
 /// All that the stages ask of the graph. Limits above [`PAGE`] are taken for that.
 pub trait Graph: fmt::Debug + Send + Sync {
     /// Writes a batch, once.
     fn apply<'a>(&'a self, batch: &'a Batch) -> Reply<'a, Applied>;
     /// One node.
     fn node<'a>(&'a self, key: &'a NodeKey) -> Reply<'a, Option<Node>>;
+    /// The nodes of a label that were made last, newest first.
+    fn newest(&self, label: Label, limit: usize) -> Reply<'_, Vec<Node>>;
     /// Decisions that nobody has taken up yet, oldest first.
     fn pending_decisions(&self, limit: usize) -> Reply<'_, Vec<Node>>;
     /// The tasks of a decision, oldest first.

@@ -311,6 +311,12 @@ impl Graph for Neo4jGraph {
         Box::pin(async move { Ok(self.nodes(std::slice::from_ref(key)).await?.pop()) })
     }
 
+    fn newest(&self, label: Label, limit: usize) -> Reply<'_, Vec<Node>> {
+        Box::pin(
+            async move { self.nodes_by(&text::newest(label), json!({"limit": page(limit)})).await },
+        )
+    }
+
     fn pending_decisions(&self, limit: usize) -> Reply<'_, Vec<Node>> {
         Box::pin(self.nodes_by(text::PENDING, json!({"limit": page(limit)})))
     }

@@ -19,7 +19,7 @@ mod versions;
 pub use cursors::{CursorError, Cursors};
 pub use graph::SqliteGraph;
 pub use history::SqliteHistory;
-pub use proposals::SqliteProposals;
+pub use proposals::{SqliteProposals, Wish};
 pub(crate) use queue::Queue;
 pub use versions::{Versions, VersionsError};
 
@@ -27,8 +27,11 @@ pub use versions::{Versions, VersionsError};
 const APPLICATION_ID: i32 = 0x5354_414b;
 
 /// Step n brings tables of version n to version n + 1. A step that was released never changes.
-const MIGRATIONS: &[&str] =
-    &[include_str!("sqlite/schema/1.sql"), include_str!("sqlite/schema/2.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("sqlite/schema/1.sql"),
+    include_str!("sqlite/schema/2.sql"),
+    include_str!("sqlite/schema/3.sql"),
+];
 
 /// How long another process may keep the file.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -52,6 +52,10 @@ struct HealthView {
     /// Graph and calendar.
     #[serde(flatten)]
     health: Health,
+    /// What is said of blocks of time that lost their place or their order, and wait for a person.
+    waits: Vec<String>,
+    /// Whether stafette.toml says something else by now, which takes another daemon.
+    changed: bool,
     /// Batches that the graph refused when their turn came, with the reason.
     set_aside: Vec<stafette_knowledge::graph::SetAside>,
 }
@@ -59,7 +63,11 @@ struct HealthView {
 async fn health(State(edge): State<Edge>, visitor: Visitor) -> Result<Json<HealthView>, Problem> {
     let (stages, actor) = edge.knower(&visitor)?;
     let health = stages.health().await?;
-    Ok(Json(HealthView { health, set_aside: stages.set_aside(&actor).await? }))
+    // One that cannot be read or is not trusted says nothing.
+    let says = (edge.workflow)().ok().and_then(|workflow| workflow.knowledge);
+    let changed = says.is_some_and(|says| says != *stages.settings());
+    let (waits, set_aside) = (stages.waits(&actor).await?, stages.set_aside(&actor).await?);
+    Ok(Json(HealthView { health, waits, changed, set_aside }))
 }
 
 impl Edge {

@@ -2,24 +2,26 @@
 //! is: every yes looks again at the calendar and at what others said yes to meanwhile.
 //!
 //! Those who say yes stand in line. A block whose place was taken gets another one, and waits for
-//! a yes to that.
+//! a yes to that. Whatever moves, a block begins after what it has to wait for.
+
+mod written;
 
 use std::time::{Duration, Instant};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use stafette_core::{Fields, HandoffId, Input, Millis, Run, RunId, Time};
 use stafette_engine::Engine;
-use stafette_knowledge::calendar::occurrence::{Drift, Occurrence, agenda, drifts};
-use stafette_knowledge::calendar::proposal::{Proposal, ProposalError, Stand};
-use stafette_knowledge::calendar::slots::{Wanted, overlap, propose};
-use stafette_knowledge::calendar::{CalendarError, entry};
+use stafette_knowledge::calendar::CalendarError;
+use stafette_knowledge::calendar::occurrence::Occurrence;
+use stafette_knowledge::calendar::order::{Chain, Room};
+use stafette_knowledge::calendar::proposal::{Proposal, ProposalError, Stand, Wish};
+use stafette_knowledge::calendar::slots::overlap;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::gate::{APPROVE, DROP, approval};
-use crate::planner::{Diary, PlanView};
-use crate::{Actor, Fault, Stages, clock};
-
-/// How far around now events of ours are looked for.
-const AROUND: Millis = Millis::hours(400 * 24);
+use crate::planner::PlanView;
+use crate::{Actor, Fault, Stages};
 
 /// How long a calendar is waited for before a yes counts without it; it is asked again before
 /// anything is written to it.
@@ -32,7 +34,7 @@ const KEPT: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(crate) struct Booking {
     claims: Mutex<Vec<Claim>>,
-    /// One at a time writes to the calendar what was accepted.
+    /// One at a time writes to the calendar; whoever wants both takes this first.
     writing: Mutex<()>,
 }
 
@@ -42,6 +44,32 @@ struct Claim {
     plan: (RunId, HandoffId),
     since: Instant,
     times: Vec<Occurrence>,
+}
+
+/// A block that was moved, and what had to move with it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Moved {
+    /// The block.
+    #[serde(flatten)]
+    pub block: Proposal,
+    /// What has to wait for it and is proposed for a later time now.
+    pub along: Vec<Proposal>,
+}
+
+/// In which states a block should be found in the calendar.
+pub(crate) const IN_CALENDAR: &[Stand] = &[Stand::Written, Stand::Moved];
+
+/// In which states a block can be moved.
+const MOVABLE: &[Stand] = &[Stand::Proposed, Stand::Accepted, Stand::Written, Stand::Moved];
+
+/// What nobody has said yes to moves along with what it waits for.
+fn is_open(state: Stand) -> bool {
+    state == Stand::Proposed
+}
+
+/// What is not in the calendar yet can wait for another yes.
+fn is_loose(state: Stand) -> bool {
+    matches!(state, Stand::Proposed | Stand::Accepted)
 }
 
 impl Booking {
@@ -75,15 +103,20 @@ impl Stages {
             let claims = self.0.booking.line().await;
             let found = self.0.proposals.get(id).await?;
             if found.state == Stand::Proposed
-                && let Some(other) = self.in_the_way(&found, &claims).await?
+                && let Some(fault) = self.against(&found, &claims).await?
             {
-                return Err(self.elsewhere(&found, &other).await?);
+                return Err(fault);
             }
             self.hold(&found).await?
         };
         self.settle(engine, &accepted, by).await?;
         self.write_accepted().await?;
-        Ok(self.0.proposals.get(id).await?)
+        match self.0.proposals.get(id).await? {
+            Proposal { state: Stand::Proposed, trouble: Some(why), .. } => {
+                Err(Fault::Again { why })
+            }
+            accepted => Ok(accepted),
+        }
     }
 
     /// Says no to a proposed block.
@@ -104,37 +137,53 @@ impl Stages {
         Ok(dropped)
     }
 
-    /// Moves a block to another time; one that is in the calendar is moved there.
+    /// Moves a block to another time; one that is in the calendar is moved there. What waits for it
+    /// moves along as long as nobody has said yes to its time.
     ///
     /// # Errors
-    /// When an agent asks, the time is none, or something stands there.
+    /// When an agent asks, the time is none, something stands there, or what must be done first
+    /// would not be.
     pub async fn move_block(
         &self,
         actor: &Actor,
         id: &str,
         (start, end): (Time, Time),
-    ) -> Result<Proposal, Fault> {
+    ) -> Result<Moved, Fault> {
         actor.is_person("move a block of time")?;
         if end <= start || end.since(start) > Millis::hours(24) {
             return Err(Fault::mistaken("a block ends after it begins, within a day"));
         }
+        let _writing = self.0.booking.writing.lock().await;
         let claims = self.0.booking.line().await;
         let found = self.0.proposals.get(id).await?;
+        if !found.state.holds_time() {
+            let (id, state) = (found.id, found.state);
+            return Err(ProposalError::State { id, state }.into());
+        }
         let wanted = Proposal { start, end, ..found.clone() };
-        let mut busy = self.busy(start, end).await?;
+        let chain = self.chain(&found).await?;
+        if let Some(first) = chain.ahead_of(&wanted) {
+            return Err(Fault::early(&wanted, first));
+        }
+        let (now, until) = self.ahead();
+        let mut busy = self.busy(now.min(start), until.max(end)).await?;
         busy.extend(claimed(&claims, &wanted));
-        if let Some(other) = apart(&wanted, busy) {
+        let behind = chain.behind(&wanted, is_open);
+        let stays = |event: &&Occurrence| !behind.iter().any(|one| one.id == event.uid);
+        if let Some(other) = apart(&wanted, busy.iter().filter(stays).cloned().collect()) {
             return Err(Fault::taken(&wanted, &other, None));
         }
+        let room = Room { busy: &busy, week: &self.week(), span: (now, until) };
+        let along = chain.follow(&wanted, room, is_open);
+        let along = along.map_err(|next| Fault::late(&wanted, &next))?;
         if found.state.is_in_calendar() {
-            let calendar = &self.diary()?.calendar;
-            let kept = calendar.get(&found.entry).await?;
-            let text = entry::moved(&kept.text, start, end, clock::now())
-                .map_err(|error| Fault::mistaken(error.to_string()))?;
-            calendar.put(&found.entry, &text, Some(&kept.etag)).await?;
+            self.shift(&wanted).await?;
         }
-        const MOVABLE: &[Stand] = &[Stand::Proposed, Stand::Accepted, Stand::Written, Stand::Moved];
-        Ok(self.0.proposals.hold(id, MOVABLE, to(start, end)).await?)
+        let mut wishes = vec![Wish::new(id, MOVABLE, to(start, end))];
+        wishes.extend(along.iter().map(|next| follows(next, &wanted)));
+        let mut moved = self.0.proposals.hold_all(wishes).await?.into_iter();
+        let block = moved.next().ok_or_else(|| ProposalError::None { id: id.to_owned() })?;
+        Ok(Moved { block, along: moved.collect() })
     }
 
     /// Looks whether a whole plan can be approved, and keeps its time until that is written down.
@@ -151,18 +200,19 @@ impl Stages {
         claims.retain(|claim| claim.plan != (run.id, question));
         // Whoever answers at once may be faster than what follows the runs.
         self.0.proposals.add(approval::blocks(run.id, question, plan)).await?;
-        let mut open = self.0.proposals.of(run.id, question).await?;
-        open.retain(|one| one.state == Stand::Proposed);
-        let mut moved = Vec::new();
-        for block in &open {
-            if let Some(other) = self.in_the_way(block, &claims).await? {
-                moved.push(self.elsewhere(block, &other).await?);
+        let (mut times, mut faults) = (Vec::new(), Vec::new());
+        for block in self.0.proposals.of(run.id, question).await? {
+            // As it is by now: it may have moved along with one before it.
+            let block = self.0.proposals.get(&block.id).await?;
+            if block.state != Stand::Proposed {
+                continue;
             }
+            times.push(block.occurrence());
+            faults.extend(self.against(&block, &claims).await?);
         }
-        if !moved.is_empty() {
-            return Err(Fault::Moved { blocks: moved });
+        if !faults.is_empty() {
+            return Err(Fault::LostPlaces { blocks: faults });
         }
-        let times = open.iter().map(Proposal::occurrence).collect();
         claims.push(Claim { plan: (run.id, question), since: Instant::now(), times });
         Ok(())
     }
@@ -176,7 +226,7 @@ impl Stages {
             }
             match self.hold(&block).await {
                 Err(Fault::Proposal { source: ProposalError::State { .. } }) | Ok(_) => {}
-                Err(fault @ Fault::Taken { .. }) => {
+                Err(fault @ (Fault::Taken { .. } | Fault::LostPlaces { .. })) => {
                     tracing::warn!(block = block.id, %fault, "two plans had the same time");
                 }
                 Err(fault) => return Err(fault),
@@ -200,6 +250,17 @@ impl Stages {
         }
     }
 
+    /// What speaks against a yes to a block. One whose place is taken has another one afterwards.
+    async fn against(&self, block: &Proposal, claims: &[Claim]) -> Result<Option<Fault>, Fault> {
+        if let Some(first) = self.chain(block).await?.ahead_of(block) {
+            return Ok(Some(Fault::early(block, first)));
+        }
+        match self.in_the_way(block, claims).await? {
+            Some(other) => Ok(Some(self.elsewhere(block, &other).await?)),
+            None => Ok(None),
+        }
+    }
+
     /// What a block would be booked on top of: the calendar, and what people said yes to. What is
     /// only proposed is in nobody's way.
     async fn in_the_way(
@@ -208,46 +269,57 @@ impl Stages {
         claims: &[Claim],
     ) -> Result<Option<Occurrence>, Fault> {
         let (from, to) = (block.start, block.end);
-        let calendar = match tokio::time::timeout(GLANCE, self.agenda(from, to)).await {
-            Ok(Err(Fault::Calendar { source: CalendarError::Away { .. } })) | Err(_) => Vec::new(),
-            Ok(agenda) => agenda?.occurrences,
-        };
+        let calendar = self.glance(from, to).await?;
         let mut busy = self.with_blocks(calendar, from, to, Stand::is_agreed).await?;
         busy.extend(claimed(claims, block));
         Ok(apart(block, busy))
     }
 
-    /// Proposes another time for a block whose place is taken, not before it was; tells of both.
+    /// What the calendar says, and nothing while it is away.
+    async fn glance(&self, from: Time, to: Time) -> Result<Vec<Occurrence>, Fault> {
+        match tokio::time::timeout(GLANCE, self.agenda(from, to)).await {
+            Ok(Err(Fault::Calendar { source: CalendarError::Away { .. } })) | Err(_) => {
+                Ok(Vec::new())
+            }
+            Ok(agenda) => Ok(agenda?.occurrences),
+        }
+    }
+
+    /// Proposes another time for a block whose place is taken, not before it was, and behind it for
+    /// what waits for it; tells of all of them. What was accepted waits again.
     async fn elsewhere(&self, block: &Proposal, other: &Occurrence) -> Result<Fault, Fault> {
         let (from, until) = self.ahead();
-        let from = from.max(block.start);
-        let mut busy = self.busy(from, until).await.unwrap_or_default();
-        busy.retain(|event| event.uid != block.id);
+        let calendar = self.glance(from, until).await?;
+        let mut busy = self.with_blocks(calendar, from, until, Stand::holds_time).await?;
         busy.push(other.clone());
-        let wanted = Wanted {
-            task: block.task.clone(),
-            title: block.title.clone(),
-            length: block.end.since(block.start),
-            priority: stafette_core::Priority::default(),
-            deadline: None,
-            not_before: Some(from),
-            after: Vec::new(),
+        let chain = self.chain(block).await?;
+        let room = Room { busy: &busy, week: &self.week(), span: (from, until) };
+        let Some(all) = chain.elsewhere(block, room, is_loose) else {
+            let fault = Fault::taken(block, other, None);
+            let note = waits(fault.to_string(), (block.start, block.end));
+            self.0.proposals.change(&block.id, as_seen(block), note).await?;
+            return Ok(fault);
         };
-        let plan = propose(&[wanted], &busy, &self.week(), (from, until))?;
-        let place = match plan.blocks.as_slice() {
-            [only] if plan.homeless.is_empty() => Some((only.start, only.end)),
-            _ => None,
-        };
-        let fault = Fault::taken(block, other, place);
-        let trouble = Some(fault.to_string());
-        let note = move |one: &mut Proposal| {
-            if let Some((start, end)) = place {
-                to(start, end)(one);
-            }
-            one.trouble = trouble;
-        };
-        self.0.proposals.change(&block.id, &[Stand::Proposed], note).await?;
-        Ok(fault)
+        let (mut wishes, mut faults) = (Vec::new(), Vec::new());
+        for moved in &all {
+            let place = (moved.start, moved.end);
+            let fault = match moved.id == block.id {
+                true => Fault::taken(block, other, Some(place)),
+                false => Fault::follows(moved, block),
+            };
+            wishes.push(Wish::new(&moved.id, as_seen(moved), waits(fault.to_string(), place)));
+            faults.push(fault);
+        }
+        self.0.proposals.hold_all(wishes).await?;
+        match faults.len() {
+            1 => Ok(faults.remove(0)),
+            _ => Ok(Fault::LostPlaces { blocks: faults }),
+        }
+    }
+
+    /// The blocks that a block is planned with.
+    async fn chain(&self, block: &Proposal) -> Result<Chain, Fault> {
+        Ok(Chain::new(self.0.proposals.of(block.run, block.handoff).await?))
     }
 
     /// Answers the question of a block once nothing of it is open any more.
@@ -265,99 +337,6 @@ impl Stages {
             Ok(_) | Err(stafette_engine::EngineError::Over { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// Puts into the calendar what was accepted. What cannot be put there now waits.
-    pub(crate) async fn write_accepted(&self) -> Result<(), Fault> {
-        let Some(diary) = &self.0.diary else { return Ok(()) };
-        let _writing = self.0.booking.writing.lock().await;
-        for proposal in self.0.proposals.in_state(Stand::Accepted).await? {
-            if self.lost_its_place(&proposal).await? {
-                continue;
-            }
-            let written = self.put(diary, &proposal).await;
-            let away = matches!(&written, Err(CalendarError::Away { .. }));
-            let trouble = written.err().map(|error| error.to_string());
-            if let Some(trouble) = &trouble {
-                tracing::warn!(block = proposal.id, trouble, "not in the calendar yet");
-            }
-            let note = move |one: &mut Proposal| {
-                if trouble.is_none() {
-                    one.state = Stand::Written;
-                }
-                one.trouble = trouble;
-            };
-            self.0.proposals.change(&proposal.id, &[Stand::Accepted], note).await?;
-            if away {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Looks whether something came into the calendar since a block was accepted; then it waits for
-    /// a yes to another time.
-    async fn lost_its_place(&self, block: &Proposal) -> Result<bool, Fault> {
-        let calendar = match self.agenda(block.start, block.end).await {
-            Err(Fault::Calendar { .. }) => return Ok(false),
-            agenda => agenda?.occurrences,
-        };
-        let Some(other) = apart(block, calendar) else { return Ok(false) };
-        let back = |one: &mut Proposal| one.state = Stand::Proposed;
-        let back = self.0.proposals.change(&block.id, &[Stand::Accepted], back).await?;
-        let fault = self.elsewhere(&back, &other).await?;
-        tracing::warn!(block = block.id, %fault, "accepted, and waits again");
-        Ok(true)
-    }
-
-    async fn put(&self, diary: &Diary, proposal: &Proposal) -> Result<(), CalendarError> {
-        let times = (proposal.start, proposal.end);
-        let notes = format!("Proposed by Stafette for {}", proposal.task);
-        let (id, task) = (&proposal.id, Some(&proposal.task));
-        let text = entry::event(id, &proposal.title, &notes, times, task, clock::now());
-        match diary.calendar.put(&proposal.entry, &text, None).await {
-            Ok(_) => Ok(()),
-            // Written before, by somebody who died before it was noted: it has our name.
-            Err(CalendarError::Conflict { .. }) => {
-                let kept = diary.calendar.get(&proposal.entry).await?;
-                match kept.text.contains(id.as_str()) {
-                    true => Ok(()),
-                    false => Err(CalendarError::Conflict { name: proposal.entry.clone() }),
-                }
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Looks at the calendar: what was accepted gets in, what somebody moved or deleted is noticed.
-    pub(crate) async fn look_at_calendar(&self) -> Result<Vec<Drift>, Fault> {
-        let Some(diary) = &self.0.diary else { return Ok(Vec::new()) };
-        self.write_accepted().await?;
-        let mut planned = self.0.proposals.in_state(Stand::Written).await?;
-        planned.extend(self.0.proposals.in_state(Stand::Moved).await?);
-        let mut entries = diary.entries().await?;
-        entries.retain(|entry| planned.iter().any(|one| one.entry == entry.name));
-        let now = clock::now();
-        let from = Time(now.0.saturating_sub_unsigned(AROUND.0));
-        let found = agenda(&entries, from, now + AROUND, &self.zone()).occurrences;
-        let expected: Vec<Occurrence> = planned.iter().map(Proposal::occurrence).collect();
-        let drifted = drifts(&expected, &found);
-        for drift in &drifted {
-            let (planned, at) = match drift {
-                Drift::Moved { planned, start, end } => (planned, Some((*start, *end))),
-                Drift::Deleted { planned } => (planned, None),
-            };
-            tracing::info!(block = planned.uid, moved = at.is_some(), "somebody changed a block");
-            let note = move |one: &mut Proposal| match at {
-                Some((start, end)) => {
-                    one.state = Stand::Moved;
-                    (one.start, one.end) = (start, end);
-                }
-                None => one.state = Stand::Deleted,
-            };
-            self.0.proposals.change(&planned.uid, &[Stand::Written, Stand::Moved], note).await?;
-        }
-        Ok(drifted)
     }
 }
 
@@ -381,5 +360,29 @@ fn to(start: Time, end: Time) -> impl FnOnce(&mut Proposal) + Send + 'static {
         if one.state == Stand::Proposed {
             one.planned_end = end;
         }
+    }
+}
+
+/// Has a block wait for a yes to a later time, since it waits for another one.
+fn follows(later: &Proposal, first: &Proposal) -> Wish {
+    let note = waits(Fault::follows(later, first).to_string(), (later.start, later.end));
+    Wish::new(&later.id, as_seen(later), note)
+}
+
+/// Has a block wait for a yes to a time, with the reason.
+fn waits(why: String, (start, end): (Time, Time)) -> impl FnOnce(&mut Proposal) + Send + 'static {
+    move |one| {
+        one.state = Stand::Proposed;
+        to(start, end)(one);
+        one.trouble = Some(why);
+    }
+}
+
+/// The state in which a block that is not in the calendar was seen: nobody's yes or no since then is
+/// overlooked.
+fn as_seen(block: &Proposal) -> &'static [Stand] {
+    match block.state {
+        Stand::Accepted => &[Stand::Accepted],
+        _ => &[Stand::Proposed],
     }
 }

@@ -64,7 +64,19 @@ pub enum Fault {
     Taken { title: String, other: String, from: Time, to: Time, place: Option<(Time, Time)> },
     /// Blocks of a plan lost their places, and have others now.
     #[error("{}", blocks.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
-    Moved { blocks: Vec<Fault> },
+    LostPlaces { blocks: Vec<Fault> },
+    /// A block was accepted and lost its place on the way into the calendar.
+    #[error("{why}")]
+    Again { why: String },
+    /// A block would begin before what it has to wait for.
+    #[error("`{title}` has to wait for `{first}`, which ends at {}: choose a later time, or move `{first}` first", until.rfc3339())]
+    Early { title: String, first: String, until: Time },
+    /// A block would end after what has to wait for it has begun.
+    #[error("`{next}`, which has to wait for `{title}`, begins at {} and finds no place behind it: choose an earlier time, or move `{next}` first", from.rfc3339())]
+    Late { title: String, next: String, from: Time },
+    /// A block has another place, behind what it has to wait for.
+    #[error("`{title}` has to wait for `{first}`: it is proposed for {} to {} now", place.0.rfc3339(), place.1.rfc3339())]
+    Follows { title: String, first: String, place: (Time, Time) },
     /// The time that is asked for is none.
     #[error("the end is not after the beginning, or more than {SPAN} behind it")]
     Span,
@@ -123,6 +135,24 @@ impl Fault {
         Fault::Taken { title, other: name, from: other.start, to: other.end, place }
     }
 
+    /// A block would begin before this one, which it has to wait for, has ended.
+    pub(crate) fn early(block: &Proposal, first: &Proposal) -> Self {
+        let (title, first_title) = (block.title.clone(), first.title.clone());
+        Fault::Early { title, first: first_title, until: first.end }
+    }
+
+    /// A block would end after this one, which has to wait for it, has begun.
+    pub(crate) fn late(block: &Proposal, next: &Proposal) -> Self {
+        let (title, next_title) = (block.title.clone(), next.title.clone());
+        Fault::Late { title, next: next_title, from: next.start }
+    }
+
+    /// A block is proposed for a later time, since it has to wait for this one.
+    pub(crate) fn follows(block: &Proposal, first: &Proposal) -> Self {
+        let (title, first) = (block.title.clone(), first.title.clone());
+        Fault::Follows { title, first, place: (block.start, block.end) }
+    }
+
     /// What was asked for cannot be meant.
     pub(crate) fn mistaken(why: impl Into<String>) -> Self {
         Fault::Mistaken { why: why.into() }
@@ -164,7 +194,12 @@ impl Fault {
                 ProposalError::Taken { .. } => (409, "block_taken"),
                 ProposalError::Failed { .. } => (500, "proposals_failed"),
             },
-            Fault::Taken { .. } | Fault::Moved { .. } => (409, "block_taken"),
+            Fault::Taken { .. } | Fault::LostPlaces { .. } | Fault::Again { .. } => {
+                (409, "block_taken")
+            }
+            Fault::Early { .. } | Fault::Late { .. } | Fault::Follows { .. } => {
+                (409, "block_order")
+            }
             Fault::Span => (422, "bad_time"),
             Fault::Slots { .. } => (422, "bad_week"),
             Fault::Roi { .. } => (422, "bad_options"),

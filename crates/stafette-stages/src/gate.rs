@@ -5,7 +5,7 @@
 pub(crate) mod approval;
 pub(crate) mod recommendation;
 
-use stafette_core::{Fields, HandoffId, Offer, Party, Question, Run};
+use stafette_core::{Fields, HandoffId, Offer, Party, Question, Run, Workflow};
 use stafette_engine::{Answered, Gate, Looked};
 
 use crate::stages::{read, value};
@@ -16,10 +16,21 @@ pub(crate) const APPROVE: &str = "approve";
 /// What a person says to a plan that they do not want.
 pub(crate) const DROP: &str = "drop";
 
+/// What is said to a run that wants something else to be known than was opened.
+pub const CHANGED: &str = "[knowledge] in stafette.toml is not as it was when the daemon started: \
+    end it with `stafette down`, and the next command starts one that goes by it";
+
 /// Evidence that comes from a person's answer and from nowhere else.
 const APPROVED: [&str; 3] = ["decision_id", "task_ids", "calendar_events"];
 
 impl Gate for Stages {
+    fn begins(&self, workflow: &Workflow) -> Result<(), String> {
+        match &workflow.knowledge {
+            Some(wanted) if *wanted != self.0.settings => Err(CHANGED.to_owned()),
+            _ => Ok(()),
+        }
+    }
+
     fn minds(&self, run: &Run) -> bool {
         run.workflow.knowledge.is_some()
     }
@@ -142,7 +153,9 @@ impl Stages {
         match planned.await {
             Ok(plan) => {
                 let options = vec![APPROVE.to_owned(), DROP.to_owned()];
-                ask(&mut hand.offer, "plan_approval", options, plan.table());
+                // A question stays as it was asked, and blocks can be moved.
+                let table = plan.table() + "\nWhere the blocks are by now: `stafette calendar`";
+                ask(&mut hand.offer, "plan_approval", options, table);
                 hand.offer.outputs.remove("tasks");
                 hand.offer.outputs.insert("plan".into(), value(&plan));
             }

@@ -6,15 +6,12 @@ use stafette_core::workflow::knowledge::GraphHome;
 use stafette_core::{Fields, Party};
 use stafette_knowledge::constitution::Constitution;
 use stafette_knowledge::graph::{
-    Batch, Condition, Cursor, Decision, Entity, GoalView, Graph, GraphError, Label, Node, NodeKey,
+    Batch, Condition, Cursor, Decision, Entity, Exchanged, GoalView, Graph, Label, Node, NodeKey,
     PAGE, Picture, Record, SetAside, Size, Write,
 };
 use stafette_knowledge::rights::{Access, Data};
 
 use crate::{Actor, Fault, Stages, clock};
-
-/// The most nodes of one kind that are looked through.
-const MOST: usize = 200_000;
 
 /// How long something that is being written down is waited for.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
@@ -61,6 +58,21 @@ impl Stages {
             calendar_trouble: self.0.diary.as_ref().and_then(crate::planner::Diary::trouble),
             position: self.0.cursors.get(crate::follower::CURSOR).await?.unwrap_or(0),
         })
+    }
+
+    /// What is said of blocks of time that lost their place or their order, as far as they may see
+    /// the calendar.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub async fn waits(&self, actor: &Actor) -> Result<Vec<String>, Fault> {
+        if !granted(&actor.party, Access::Read, Data::Calendar) {
+            return Ok(Vec::new());
+        }
+        let (now, until) = self.ahead();
+        let ahead = self.0.proposals.between(now, until).await?.into_iter();
+        let standing = ahead.filter(|block| block.state.holds_time());
+        Ok(standing.filter_map(|block| block.trouble).collect())
     }
 
     /// Batches that the graph refused when their turn came: for people, since they hold anything.
@@ -186,38 +198,41 @@ impl Stages {
         limit: usize,
     ) -> Result<Vec<Node>, Fault> {
         actor.may(Access::Read, label.into())?;
-        Ok(self.of_label(label, after, limit.min(PAGE)).await?)
+        let cursor = Cursor::AfterNode(NodeKey::new(label, after));
+        let page = self.0.graph.page(&cursor, limit.min(PAGE)).await?;
+        // They come by label, so that another one is the end of it.
+        let nodes = page.into_iter().map_while(|record| match record {
+            Record::Node(node) if node.key().label == label => Some(node),
+            _ => None,
+        });
+        Ok(nodes.collect())
     }
 
-    /// Everything of a label, within bounds.
-    pub(crate) async fn all_of(&self, label: Label) -> Result<Vec<Node>, GraphError> {
-        self.of_label(label, "", MOST).await
-    }
-
-    async fn of_label(
+    /// The next page of all that is in the graph, for a person, and where it goes on.
+    ///
+    /// # Errors
+    /// When an agent asks, or the graph is away.
+    pub async fn export(
         &self,
-        label: Label,
-        after: &str,
+        actor: &Actor,
+        after: &Cursor,
         limit: usize,
-    ) -> Result<Vec<Node>, GraphError> {
-        let mut found = Vec::new();
-        let mut cursor = Cursor::AfterNode(NodeKey::new(label, after));
-        while found.len() < limit {
-            let page = self.0.graph.page(&cursor, PAGE.min(limit - found.len())).await?;
-            let before = found.len();
-            for record in page {
-                match record {
-                    Record::Node(node) if node.key().label == label => found.push(node),
-                    // They come by label, so that this is the end of it.
-                    _ => return Ok(found),
-                }
-            }
-            match found.last() {
-                Some(last) if found.len() > before => cursor = Cursor::AfterNode(last.key()),
-                _ => break,
-            }
-        }
-        Ok(found)
+    ) -> Result<(Vec<Record>, Option<Cursor>), Fault> {
+        actor.is_person("take out the whole graph")?;
+        let page = self.0.graph.page(after, limit).await?;
+        let next = after.next(&page);
+        Ok((page, next))
+    }
+
+    /// Puts records of another graph in, as they are and on top of what is there.
+    ///
+    /// # Errors
+    /// When an agent asks, a record cannot be meant, or the graph is away.
+    pub async fn import(&self, actor: &Actor, records: &[Record]) -> Result<Exchanged, Fault> {
+        actor.is_person("put another graph in")?;
+        stafette_knowledge::graph::check(records)?;
+        self.0.graph.restore(records).await?;
+        Ok(Exchanged::of(records))
     }
 
     /// What came of a decision in the end, in money: a person says so.

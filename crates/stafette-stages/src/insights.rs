@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_core::{Fields, Party, Recorded, RunId, Time};
+use stafette_core::{Fields, Party, Recorded, RunId};
 use stafette_engine::Engine;
 use stafette_knowledge::calendar::proposal::Stand;
 use stafette_knowledge::graph::{
-    Batch, Entity, Graph, InsightNode, Label, Node, NodeKey, Relation, Write,
+    Batch, Entity, Graph, InsightNode, Label, Node, NodeKey, PAGE, Relation, Write,
 };
 use stafette_knowledge::mind::parameters::{Ledger, Parameters, Version};
 use stafette_knowledge::mind::{Change, Detector, Insight, Limits, Observation, detect, observe};
@@ -39,11 +39,26 @@ pub(crate) struct Memory {
     pub(crate) news: tokio::sync::Notify,
 }
 
+/// What had to be read for a look: nothing that was read before and is as it was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Reading {
+    /// Runs.
+    pub runs: usize,
+    /// Their events.
+    pub events: usize,
+    /// Tasks and decisions of the graph.
+    pub nodes: usize,
+    /// Blocks of time.
+    pub blocks: usize,
+}
+
 /// What came of a look at all that happened.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Reflection {
     /// How much was looked at.
     pub observations: usize,
+    /// How much had to be read for it.
+    pub read: Reading,
     /// What holds, the surest first.
     pub insights: Vec<NodeKey>,
 }
@@ -61,7 +76,9 @@ impl Stages {
     /// The same when a run has ended.
     pub(crate) async fn look_back(&self, engine: &Engine) -> Result<Reflection, Fault> {
         let ledger = self.ledger().await?;
-        let observations = self.observations(engine, &ledger.current().parameters).await?;
+        let mut read = Reading::default();
+        let parameters = &ledger.current().parameters;
+        let observations = self.observations(engine, parameters, &mut read).await?;
         let mind = &self.0.settings.mind;
         let limits = Limits {
             samples: mind.samples,
@@ -73,7 +90,7 @@ impl Stages {
         for insight in detect(&observations, &limits) {
             kept.push(self.keep(&ledger, &insight).await?);
         }
-        Ok(Reflection { observations: observations.len(), insights: kept })
+        Ok(Reflection { observations: observations.len(), read, insights: kept })
     }
 
     async fn keep(&self, ledger: &Ledger, insight: &Insight) -> Result<NodeKey, Fault> {
@@ -107,7 +124,11 @@ impl Stages {
     }
 
     /// What the newest runs show. Only those are read that have gone on since they were last.
-    async fn shown_by_runs(&self, engine: &Engine) -> Result<Vec<Observation>, Fault> {
+    async fn shown_by_runs(
+        &self,
+        engine: &Engine,
+        read: &mut Reading,
+    ) -> Result<Vec<Observation>, Fault> {
         let mut known = self.0.memory.runs.lock().await;
         let runs = engine.runs(self.0.settings.mind.runs).await?;
         let mut kept = BTreeMap::new();
@@ -116,6 +137,8 @@ impl Stages {
                 Some((seq, shown)) if seq == view.seq => shown,
                 _ => {
                     let events = engine.events(view.run, 0).await?;
+                    read.runs += 1;
+                    read.events += events.len();
                     let events: Vec<Recorded> = events.iter().filter_map(parse).collect();
                     observe(view.run, &events)
                 }
@@ -127,14 +150,17 @@ impl Stages {
         Ok(shown.flat_map(|(_, shown)| shown.iter().cloned()).collect())
     }
 
-    /// All that can be learned from, in the light of what is in force.
+    /// All that can be learned from, in the light of what is in force: of each kind the newest, so
+    /// that a look takes no longer because the history is long.
     async fn observations(
         &self,
         engine: &Engine,
         parameters: &Parameters,
+        read: &mut Reading,
     ) -> Result<Vec<Observation>, Fault> {
-        let mut found = self.shown_by_runs(engine).await?;
-        for node in self.all_of(Label::Task).await? {
+        let mut found = self.shown_by_runs(engine, read).await?;
+        for node in self.0.graph.newest(Label::Task, PAGE).await? {
+            read.nodes += 1;
             let evidence = node.key();
             if let Entity::Task(task) = node.entity
                 && let (Some(kind), Some(actual)) = (task.kind, task.actual_hours)
@@ -145,7 +171,8 @@ impl Stages {
                 found.push(Observation::Task { kind, estimated, actual, evidence });
             }
         }
-        for node in self.all_of(Label::Decision).await? {
+        for node in self.0.graph.newest(Label::Decision, PAGE).await? {
+            read.nodes += 1;
             let evidence = node.key();
             if let Entity::Decision(decision) = node.entity
                 && let Some(actual) = decision.actual_return
@@ -155,8 +182,8 @@ impl Stages {
                 found.push(Observation::Return { expected, actual, evidence });
             }
         }
-        let all = self.0.proposals.between(Time(i64::MIN), Time(i64::MAX)).await?;
-        for one in all {
+        for one in self.0.proposals.last().await? {
+            read.blocks += 1;
             let ended = one.done_at.or((one.state == Stand::Moved).then_some(one.end));
             if let (Some(kind), Some(ended)) = (one.kind, ended) {
                 let hours = (ended.0 - one.planned_end.0) as f64 / 3_600_000.0;

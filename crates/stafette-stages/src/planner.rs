@@ -227,7 +227,7 @@ impl Stages {
         let mut estimates = Vec::new();
         let mut wanted = Vec::new();
         for (place, task) in tasks.iter().enumerate() {
-            check(&tasks[..place], task)?;
+            check(&tasks, place, task)?;
             let factor = task.kind.as_ref().and_then(|kind| factors.get(kind)).copied();
             let factor = factor.unwrap_or(1.0);
             let hours = task.hours * factor;
@@ -264,7 +264,7 @@ impl Stages {
     }
 }
 
-fn check(before: &[TaskWish], task: &TaskWish) -> Result<(), Fault> {
+fn check(all: &[TaskWish], place: usize, task: &TaskWish) -> Result<(), Fault> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if task.id.is_empty() || task.id.len() > 40 || !task.id.chars().all(plain) {
         return Err(Fault::mistaken(format!(
@@ -272,8 +272,12 @@ fn check(before: &[TaskWish], task: &TaskWish) -> Result<(), Fault> {
             task.id
         )));
     }
-    if before.iter().any(|other| other.id == task.id) {
+    if all[..place].iter().any(|other| other.id == task.id) {
         return Err(Fault::mistaken(format!("two tasks are called `{}`", task.id)));
+    }
+    if let Some(none) = task.after.iter().find(|id| !all.iter().any(|other| other.id == **id)) {
+        let id = &task.id;
+        return Err(Fault::mistaken(format!("task `{id}` comes after `{none}`, which is no task")));
     }
     if !(task.hours > 0.0 && task.hours <= LONGEST) {
         return Err(Fault::mistaken(format!(

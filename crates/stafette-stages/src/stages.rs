@@ -114,6 +114,12 @@ impl Stages {
         })))
     }
 
+    /// What it was opened with.
+    #[must_use]
+    pub fn settings(&self) -> &Knowledge {
+        &self.0.settings
+    }
+
     /// Writes something together into the graph, when its giver may; under a key that is made of
     /// what it is.
     pub(crate) async fn write(

@@ -3,10 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::Time;
-use stafette_knowledge::calendar::proposal::{Proposal, Stand};
+use stafette_knowledge::calendar::proposal::Proposal;
 use stafette_knowledge::graph::{Entity, Graph, Node, NodeKey, Task, TaskStatus, Write};
 use stafette_knowledge::rights::{Access, Data};
 
+use crate::booking::IN_CALENDAR;
 use crate::{Actor, Fault, Stages, clock};
 
 /// What is told about a task.
@@ -65,12 +66,7 @@ impl Stages {
 
     /// Notes at the last block of a task when it was really over.
     async fn ended(&self, task: &NodeKey, done_at: Time) -> Result<(), Fault> {
-        const IN_CALENDAR: &[Stand] = &[Stand::Written, Stand::Moved];
-        let mut blocks = Vec::new();
-        for state in IN_CALENDAR {
-            blocks.extend(self.0.proposals.in_state(*state).await?);
-        }
-        let own = blocks.into_iter().filter(|one| one.task == *task);
+        let own = self.in_calendar().await?.into_iter().filter(|one| one.task == *task);
         if let Some(last) = own.max_by_key(|one| one.end) {
             let note = move |one: &mut Proposal| one.done_at = Some(done_at);
             self.0.proposals.change(&last.id, IN_CALENDAR, note).await?;

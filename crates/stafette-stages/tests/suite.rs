@@ -1,8 +1,10 @@
-//! The stages on a real file and a run of the template, without any process.
+//! The stages on a real file, and runs that need no process.
 
 #[path = "suite/edges.rs"]
 mod edges;
 #[path = "suite/gate.rs"]
 mod gate;
+#[path = "suite/reading.rs"]
+mod reading;
 #[path = "suite/story.rs"]
 mod story;

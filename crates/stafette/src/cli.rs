@@ -149,6 +149,8 @@ pub(crate) enum Command {
     Roi(Roi),
     /// List the talk that is kept, read it or search it.
     Threads(Threads),
+    /// Say how much the graph holds, or take it to another home.
+    Graph(Graph),
     /// Measure handoffs a second, with the reference beside them.
     Bench(Bench),
     /// Tidy the store: drop old finished runs and give room back.

@@ -148,6 +148,7 @@ async fn dispatch(context: Context, command: Command) -> Result<Exit, Failure> {
         Command::Calendar(arguments) => knowledge::calendar(&context, arguments).await,
         Command::Roi(arguments) => knowledge::roi(&context, arguments).await,
         Command::Threads(arguments) => knowledge::threads(&context, arguments).await,
+        Command::Graph(arguments) => knowledge::graph(&context, arguments).await,
         Command::Bench(arguments) => bench::run(&context, arguments).await,
         Command::Top => top::run(&context).await,
         Command::Tidy(arguments) => tidy::run(&context, arguments).await,

@@ -2,6 +2,7 @@
 
 mod around;
 mod door;
+mod knowing;
 mod telemetry;
 
 use std::fs::{self, File, OpenOptions};
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
 use stafette_core::redact::Redactor;
-use stafette_engine::{Engine, EngineError, Gate, Settings, clock, crash};
+use stafette_engine::{Engine, EngineError, Settings, clock, crash};
 use stafette_files::Coordination;
 use stafette_hooks::Hooks;
 use stafette_server::{Edge, Problem, Tokens};
@@ -33,6 +34,7 @@ use crate::store::{self, Home};
 use crate::{log, trust};
 use around::Around;
 use door::Wanted;
+use knowing::Knowing;
 
 /// How long a daemon may take to answer for the first time, or to end. One that dies is not waited
 /// for, so this is for machines that are slow, and for stores that are large.
@@ -219,7 +221,8 @@ impl Daemon {
             .map_err(|error| Failure::failed("The daemon does not start").because(&error))?;
         let stages = self.stages(project, &state)?;
         let opened = store::open(project, true).await?;
-        let engine = open(project, &state, opened.store.clone(), stages.as_ref()).await?;
+        let knowing = Knowing::new(stages.clone(), self.workflows(project));
+        let engine = open(project, &state, opened.store.clone(), knowing).await?;
         recover_changes(&engine).await;
         self.start_own(project, &engine);
         let stop = Arc::new(Notify::new());
@@ -294,8 +297,8 @@ impl Daemon {
         });
     }
 
-    /// What is known and planned, when the workflow wants it kept. It is read once: another graph
-    /// or calendar takes another daemon.
+    /// What is known and planned, when the workflow wants it kept. It is opened once: runs that want
+    /// something else do not begin before another daemon (`knowing.rs`).
     fn stages(&self, project: &Project, state: &Path) -> Result<Option<Stages>, Failure> {
         let Ok(Some(knowledge)) = self.workflows(project)().map(|workflow| workflow.knowledge)
         else {
@@ -373,7 +376,7 @@ async fn open(
     project: &Project,
     state: &Path,
     store: Arc<dyn Store>,
-    stages: Option<&Stages>,
+    knowing: Knowing,
 ) -> Result<Engine, Failure> {
     let settings = Settings {
         project: project.root.clone(),
@@ -384,8 +387,7 @@ async fn open(
         node: format!("pid {}", std::process::id()),
     };
     let hooks = Arc::new(Hooks::new(project.root.clone()));
-    let gate = stages.map(|stages| -> Arc<dyn Gate> { Arc::new(stages.clone()) });
-    let opened = Engine::open_with(store, settings, Some(hooks), gate).await;
+    let opened = Engine::open_with(store, settings, Some(hooks), Some(Arc::new(knowing))).await;
     opened.map_err(|error: EngineError| {
         Failure::failed("The runs cannot be taken over").because(&error)
     })

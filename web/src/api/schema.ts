@@ -1154,6 +1154,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/graph/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All nodes and then all links, page by page */
+        get: operations["exportGraph"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/graph/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Put what another graph held on top of this */
+        post: operations["importGraph"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/graph/nodes": {
         parameters: {
             query?: never;
@@ -6285,6 +6319,10 @@ export interface components {
              * @description Up to which event of all runs everything is written down.
              */
             position: number;
+            /** @description What is said of blocks of time that lost their place or their order, and wait for a person. */
+            waits: string[];
+            /** @description Whether stafette.toml says something else by now, which takes another daemon. */
+            changed: boolean;
             /** @description Batches that the graph refused when their turn came, with the reason. */
             set_aside: components["schemas"]["SetAside"][];
         };
@@ -6684,6 +6722,72 @@ export interface components {
              */
             links: number;
         };
+        /** @description Where an export goes on. */
+        Place: {
+            /**
+             * @description What the page before said; the beginning otherwise.
+             * @default
+             */
+            after: string;
+            /**
+             * Format: uint
+             * @description How many at most, from 1 to 1000.
+             * @default 100
+             */
+            limit: number;
+        };
+        /** @description A page of an export. */
+        Exported: {
+            /**
+             * Format: uint32
+             * @description The version of these records.
+             */
+            stafette_graph: number;
+            /** @description Nodes or links. */
+            records: components["schemas"]["Record"][];
+            /** @description Where the next page begins; nowhere after the last one. */
+            next?: string | null;
+        };
+        /** @description One record of an export: first all nodes, then all links, each in the order of their keys. */
+        Record: {
+            node: components["schemas"]["Node"];
+        } | {
+            link: components["schemas"]["Link2"];
+        };
+        /** @description A link. */
+        Link2: {
+            /** @description From where. */
+            from: components["schemas"]["NodeKey"];
+            /** @description How. */
+            relation: components["schemas"]["Relation"];
+            /** @description To where. */
+            to: components["schemas"]["NodeKey"];
+            /** @description Who made it. */
+            made: components["schemas"]["Provenance"];
+        };
+        /** @description What another graph held. */
+        Imported: {
+            /**
+             * Format: uint32
+             * @description The version of these records, as the export said it.
+             */
+            stafette_graph: number;
+            /** @description Nodes before the links between them, 1000 at most. */
+            records: components["schemas"]["Record"][];
+        };
+        /** @description What went over. */
+        Exchanged: {
+            /**
+             * Format: uint64
+             * @description Nodes.
+             */
+            nodes: number;
+            /**
+             * Format: uint64
+             * @description Links.
+             */
+            links: number;
+        };
         /** @description Which nodes. */
         Which4: {
             /** @description Of which kind. */
@@ -6735,17 +6839,6 @@ export interface components {
             links: components["schemas"]["Link2"][];
             /** @description Whether there was more. */
             cut: boolean;
-        };
-        /** @description A link. */
-        Link2: {
-            /** @description From where. */
-            from: components["schemas"]["NodeKey"];
-            /** @description How. */
-            relation: components["schemas"]["Relation"];
-            /** @description To where. */
-            to: components["schemas"]["NodeKey"];
-            /** @description Who made it. */
-            made: components["schemas"]["Provenance"];
         };
         /** @description Decisions. */
         Decisions: {
@@ -7117,11 +7210,15 @@ export interface components {
             end: components["schemas"]["Time"];
             /** @description Until when it was planned at first; later ends are slips. */
             planned_end: components["schemas"]["Time"];
+            /** @description The tasks that must be done first. */
+            after?: components["schemas"]["NodeKey"][];
+            /** @description When its task must be done. */
+            deadline?: components["schemas"]["Time"] | null;
             /** @description When the task was really done, where it is told. */
             done_at?: components["schemas"]["Time"] | null;
             /** @description Its entry in the calendar. */
             entry: string;
-            /** @description Why it is not in the calendar yet, when something is in the way. */
+            /** @description What is in its way: why it is not in the calendar yet, or why it should not be there. */
             trouble?: string | null;
         };
         /** @description How far a proposed block has come. */
@@ -7145,6 +7242,41 @@ export interface components {
             start: string;
             /** @description Until when. */
             end: string;
+        };
+        /** @description A block that was moved, and what had to move with it. */
+        Moved: {
+            /** @description Its name. */
+            id: string;
+            /** @description How far it has come. */
+            state: components["schemas"]["Stand"];
+            /** @description In which run it was proposed. */
+            run: components["schemas"]["RunId"];
+            /** @description In which question. */
+            handoff: components["schemas"]["HandoffId"];
+            /** @description For which task. */
+            task: components["schemas"]["NodeKey"];
+            /** @description What it is called. */
+            title: string;
+            /** @description The kind of work. */
+            kind?: string | null;
+            /** @description From when. */
+            start: components["schemas"]["Time"];
+            /** @description Until when. */
+            end: components["schemas"]["Time"];
+            /** @description Until when it was planned at first; later ends are slips. */
+            planned_end: components["schemas"]["Time"];
+            /** @description The tasks that must be done first. */
+            after?: components["schemas"]["NodeKey"][];
+            /** @description When its task must be done. */
+            deadline?: components["schemas"]["Time"] | null;
+            /** @description When the task was really done, where it is told. */
+            done_at?: components["schemas"]["Time"] | null;
+            /** @description Its entry in the calendar. */
+            entry: string;
+            /** @description What is in its way: why it is not in the calendar yet, or why it should not be there. */
+            trouble?: string | null;
+            /** @description What has to wait for it and is proposed for a later time now. */
+            along: components["schemas"]["Proposal2"][];
         };
         /** @description Which insights. */
         Which5: {
@@ -7186,8 +7318,33 @@ export interface components {
              * @description How much was looked at.
              */
             observations: number;
+            /** @description How much had to be read for it. */
+            read: components["schemas"]["Reading"];
             /** @description What holds, the surest first. */
             insights: components["schemas"]["NodeKey"][];
+        };
+        /** @description What had to be read for a look: nothing that was read before and is as it was. */
+        Reading: {
+            /**
+             * Format: uint
+             * @description Runs.
+             */
+            runs: number;
+            /**
+             * Format: uint
+             * @description Their events.
+             */
+            events: number;
+            /**
+             * Format: uint
+             * @description Tasks and decisions of the graph.
+             */
+            nodes: number;
+            /**
+             * Format: uint
+             * @description Blocks of time.
+             */
+            blocks: number;
         };
         /** @description Which insight is meant. */
         TheInsight: {
@@ -9847,6 +10004,74 @@ export interface operations {
             };
         };
     };
+    exportGraph: {
+        parameters: {
+            query?: {
+                /** @description What the page before said; the beginning otherwise. */
+                after?: string;
+                /** @description How many at most, from 1 to 1000. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of an export. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Exported"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    importGraph: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description What another graph held. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Imported"];
+            };
+        };
+        responses: {
+            /** @description What went over. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Exchanged"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     listNodes: {
         parameters: {
             query: {
@@ -10278,13 +10503,13 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A block of time that was proposed for a task. */
+            /** @description A block that was moved, and what had to move with it. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Proposal2"];
+                    "application/json": components["schemas"]["Moved"];
                 };
             };
             /** @description What went wrong; `code` tells which. */

@@ -9,7 +9,7 @@ use super::occurrence::Occurrence;
 use super::slots::Block;
 use crate::graph::NodeKey;
 use crate::sqlite::Fault;
-pub use crate::sqlite::SqliteProposals as Proposals;
+pub use crate::sqlite::{SqliteProposals as Proposals, Wish};
 
 /// The most that one list holds.
 pub const PAGE: usize = 1000;
@@ -89,12 +89,18 @@ pub struct Proposal {
     pub end: Time,
     /// Until when it was planned at first; later ends are slips.
     pub planned_end: Time,
+    /// The tasks that must be done first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<NodeKey>,
+    /// When its task must be done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Time>,
     /// When the task was really done, where it is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done_at: Option<Time>,
     /// Its entry in the calendar.
     pub entry: String,
-    /// Why it is not in the calendar yet, when something is in the way.
+    /// What is in its way: why it is not in the calendar yet, or why it should not be there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
 }

@@ -142,6 +142,11 @@ pub enum SlotError {
 /// A piece of time, in milliseconds.
 type Span = (i64, i64);
 
+/// A length, in milliseconds.
+fn ms(length: Millis) -> i64 {
+    i64::try_from(length.0).unwrap_or(i64::MAX)
+}
+
 impl Week {
     fn check(&self) -> Result<TimeZone, SlotError> {
         let zone =
@@ -155,6 +160,12 @@ impl Week {
         let lengths =
             self.least.0 > 0 && self.least <= self.most && self.step >= Millis::minutes(1);
         if lengths { Ok(zone) } else { Err(SlotError::Lengths) }
+    }
+
+    /// The next step of the clock.
+    fn stepped(&self, from: i64) -> i64 {
+        let step = ms(self.step);
+        from.div_euclid(step) * step + i64::from(from.rem_euclid(step) != 0) * step
     }
 
     /// The pieces of working time between two moments that nothing busy takes, without buffers.
@@ -241,7 +252,7 @@ pub fn propose(
         return Err(SlotError::TooMany { count: wanted.len() });
     }
     let zone = week.check()?;
-    let buffer = i64::try_from(week.buffer.0).unwrap_or(0);
+    let buffer = ms(week.buffer);
     let mut open = week.open(&zone, from, to);
     for event in busy.iter().filter(|event| event.busy) {
         take(&mut open, (event.start.0, event.end.0), buffer);
@@ -294,7 +305,37 @@ fn place_one(
     done: &BTreeMap<&NodeKey, Option<Time>>,
     week: &Week,
 ) -> Result<Vec<Block>, String> {
-    let ms = |span: Millis| i64::try_from(span.0).unwrap_or(i64::MAX);
+    let (earliest, length) = (earliest(task, done)?, ms(task.length));
+    if length == 0 {
+        return Err("it has no length".to_owned());
+    }
+    let latest = task.deadline.map_or(i64::MAX, |time| time.0);
+    let rooms: Vec<Span> = open
+        .iter()
+        .map(|(begin, end)| (week.stepped((*begin).max(earliest)), (*end).min(latest)))
+        .collect();
+    // In one piece if it can be: what is begun once is begun well.
+    let whole = rooms.iter().find(|(from, until)| until.saturating_sub(*from) >= length);
+    let (pieces, left) = match whole.filter(|_| length <= ms(week.most)) {
+        Some((from, _)) => (vec![(*from, length)], 0),
+        None => pieces(&rooms, length, week),
+    };
+    let block = |(from, length): (i64, i64)| Block {
+        task: task.task.clone(),
+        title: task.title.clone(),
+        start: Time(from),
+        end: Time(from + length),
+    };
+    let left = Millis(u64::try_from(left).unwrap_or(0));
+    match (left, task.deadline) {
+        (Millis(0), _) => Ok(pieces.into_iter().map(block).collect()),
+        (left, Some(deadline)) => Err(format!("{left} of it find no place before {deadline}")),
+        (left, None) => Err(format!("{left} of it find no place")),
+    }
+}
+
+/// When a task can begin, by what must be done first.
+fn earliest(task: &Wanted, done: &BTreeMap<&NodeKey, Option<Time>>) -> Result<i64, String> {
     let mut earliest = task.not_before.map_or(i64::MIN, |time| time.0);
     for key in &task.after {
         match done.get(key) {
@@ -303,61 +344,32 @@ fn place_one(
             None => {}
         }
     }
-    let latest = task.deadline.map_or(i64::MAX, |time| time.0);
-    let (step, mut left) = (ms(week.step), ms(task.length));
-    if left == 0 {
-        return Err("it has no length".to_owned());
-    }
-    // On the next step of the clock.
-    let stepped =
-        |from: i64| from.div_euclid(step) * step + i64::from(from.rem_euclid(step) != 0) * step;
-    let block = |from: i64, length: i64| Block {
-        task: task.task.clone(),
-        title: task.title.clone(),
-        start: Time(from),
-        end: Time(from + length),
-    };
-    // In one piece if it can be: what is begun once is begun well.
-    let whole =
-        open.iter().map(|(begin, end)| (stepped((*begin).max(earliest)), (*end).min(latest)));
-    if left <= ms(week.most)
-        && let Some((from, _)) =
-            whole.clone().find(|(from, until)| until.saturating_sub(*from) >= left)
-    {
-        return Ok(vec![block(from, left)]);
-    }
-    let mut blocks = Vec::new();
-    for (mut from, until) in whole {
+    Ok(earliest)
+}
+
+/// A task that is cut: its pieces with their lengths, and how much of it found no room.
+fn pieces(rooms: &[Span], length: i64, week: &Week) -> (Vec<(i64, i64)>, i64) {
+    let (shortest, mut left) = (ms(week.least), length);
+    let mut pieces = Vec::new();
+    for (mut from, until) in rooms.iter().copied() {
         while left > 0 {
-            let room = until.saturating_sub(from).min(ms(week.most)).min(left);
+            let mut room = until.saturating_sub(from).min(ms(week.most)).min(left);
             // A remainder that is shorter than any block is worth a block of its own.
-            let least = ms(week.least).min(left);
+            let least = shortest.min(left);
             if room < least {
                 break;
             }
             // Nothing that is too short to be begun may be left over.
             let rest = left - room;
-            let room =
-                if rest > 0 && rest < ms(week.least) && room - (ms(week.least) - rest) >= least {
-                    room - (ms(week.least) - rest)
-                } else {
-                    room
-                };
-            blocks.push(block(from, room));
+            if rest > 0 && rest < shortest && room - (shortest - rest) >= least {
+                room -= shortest - rest;
+            }
+            pieces.push((from, room));
             left -= room;
-            from = stepped(from + room + ms(week.buffer));
+            from = week.stepped(from + room + ms(week.buffer));
         }
     }
-    match (left, task.deadline) {
-        (0, _) => Ok(blocks),
-        (left, Some(deadline)) => {
-            let left = Millis(u64::try_from(left).unwrap_or(0));
-            Err(format!("{left} of it find no place before {deadline}"))
-        }
-        (left, None) => {
-            Err(format!("{} of it find no place", Millis(u64::try_from(left).unwrap_or(0))))
-        }
-    }
+    (pieces, left)
 }
 
 /// The first event that a block would stand on; approving a block asks this of the calendar as it

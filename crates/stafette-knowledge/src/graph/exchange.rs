@@ -4,12 +4,19 @@ use std::io::{self, BufRead, Write as IoWrite};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stafette_core::{Party, Time};
 use thiserror::Error;
 
-use super::{Cursor, Graph, GraphError, LARGEST_NODE, PAGE, Record};
+use super::{
+    Batch, Cursor, Graph, GraphError, LARGEST_NODE, Link, Node, PAGE, Provenance, Record, Write,
+};
 
-/// The first line: what this is.
-const HEADER: &str = r#"{"stafette_graph":1}"#;
+/// The version of what is exchanged; the first line says it.
+pub const FORMAT: u32 = 1;
+
+fn header() -> String {
+    format!(r#"{{"stafette_graph":{FORMAT}}}"#)
+}
 
 /// The longest line that is read.
 const LINE: usize = 2 * LARGEST_NODE;
@@ -27,6 +34,14 @@ pub struct Exchanged {
 }
 
 impl Exchanged {
+    /// What these records are.
+    #[must_use]
+    pub fn of(records: &[Record]) -> Self {
+        let mut done = Self::default();
+        records.iter().for_each(|record| done.count(record));
+        done
+    }
+
     fn count(&mut self, record: &Record) {
         match record {
             Record::Node(_) => self.nodes += 1,
@@ -62,6 +77,20 @@ pub enum ExchangeError {
     },
 }
 
+/// Whether records can be written at all, whatever the graph holds.
+///
+/// # Errors
+/// Says what is wrong with the first that cannot.
+pub fn check(records: &[Record]) -> Result<(), GraphError> {
+    let write = |record: &Record| match record.clone() {
+        Record::Node(Node { entity, .. }) => Write::Put(entity),
+        Record::Link(Link { from, relation, to, .. }) => Write::Link { from, relation, to },
+    };
+    let nobody = Provenance { by: Party::Human, at: Time(0), run: None, handoff: None };
+    let writes = records.iter().map(write).collect();
+    Batch { key: "import".to_owned(), provenance: nobody, writes }.check()
+}
+
 /// Writes all nodes and then all links, one a line.
 ///
 /// # Errors
@@ -71,23 +100,16 @@ pub async fn export(
     to: &mut (dyn IoWrite + Send),
 ) -> Result<Exchanged, ExchangeError> {
     let mut done = Exchanged::default();
-    let mut cursor = Cursor::Start;
-    writeln!(to, "{HEADER}")?;
-    loop {
+    writeln!(to, "{}", header())?;
+    let mut next = Some(Cursor::Start);
+    while let Some(cursor) = next {
         let page = graph.page(&cursor, PAGE).await?;
         for record in &page {
             serde_json::to_writer(&mut *to, record).map_err(io::Error::from)?;
             to.write_all(b"\n")?;
             done.count(record);
         }
-        cursor = match (page.last(), &cursor) {
-            (Some(Record::Node(node)), _) => Cursor::AfterNode(node.key()),
-            (Some(Record::Link(link)), _) => {
-                Cursor::AfterLink(link.from.clone(), link.relation.as_str(), link.to.clone())
-            }
-            (None, Cursor::Start | Cursor::AfterNode(_)) => Cursor::Links,
-            (None, _) => break,
-        };
+        next = cursor.next(&page);
     }
     to.flush()?;
     Ok(done)
@@ -113,7 +135,7 @@ pub async fn import(
             return Err(wrong(format!("it is longer than {LINE} bytes")));
         }
         if line == 1 {
-            if text.trim_ascii() != HEADER.as_bytes() {
+            if text.trim_ascii() != header().as_bytes() {
                 return Err(wrong("this is no export of a graph".into()));
             }
             continue;
@@ -125,6 +147,7 @@ pub async fn import(
             waiting.push(record);
         }
         if waiting.len() >= STEP || read == 0 {
+            check(&waiting)?;
             graph.restore(&waiting).await?;
             waiting.clear();
         }

@@ -4,14 +4,13 @@
 //! whether a broken connection had already written it is settled by its key.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Applied, Batch, Cursor, GoalView, Graph, GraphError, Node, NodeKey, Picture, Record, Reply,
-    Size,
+    Applied, Batch, Cursor, GoalView, Graph, GraphError, Label, Node, NodeKey, Picture, Record,
+    Reply, Size,
 };
 use crate::sqlite::{Base, Queue};
 
@@ -136,16 +135,6 @@ impl Queued {
         Ok(written)
     }
 
-    /// Tries again and again, for as long as it is polled.
-    pub async fn keep_draining(&self, pause: Duration) {
-        loop {
-            if let Err(error) = self.drain().await {
-                tracing::error!(%error, "the graph's queue cannot be read");
-            }
-            tokio::time::sleep(pause).await;
-        }
-    }
-
     async fn write(&self, batch: &Batch) -> Result<Applied, GraphError> {
         batch.check()?;
         let _turn = self.turn.lock().await;
@@ -171,6 +160,9 @@ impl Graph for Queued {
     }
     fn node<'a>(&'a self, key: &'a NodeKey) -> Reply<'a, Option<Node>> {
         self.graph.node(key)
+    }
+    fn newest(&self, label: Label, limit: usize) -> Reply<'_, Vec<Node>> {
+        self.graph.newest(label, limit)
     }
     fn pending_decisions(&self, limit: usize) -> Reply<'_, Vec<Node>> {
         self.graph.pending_decisions(limit)

@@ -290,6 +290,16 @@ impl Graph for SqliteGraph {
         Box::pin(async move { Ok(self.nodes(std::slice::from_ref(key)).await?.pop()) })
     }
 
+    fn newest(&self, label: Label, limit: usize) -> Reply<'_, Vec<Node>> {
+        Box::pin(self.base.read(move |conn| {
+            let query = conn.prepare_cached(&format!(
+                "SELECT {NODE} FROM nodes INDEXED BY nodes_by_age WHERE label = ?1 \
+                 ORDER BY made_at DESC, id DESC LIMIT ?2"
+            ))?;
+            nodes(query, params![label.as_str(), page(limit)])
+        }))
+    }
+
     fn pending_decisions(&self, limit: usize) -> Reply<'_, Vec<Node>> {
         Box::pin(self.base.read(move |conn| {
             let query = conn.prepare_cached(&format!(

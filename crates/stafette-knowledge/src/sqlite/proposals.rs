@@ -1,10 +1,48 @@
 //! Proposed blocks in SQLite.
 
+use std::fmt;
+
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use stafette_core::{HandoffId, RunId, Time};
 
 use super::{Base, Fault};
 use crate::calendar::proposal::{PAGE, Proposal, ProposalError, Stand};
+
+/// A change of a block that is wished for.
+pub struct Wish {
+    id: String,
+    from: &'static [Stand],
+    change: Box<dyn FnOnce(&mut Proposal) + Send>,
+}
+
+impl Wish {
+    /// A change of this block, when it is in one of these states.
+    #[must_use]
+    pub fn new(
+        id: &str,
+        from: &'static [Stand],
+        change: impl FnOnce(&mut Proposal) + Send + 'static,
+    ) -> Self {
+        Wish { id: id.to_owned(), from, change: Box::new(change) }
+    }
+
+    fn fulfil(self, tx: &Transaction) -> Result<Proposal, ProposalError> {
+        let Wish { id, from, change } = self;
+        let mut found = find(tx, &id)?.ok_or(ProposalError::None { id })?;
+        if !from.contains(&found.state) {
+            return Err(ProposalError::State { id: found.id, state: found.state });
+        }
+        change(&mut found);
+        put(tx, &found)?;
+        Ok(found)
+    }
+}
+
+impl fmt::Debug for Wish {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wish").field("id", &self.id).finish_non_exhaustive()
+    }
+}
 
 /// Blocks that were proposed, with what became of them.
 #[derive(Clone, Debug)]
@@ -57,7 +95,8 @@ impl SqliteProposals {
         from: &'static [Stand],
         change: impl FnOnce(&mut Proposal) + Send + 'static,
     ) -> Result<Proposal, ProposalError> {
-        self.changed(id, from, change, |_, _| Ok(())).await
+        let wish = Wish::new(id, from, change);
+        self.base.write(move |tx: &Transaction| wish.fulfil(tx)).await
     }
 
     /// The same for one that gets its time by it: nobody else's yes may be there, and of two who
@@ -71,26 +110,22 @@ impl SqliteProposals {
         from: &'static [Stand],
         change: impl FnOnce(&mut Proposal) + Send + 'static,
     ) -> Result<Proposal, ProposalError> {
-        self.changed(id, from, change, is_alone).await
+        let mut held = self.hold_all(vec![Wish::new(id, from, change)]).await?;
+        held.pop().ok_or_else(|| ProposalError::None { id: id.to_owned() })
     }
 
-    async fn changed(
-        &self,
-        id: &str,
-        from: &'static [Stand],
-        change: impl FnOnce(&mut Proposal) + Send + 'static,
-        check: fn(&Transaction, &Proposal) -> Result<(), ProposalError>,
-    ) -> Result<Proposal, ProposalError> {
-        let id = id.to_owned();
+    /// The same for several, all of them or none.
+    ///
+    /// # Errors
+    /// As [`SqliteProposals::hold`], for the first of them that cannot be.
+    pub async fn hold_all(&self, wishes: Vec<Wish>) -> Result<Vec<Proposal>, ProposalError> {
         let write = move |tx: &Transaction| {
-            let mut found = find(tx, &id)?.ok_or(ProposalError::None { id })?;
-            if !from.contains(&found.state) {
-                return Err(ProposalError::State { id: found.id, state: found.state });
-            }
-            change(&mut found);
-            check(tx, &found)?;
-            put(tx, &found)?;
-            Ok(found)
+            let held: Result<Vec<Proposal>, ProposalError> =
+                wishes.into_iter().map(|wish| wish.fulfil(tx)).collect();
+            // Once all of them are where they will be: one may go where another one was.
+            let held = held?;
+            held.iter().try_for_each(|one| is_alone(tx, one))?;
+            Ok(held)
         };
         self.base.write(write).await
     }
@@ -136,6 +171,20 @@ impl SqliteProposals {
         self.base.read(read).await
     }
 
+    /// The last ones by their time, whatever became of them.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub async fn last(&self) -> Result<Vec<Proposal>, ProposalError> {
+        let read = move |conn: &Connection| {
+            let mut found = conn.prepare_cached(
+                "SELECT proposal FROM proposals ORDER BY start_at DESC, id DESC LIMIT ?1",
+            )?;
+            newest(found.query_map([PAGE as u64], |row| row.get(0))?)
+        };
+        self.base.read(read).await
+    }
+
     /// Those that take place between two moments, by their time; the last ones, if there are too
     /// many.
     ///
@@ -144,8 +193,8 @@ impl SqliteProposals {
     pub async fn between(&self, from: Time, to: Time) -> Result<Vec<Proposal>, ProposalError> {
         let read = move |conn: &Connection| {
             let mut found = conn.prepare_cached(
-                "SELECT proposal FROM proposals WHERE start_at < ?2 AND end_at > ?1 \
-                 ORDER BY start_at DESC, id DESC LIMIT ?3",
+                "SELECT proposal FROM proposals INDEXED BY proposals_by_end \
+                 WHERE start_at < ?2 AND end_at > ?1 ORDER BY start_at DESC, id DESC LIMIT ?3",
             )?;
             newest(found.query_map(params![from.0, to.0, PAGE as u64], |row| row.get(0))?)
         };
@@ -179,8 +228,8 @@ fn find(conn: &Connection, id: &str) -> Result<Option<Proposal>, ProposalError> 
 /// Whether no other one that a person said yes to takes place at that time.
 fn is_alone(tx: &Transaction, proposal: &Proposal) -> Result<(), ProposalError> {
     let mut others = tx.prepare_cached(
-        "SELECT proposal FROM proposals WHERE start_at < ?2 AND end_at > ?1 AND id != ?3 \
-         ORDER BY start_at, id",
+        "SELECT proposal FROM proposals INDEXED BY proposals_by_end \
+         WHERE start_at < ?2 AND end_at > ?1 AND id != ?3 ORDER BY start_at, id",
     )?;
     let (start, end) = (proposal.start.0, proposal.end.0);
     let others = parsed(others.query_map(params![start, end, proposal.id], |row| row.get(0))?)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use stafette_core::{HandoffId, Party, Time};
 use stafette_knowledge::graph::{
-    Applied, DecisionStatus, Entity, Graph, GraphError, NodeKey, PAGE, Relation, Size, Write,
+    Applied, DecisionStatus, Entity, Graph, GraphError, Label, NodeKey, PAGE, Relation, Size, Write,
 };
 
 use crate::story::*;
@@ -29,6 +29,7 @@ cases![
     what_cannot_be_meant_is_refused_before_it_is_written,
     a_node_keeps_who_made_it_and_shows_who_changed_it,
     a_link_is_there_once_and_keeps_who_made_it,
+    the_newest_of_a_label_come_first,
     pending_decisions_come_oldest_first,
     the_tasks_of_a_decision_are_found,
     goals_show_the_decisions_that_serve_them,
@@ -139,6 +140,19 @@ async fn a_link_is_there_once_and_keeps_who_made_it(graph: &dyn Graph) {
     let picture = graph.around(&NodeKey::task("t1"), 1, 10).await.expect("asked");
     let part = picture.links.iter().find(|link| link.relation == Relation::PartOf);
     assert_eq!(part.expect("there").made.at, Time(1000));
+}
+
+async fn the_newest_of_a_label_come_first(graph: &dyn Graph) {
+    for (id, at) in [("a", 30), ("c", 10), ("b", 30), ("d", 20)] {
+        only(graph, id, at, task(id, 1.0)).await;
+    }
+    only(graph, "other", 99, decision("z", DecisionStatus::Pending)).await;
+    only(graph, "again", 99, task("c", 2.0)).await;
+    let found = async |limit| ids(&graph.newest(Label::Task, limit).await.expect("asked"));
+    assert_eq!(found(10).await, ["b", "a", "d", "c"], "by when they were made, not changed");
+    assert_eq!(found(2).await, ["b", "a"]);
+    let none = graph.newest(Label::Insight, 10).await.expect("asked");
+    assert_eq!(ids(&none), [""; 0]);
 }
 
 async fn pending_decisions_come_oldest_first(graph: &dyn Graph) {

@@ -17,6 +17,8 @@ fn block(number: u32, start: i64, end: i64) -> Proposal {
         start: Time(start),
         end: Time(end),
         planned_end: Time(end),
+        after: Vec::new(),
+        deadline: None,
         done_at: None,
         entry: format!("b{number}.ics"),
         trouble: None,

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use stafette_core::{Millis, Time};
 use stafette_knowledge::calendar::proposal::Proposal;
-use stafette_stages::WeekView;
+use stafette_stages::{Moved, WeekView};
 
 use crate::openapi::named;
 use crate::request::{Asked, Body, Named};
@@ -115,7 +115,7 @@ async fn move_block(
     visitor: Visitor,
     Named(TheBlock { block }): Named<TheBlock>,
     Body(Move { start, end }): Body<Move>,
-) -> Result<Json<Proposal>, Problem> {
+) -> Result<Json<Moved>, Problem> {
     let (stages, actor) = edge.knower(&visitor)?;
     let times = (moment("start", &start)?, moment("end", &end)?);
     Ok(Json(stages.move_block(&actor, &block, times).await?))

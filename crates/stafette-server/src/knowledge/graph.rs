@@ -1,15 +1,17 @@
 //! The graph, to walk through.
 
 use aide::axum::ApiRouter;
-use aide::axum::routing::get_with;
+use aide::axum::routing::{get_with, post_with};
 use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_knowledge::graph::{GoalView, Label, Node, NodeKey, PAGE, Picture, REACH, Size};
+use stafette_knowledge::graph::{
+    Cursor, Exchanged, FORMAT, GoalView, Label, Node, NodeKey, PAGE, Picture, REACH, Record, Size,
+};
 
 use crate::openapi::named;
-use crate::request::{Asked, Named, within};
+use crate::request::{Asked, Body, Named, within};
 use crate::visitor::Visitor;
 use crate::{Edge, Problem};
 
@@ -18,6 +20,14 @@ pub(super) fn routes() -> ApiRouter<Edge> {
     ApiRouter::new()
         .api_route("/v1/goals", get_with(goals, about("listGoals", "Goals and what serves them")))
         .api_route("/v1/graph", get_with(size, about("graphSize", "How much the graph holds")))
+        .api_route(
+            "/v1/graph/export",
+            get_with(export, about("exportGraph", "All nodes and then all links, page by page")),
+        )
+        .api_route(
+            "/v1/graph/import",
+            post_with(import, about("importGraph", "Put what another graph held on top of this")),
+        )
         .api_route(
             "/v1/graph/nodes",
             get_with(list, about("listNodes", "Nodes of one kind, by their ids")),
@@ -46,6 +56,63 @@ async fn goals(State(edge): State<Edge>, visitor: Visitor) -> Result<Json<GoalLi
 
 async fn size(State(edge): State<Edge>) -> Result<Json<Size>, Problem> {
     Ok(Json(edge.stages()?.size().await?))
+}
+
+/// Where an export goes on.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Place {
+    /// What the page before said; the beginning otherwise.
+    #[serde(default)]
+    after: String,
+    /// How many at most, from 1 to 1000.
+    #[serde(default = "page")]
+    limit: usize,
+}
+
+/// A page of an export.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Exported {
+    /// The version of these records.
+    stafette_graph: u32,
+    /// Nodes or links.
+    records: Vec<Record>,
+    /// Where the next page begins; nowhere after the last one.
+    next: Option<String>,
+}
+
+async fn export(
+    State(edge): State<Edge>,
+    visitor: Visitor,
+    Asked(Place { after, limit }): Asked<Place>,
+) -> Result<Json<Exported>, Problem> {
+    let (stages, actor) = edge.knower(&visitor)?;
+    let after: Cursor = after.parse().map_err(|error: stafette_knowledge::graph::NotACursor| {
+        Problem::new(422, "not_a_place", error.to_string())
+    })?;
+    let limit = within("limit", limit, 1..=PAGE)?;
+    let (records, next) = stages.export(&actor, &after, limit).await?;
+    let next = next.map(|next| next.to_string());
+    Ok(Json(Exported { stafette_graph: FORMAT, records, next }))
+}
+
+/// What another graph held.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Imported {
+    /// The version of these records, as the export said it.
+    stafette_graph: u32,
+    /// Nodes before the links between them, 1000 at most.
+    records: Vec<Record>,
+}
+
+async fn import(
+    State(edge): State<Edge>,
+    visitor: Visitor,
+    Body(Imported { stafette_graph, records }): Body<Imported>,
+) -> Result<Json<Exchanged>, Problem> {
+    let (stages, actor) = edge.knower(&visitor)?;
+    within("stafette_graph", stafette_graph, FORMAT..=FORMAT)?;
+    Ok(Json(stages.import(&actor, &records).await?))
 }
 
 /// Which nodes.

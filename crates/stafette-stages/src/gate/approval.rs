@@ -35,18 +35,21 @@ pub(crate) fn blocks(run: RunId, question: HandoffId, plan: &PlanView) -> Vec<Pr
     let block = |(place, block): (usize, &Planned)| {
         let id = self::block(run, question, place);
         let wish = plan.tasks.iter().find(|wish| wish.id == block.task);
+        let key = |wish: &String| NodeKey::task(&task(run, question, wish));
         Proposal {
             entry: entry::name(&id),
             id,
             state: Stand::Proposed,
             run,
             handoff: question,
-            task: NodeKey::task(&task(run, question, &block.task)),
+            task: key(&block.task),
             title: block.title.clone(),
             kind: wish.and_then(|wish| wish.kind.clone()),
             start: moment(&block.start),
             end: moment(&block.end),
             planned_end: moment(&block.end),
+            after: wish.map(|wish| wish.after.iter().map(key).collect()).unwrap_or_default(),
+            deadline: wish.and_then(|wish| Time::parse(wish.deadline.as_deref()?)),
             done_at: None,
             trouble: None,
         }

@@ -1,5 +1,7 @@
 //! What can be typed about what is known and planned.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Args)]
@@ -101,4 +103,24 @@ pub(crate) struct Threads {
     /// Find messages with these words instead.
     #[arg(long, value_name = "WORDS", conflicts_with = "thread")]
     pub(crate) search: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Graph {
+    #[command(subcommand)]
+    pub(crate) command: Option<GraphCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum GraphCommand {
+    /// Write all nodes and links to a file, one a line.
+    Export {
+        /// The file; one that is there already is not touched.
+        file: PathBuf,
+    },
+    /// Put what was exported on top of what is there.
+    Import {
+        /// The file.
+        file: PathBuf,
+    },
 }

@@ -150,7 +150,8 @@ fn profiles(library: &Library) -> Option<Finding> {
     })
 }
 
-/// A server behind the stages that is away: work goes on, and its writes wait.
+/// A server behind the stages that is away, or other settings than the daemon's: work goes on, and
+/// writes wait.
 async fn knowledge(client: &Client) -> Option<Finding> {
     let troubles = super::knowledge::troubles(client).await;
     (!troubles.is_empty()).then(|| Finding {
@@ -158,9 +159,9 @@ async fn knowledge(client: &Client) -> Option<Finding> {
         good: false,
         needed: false,
         said: troubles.join("; "),
-        fix:
-            "start the server, or correct [knowledge] in stafette.toml; what waits is written then"
-                .to_owned(),
+        fix: "start the server, correct [knowledge] in stafette.toml, or end the daemon with \
+              `stafette down`; what waits is written then"
+            .to_owned(),
     })
 }
 

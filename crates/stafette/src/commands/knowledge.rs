@@ -1,17 +1,21 @@
-//! `insights`, `params`, `calendar`, `roi` and `threads`: what is known and planned.
+//! `insights`, `params`, `calendar`, `roi`, `threads` and `graph`: what is known and planned.
 
 mod calendar;
+mod graph;
 mod insights;
 mod roi;
 mod threads;
 
 use serde_json::Value;
 
+use stafette_stages::CHANGED;
+
 use super::Context;
 use crate::client::Client;
 use crate::output::{Output, Tone, plain};
 
 pub(crate) use calendar::run as calendar;
+pub(crate) use graph::run as graph;
 pub(crate) use insights::{params, run as insights};
 pub(crate) use roi::run as roi;
 pub(crate) use threads::run as threads;
@@ -34,10 +38,16 @@ fn moment(value: &Value) -> String {
 /// What is wrong with the graph or the calendar, a sentence for each; nothing when all is well or
 /// none is kept.
 pub(crate) async fn troubles(client: &Client) -> Vec<String> {
-    let Ok(health) = client.get::<Value>("/v1/knowledge").await else { return Vec::new() };
+    client.get("/v1/knowledge").await.map(|health| wrong(&health)).unwrap_or_default()
+}
+
+fn wrong(health: &Value) -> Vec<String> {
     let mut said = Vec::new();
+    if health["changed"] == true {
+        said.push(CHANGED.to_owned());
+    }
     if let Some(code) = health.pointer("/condition/code").and_then(Value::as_str) {
-        let (server, why) = (text(&health, "/server"), text(&health, "/condition/why"));
+        let (server, why) = (text(health, "/server"), text(health, "/condition/why"));
         let waiting = &health["condition"]["waiting"];
         said.push(format!(
             "{}: the graph {server} is away, {waiting} writes wait: {why}",
@@ -45,7 +55,7 @@ pub(crate) async fn troubles(client: &Client) -> Vec<String> {
         ));
     }
     if let Some(why) = health["calendar_trouble"].as_str() {
-        let calendar = text(&health, "/calendar");
+        let calendar = text(health, "/calendar");
         said.push(format!("MCP_CONNECTION_FAILED: the calendar {calendar}: {}", plain(why)));
     }
     let refused = health["condition"]["set_aside"].as_u64().unwrap_or(0);
@@ -55,9 +65,13 @@ pub(crate) async fn troubles(client: &Client) -> Vec<String> {
     said
 }
 
-/// Says what is wrong, before something else is shown.
+/// Says what is wrong and which blocks of time need a person, before something else is shown.
 pub(crate) async fn warn(output: Output, client: &Client) {
-    for sentence in troubles(client).await {
-        output.say(&format!("{} {sentence}", output.paint(Tone::Bad, "away:")));
+    let Ok(health) = client.get::<Value>("/v1/knowledge").await else { return };
+    for sentence in wrong(&health) {
+        output.say(&format!("{} {sentence}", output.paint(Tone::Bad, "trouble:")));
+    }
+    for block in list(&health, "/waits").iter().filter_map(Value::as_str) {
+        output.say(&format!("{} {}", output.paint(Tone::Yours, "waits:"), plain(block)));
     }
 }

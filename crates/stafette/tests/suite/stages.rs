@@ -5,10 +5,18 @@
 mod away;
 #[path = "stages/booking.rs"]
 mod booking;
+#[path = "stages/changed.rs"]
+mod changed;
 #[path = "stages/door.rs"]
 mod door;
+#[path = "stages/exchange.rs"]
+mod exchange;
 #[path = "stages/fortnight.rs"]
 mod fortnight;
+#[path = "stages/meanwhile.rs"]
+mod meanwhile;
+#[path = "stages/order.rs"]
+mod order;
 #[path = "stages/rights.rs"]
 mod rights;
 #[path = "stages/routes.rs"]
@@ -239,18 +247,9 @@ pub(crate) struct Office {
 impl Office {
     pub(crate) fn open(folder: &std::path::Path) -> Self {
         let server = Radicale::start(folder).expect("Radicale starts");
-        let settings = CalDavSettings {
-            url: server.url(),
-            user: USER.into(),
-            password: PASSWORD.into(),
-            calendar: None,
-        };
-        let calendar = CalDav::new(&settings).expect("an address");
+        let calendar = client(&server.url());
         wait(calendar.make("work", "Work")).expect("made");
-        let lines = format!(
-            "url = \"{}\"\nuser_env = \"CAL_USER\"\npassword_env = \"CAL_PASSWORD\"\nlook = \"1s\"\n",
-            server.url()
-        );
+        let lines = lines(&server.url());
         Office { server, calendar, lines }
     }
 
@@ -262,6 +261,20 @@ impl Office {
     pub(crate) fn entries(&self) -> Vec<Entry> {
         wait(self.calendar.changes(&Seen::default())).expect("read").changed
     }
+}
+
+/// A client of a calendar server of ours.
+fn client(url: &str) -> CalDav {
+    let (user, password) = (USER.into(), PASSWORD.into());
+    let settings = CalDavSettings { url: url.to_owned(), user, password, calendar: None };
+    CalDav::new(&settings).expect("an address")
+}
+
+/// What a project says of a calendar server.
+fn lines(url: &str) -> String {
+    format!(
+        "url = \"{url}\"\nuser_env = \"CAL_USER\"\npassword_env = \"CAL_PASSWORD\"\nlook = \"1s\"\n"
+    )
 }
 
 fn wait<T>(work: impl Future<Output = T>) -> T {

@@ -31,6 +31,9 @@ pub(crate) async fn run(context: &Context, arguments: cli::Calendar) -> Result<E
         false => {
             let state = ["/state", "/status"].map(|path| text(&changed, path)).concat();
             output.line(&format!("{} is {state}", text(&changed, "/title")));
+            for along in list(&changed, "/along") {
+                output.line(&text(along, "/trouble"));
+            }
         }
     }
     Ok(Exit::Ok)
@@ -69,9 +72,9 @@ async fn week(
     let is_ours = |one: &&Value| known.iter().any(|ours| ours["id"] == one["uid"]);
     let events = list(&found, "/events").iter().filter(|one| !is_ours(one)).map(event);
     let proposals = known.iter().map(|one| {
-        let state = match one["trouble"].as_str() {
-            Some(_) => format!("{} (waits)", text(one, "/state")),
-            None => text(one, "/state"),
+        let state = match (one["trouble"].as_str(), text(one, "/state")) {
+            (Some(_), state) => format!("{state} (see below)"),
+            (None, state) => state,
         };
         vec![
             moment(&one["start"]),
@@ -86,6 +89,11 @@ async fn week(
     match rows.is_empty() {
         true => output.say("Nothing takes place."),
         false => output.table(&["from", "to", "state", "what", "block"], rows),
+    }
+    for block in known {
+        if block["trouble"].is_string() {
+            output.say(&text(block, "/trouble"));
+        }
     }
     Ok(Exit::Ok)
 }

@@ -7,15 +7,15 @@ use stafette_core::Time;
 use stafette_kit::radicale::{PASSWORD, USER};
 use stafette_knowledge::Base;
 use stafette_knowledge::calendar::proposal::{Proposal, Proposals, Stand};
-use stafette_knowledge::calendar::{Calendar, entry};
+use stafette_knowledge::calendar::{CalDav, Calendar, entry};
 
 use super::{Office, Wall, at, project, wait};
 use crate::world::{World, until};
 
-const MONDAY: &str = "2026-03-23T07:30:00Z";
+pub(super) const MONDAY: &str = "2026-03-23T07:30:00Z";
 
 /// A project whose calendar is in a real server, its daemon running, and its clock.
-fn begins(folder: &std::path::Path) -> (World, Office, Wall) {
+pub(super) fn begins(folder: &std::path::Path) -> (World, Office, Wall) {
     let office = Office::open(&folder.join("radicale"));
     let wall = Wall::at(folder, MONDAY);
     let world = project("graph = \"sqlite\"\n", &office.lines);
@@ -23,14 +23,14 @@ fn begins(folder: &std::path::Path) -> (World, Office, Wall) {
     (world, office, wall)
 }
 
-fn up(world: &World, wall: &Wall) {
+pub(super) fn up(world: &World, wall: &Wall) {
     let env = [("CAL_USER", USER), ("CAL_PASSWORD", PASSWORD), wall.env()];
     world.run_with(&["up"], b"", &env).ok();
 }
 
 impl World {
     /// A run that asks for time: it, its question, and its blocks.
-    fn plans(&self, request: &str) -> (String, Value, Vec<Value>) {
+    pub(super) fn plans(&self, request: &str) -> (String, Value, Vec<Value>) {
         let run = self.begin(request);
         self.answer(&self.question(&run, "decision_approval"), "a");
         let question = self.question(&run, "plan_approval");
@@ -40,23 +40,23 @@ impl World {
     }
 
     /// Says yes to a plan; what was said to it.
-    fn approves(&self, question: &Value) -> crate::world::Said {
+    pub(super) fn approves(&self, question: &Value) -> crate::world::Said {
         let id = format!("{}:{}", question["run"].as_str().expect("a run"), text(question, "id"));
         self.run(&["answer", &id, "approve"])
     }
 }
 
-fn text<'a>(of: &'a Value, name: &str) -> &'a str {
+pub(super) fn text<'a>(of: &'a Value, name: &str) -> &'a str {
     of[name].as_str().unwrap_or_else(|| panic!("no {name} in {of}"))
 }
 
-fn times(of: &Value) -> (i64, i64) {
+pub(super) fn times(of: &Value) -> (i64, i64) {
     (of["start"].as_i64().expect("a start"), of["end"].as_i64().expect("an end"))
 }
 
 impl Office {
     /// The times of all events, none of which is in another's.
-    fn apart(&self) -> Vec<(String, String)> {
+    pub(super) fn apart(&self) -> Vec<(String, String)> {
         // All of them are told in UTC, so that the texts are in the order of the times.
         let entries = self.entries();
         let value = |text: &str, name: &str| {
@@ -72,10 +72,15 @@ impl Office {
         times
     }
 
-    fn adds(&self, title: &str, (start, end): (i64, i64)) {
-        let text = entry::event(title, title, "", (Time(start), Time(end)), None, at(MONDAY));
-        wait(self.calendar.put(&entry::name(title), &text, None)).expect("added");
+    pub(super) fn adds(&self, title: &str, times: (i64, i64)) {
+        add(&self.calendar, title, times);
     }
+}
+
+/// Puts an event into a calendar.
+pub(super) fn add(calendar: &CalDav, title: &str, (start, end): (i64, i64)) {
+    let text = entry::event(title, title, "", (Time(start), Time(end)), None, at(MONDAY));
+    wait(calendar.put(&entry::name(title), &text, None)).expect("added");
 }
 
 #[test]

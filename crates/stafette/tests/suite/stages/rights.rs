@@ -87,6 +87,13 @@ fn s1_13_a_token_of_an_agent_has_its_roles_rights_and_a_persons_token_a_persons(
             let (status, said) = door.ask(&token, first, Some(&body));
             assert_eq!((status, &said["code"]), (403, &json!("needs_person")), "{role} {first}");
         }
+        let nothing = json!({ "stafette_graph": 1, "records": [] });
+        for (first, body) in
+            [("GET /v1/graph/export", None), ("POST /v1/graph/import", Some(nothing))]
+        {
+            let (status, said) = door.ask(&token, first, body.as_ref());
+            assert_eq!((status, &said["code"]), (403, &json!("needs_person")), "{role} {first}");
+        }
         // Nothing else is open to it.
         for (first, body) in [
             ("GET /v1/runs", None),

@@ -141,6 +141,14 @@ fn s1_13_every_route_for_what_is_known_takes_what_is_good_and_says_what_is_bad()
     // Goals, the graph and the constitution.
     assert_eq!(caller.gets("GET /v1/goals")["goals"].as_array().map(Vec::len), Some(3));
     assert!(caller.gets("GET /v1/graph")["nodes"].as_u64() > Some(3));
+    let page = caller.gets("GET /v1/graph/export?limit=2");
+    assert_eq!(page["records"].as_array().map(Vec::len), Some(2), "{page}");
+    let taken = json!({ "stafette_graph": page["stafette_graph"], "records": page["records"] });
+    assert_eq!(caller.posts("POST /v1/graph/import", taken.clone())["nodes"], 2);
+    let mut newer = taken;
+    newer["stafette_graph"] = json!(2);
+    caller.refuses("POST /v1/graph/import", Some(newer), 422, "bad_query");
+    caller.refuses("GET /v1/graph/export?after=here", None, 422, "not_a_place");
     let nodes = caller.gets("GET /v1/graph/nodes?label=Goal&after=craft&limit=1");
     assert_eq!(nodes["nodes"][0]["id"], "health", "{nodes}");
     let (status, _) = caller.call("GET /v1/graph/nodes?label=Elephant", None);

@@ -1,0 +1,78 @@
+//! What is known, as the runs meet it. It is opened when the daemon starts: a run that wants something
+//! else to be known does not begin, and one that goes by it does not go on without it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use stafette_core::{Fields, HandoffId, Offer, Party, Run, Workflow};
+use stafette_engine::{Answered, Gate, Looked};
+use stafette_server::ReadWorkflow;
+use stafette_stages::{CHANGED, Stages};
+
+/// What is said to a run that goes by what this daemon has not opened: evidence that only a person
+/// gives could be claimed by anybody.
+const NOT_OPEN: &str = "this run goes by [knowledge], and the daemon was started without it: \
+    see that stafette.toml has it and is trusted (`stafette trust`), and end the daemon with \
+    `stafette down`";
+
+/// What is known, if anything, and how to see what should be.
+pub(super) struct Knowing {
+    stages: Option<Stages>,
+    read: Arc<ReadWorkflow>,
+}
+
+impl Knowing {
+    pub(super) fn new(stages: Option<Stages>, read: Arc<ReadWorkflow>) -> Self {
+        Knowing { stages, read }
+    }
+}
+
+impl fmt::Debug for Knowing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Knowing").field("stages", &self.stages).finish_non_exhaustive()
+    }
+}
+
+impl Gate for Knowing {
+    fn begins(&self, workflow: &Workflow) -> Result<(), String> {
+        let fits = match (&self.stages, &workflow.knowledge) {
+            (Some(stages), _) => stages.begins(workflow),
+            (None, Some(_)) => Err(CHANGED.to_owned()),
+            (None, None) => Ok(()),
+        };
+        // What goes on from an earlier run has what was said then, and no other daemon would help it.
+        let says_so =
+            || (self.read)().is_ok_and(|now| now.knowledge.as_ref() == workflow.knowledge.as_ref());
+        fits.or_else(|why| if says_so() { Err(why) } else { Ok(()) })
+    }
+
+    fn minds(&self, run: &Run) -> bool {
+        run.workflow.knowledge.is_some()
+    }
+
+    fn offer<'a>(
+        &'a self,
+        run: &'a Run,
+        cause: Option<HandoffId>,
+        mut offer: Offer,
+    ) -> Looked<'a, Offer> {
+        let Some(stages) = &self.stages else {
+            if matches!(offer.from, Party::Agent(_)) {
+                offer.objections.push(NOT_OPEN.to_owned());
+            }
+            return Box::pin(async move { offer });
+        };
+        stages.offer(run, cause, offer)
+    }
+
+    fn answer<'a>(
+        &'a self,
+        run: &'a Run,
+        answered: Answered<'a>,
+    ) -> Looked<'a, Result<Fields, String>> {
+        match &self.stages {
+            Some(stages) => stages.answer(run, answered),
+            None => Box::pin(async { Err(NOT_OPEN.to_owned()) }),
+        }
+    }
+}
