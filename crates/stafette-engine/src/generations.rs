@@ -15,16 +15,12 @@ use stafette_core::wire::context::{
     self as wire, ChangeAction, CodeChange, OrchestratorContext, PastRun,
 };
 use stafette_core::wire::scalar::Stamp;
-use stafette_core::{Fields, Input, Recorded, Run, RunId, Time};
-use stafette_store::AppendError;
+use stafette_core::{Fields, Input, Run, RunId, Time};
 use uuid::Uuid;
 
-use crate::{Driver, Engine, EngineError, clock};
+use crate::{Engine, EngineError, clock};
 
 pub use follower::Generations;
-
-/// How often something is tried that another process may be doing too.
-const TRIES: usize = 8;
 
 /// What the next generation reads first.
 #[derive(Clone, PartialEq, Debug, serde::Serialize, schemars::JsonSchema)]
@@ -89,7 +85,7 @@ impl Engine {
         let mut text = serde_json::Value::String(text);
         self.settings().redactor.value(&mut text);
         let text = text.as_str().unwrap_or_default().to_owned();
-        self.tell_also_late(run, Input::Note { text, by }).await?;
+        self.record(run, Input::Note { text, by }).await?;
         Ok(run)
     }
 
@@ -108,35 +104,6 @@ impl Engine {
         let over = state.lineage.as_ref().and_then(|lineage| lineage.handed_over.as_ref());
         let Some(next) = over.and_then(|over| over.next.as_ref()) else { return Ok(None) };
         Ok(self.store().run(next.run).await?.map(|row| row.run))
-    }
-
-    /// Gives an input to a run, also to one that is over.
-    async fn tell_also_late(&self, run: RunId, input: Input) -> Result<Vec<Recorded>, EngineError> {
-        for _ in 0..TRIES {
-            match self.send(run, input.clone()).await {
-                Err(EngineError::Over { .. }) => {}
-                other => return other,
-            }
-            let loaded = self.store().load(run).await?;
-            let loaded = loaded.ok_or_else(|| EngineError::NoRun { run: run.to_string() })?;
-            let driver = Driver::restore(&loaded)?;
-            if !driver.run().status().is_final() {
-                return Err(EngineError::Over { run });
-            }
-            let step = driver.decide(clock::now(), [input.clone()]);
-            if step.is_empty() {
-                return Ok(Vec::new());
-            }
-            match self.store().append(step.batch()).await {
-                Ok(position) => {
-                    self.bump(position);
-                    return Ok(step.events);
-                }
-                Err(AppendError::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(EngineError::Stopping)
     }
 
     /// Where the team of a run stands.

@@ -29,6 +29,7 @@ pub mod garbage;
 mod gate;
 pub mod generations;
 mod house;
+mod late;
 mod locks;
 mod measure;
 mod once;

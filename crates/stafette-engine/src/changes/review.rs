@@ -6,17 +6,12 @@ use stafette_agents::end_left_behind;
 use stafette_core::change::{Change, ChangeId, ChangeRules, ChangeStatus, Proposal};
 use stafette_core::run::change::ChangeWork;
 use stafette_core::{Input, Recorded, RunId, TurnKey};
-use stafette_store::AppendError;
 use stafette_workspace::changes::{Left, Report, mark};
 use stafette_workspace::{ChangeError, Changes};
 
 use super::hold::Hand;
-use super::{follow, home, mirror, take_in, telling, to_the_end, told};
-use crate::{Driver, clock, crash};
-use crate::{Engine, EngineError};
-
-/// How often a run that is over is tried again when somebody else has just written to it.
-const TRIES: usize = 8;
+use super::{follow, home, take_in, telling, to_the_end, told};
+use crate::{Engine, EngineError, crash};
 
 impl Engine {
     /// An agent proposes a set in its turn.
@@ -299,42 +294,5 @@ impl Engine {
             self.record(run, input).await?;
         }
         Ok(())
-    }
-
-    /// Gives an input to a run that may be over.
-    pub(super) async fn record(
-        &self,
-        run: RunId,
-        input: Input,
-    ) -> Result<Vec<Recorded>, EngineError> {
-        match self.send(run, input.clone()).await {
-            Err(EngineError::Over { .. }) => self.record_late(run, input).await,
-            other => other,
-        }
-    }
-
-    /// Gives an input to a run that is over: nobody else lives for it, so the store is asked.
-    async fn record_late(&self, run: RunId, input: Input) -> Result<Vec<Recorded>, EngineError> {
-        let mut tries = 0;
-        loop {
-            let loaded = self.store().load(run).await?;
-            let loaded = loaded.ok_or_else(|| EngineError::NoRun { run: run.to_string() })?;
-            let driver = Driver::restore(&loaded)?;
-            let step = driver.decide(clock::now(), [input.clone()]);
-            if step.is_empty() {
-                return Ok(Vec::new());
-            }
-            crash::point();
-            match self.store().append(step.batch()).await {
-                Ok(position) => {
-                    crash::point();
-                    self.bump(position);
-                    mirror(&self.settings().project, &step.events).await;
-                    return Ok(step.events);
-                }
-                Err(AppendError::Conflict { .. }) if tries < TRIES => tries += 1,
-                Err(error) => return Err(error.into()),
-            }
-        }
     }
 }

@@ -121,7 +121,7 @@ impl Generations {
         }
         crash::point();
         let changes = counts(&state, &self.engine.changes_of(&state).await);
-        self.engine.tell_also_late(run, Input::HandOver { changes }).await?;
+        self.engine.record(run, Input::HandOver { changes }).await?;
         crash::point();
         Ok(true)
     }

@@ -1,0 +1,50 @@
+//! What is recorded in a run whether it goes on or is over.
+
+use stafette_core::{Input, Recorded, RunId};
+use stafette_store::AppendError;
+
+use crate::changes::mirror;
+use crate::{Driver, Engine, EngineError, clock, crash};
+
+/// How often a run that is over is tried again when somebody else has just written to it.
+const TRIES: usize = 8;
+
+impl Engine {
+    /// Gives an input to a run, also to one that is over: nobody lives for that any more, so the
+    /// store is asked.
+    pub(crate) async fn record(
+        &self,
+        run: RunId,
+        input: Input,
+    ) -> Result<Vec<Recorded>, EngineError> {
+        let mut tries = 0;
+        loop {
+            match self.send(run, input.clone()).await {
+                Err(EngineError::Over { .. }) => {}
+                other => return other,
+            }
+            let loaded = self.store().load(run).await?;
+            let loaded = loaded.ok_or_else(|| EngineError::NoRun { run: run.to_string() })?;
+            let driver = Driver::restore(&loaded)?;
+            if !driver.run().status().is_final() {
+                // It goes on, but not here: the daemon is about to end.
+                return Err(EngineError::Stopping);
+            }
+            let step = driver.decide(clock::now(), [input.clone()]);
+            if step.is_empty() {
+                return Ok(Vec::new());
+            }
+            crash::point();
+            match self.store().append(step.batch()).await {
+                Ok(position) => {
+                    crash::point();
+                    mirror(&self.settings().project, &step.events).await;
+                    self.bump(position);
+                    return Ok(step.events);
+                }
+                Err(AppendError::Conflict { .. }) if tries < TRIES => tries += 1,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
