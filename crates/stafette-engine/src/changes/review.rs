@@ -91,11 +91,8 @@ impl Engine {
     ) -> Result<Change, EngineError> {
         let change = self.changes(async move |changes| changes.get(id)).await?;
         Changes::decidable(&change, status)?;
-        if let Some(run) = change.author.run {
-            self.introduce(&change).await?;
-            let by = by.clone();
-            self.record(run, Input::SettleChange { change: id, status, by, note }).await?;
-        }
+        let said = Input::SettleChange { change: id, status, by: by.clone(), note };
+        self.record_of(&change, said).await?;
         let write = async move |changes: Changes| {
             follow(&changes, id, status, &by).await?;
             changes.get(id)
@@ -251,10 +248,12 @@ impl Engine {
     {
         for id in ids.iter().copied() {
             let change = self.changes(async move |changes| changes.get(id)).await?;
-            let Some(run) = change.author.run else { continue };
-            self.introduce(&change).await?;
+            if change.author.run.is_none() {
+                continue;
+            }
             self.changes(async move |changes| changes.untell(id).await).await?;
-            self.record(run, Input::OrderChange { change: id, work, by: by.clone() }).await?;
+            let ordered = Input::OrderChange { change: id, work, by: by.clone() };
+            self.record_of(&change, ordered).await?;
         }
         crash::point();
         let report = self.changes(does).await;
@@ -285,6 +284,18 @@ impl Engine {
         }
         told(&self.settings().project, change).await;
         Ok(())
+    }
+
+    /// Has the run of a set record something about it, also when that is over; it gets to know the
+    /// set first. What is of no run, nobody records.
+    pub(super) async fn record_of(
+        &self,
+        change: &Change,
+        input: Input,
+    ) -> Result<Vec<Recorded>, EngineError> {
+        let Some(run) = change.author.run else { return Ok(Vec::new()) };
+        self.introduce(change).await?;
+        self.record(run, input).await
     }
 
     /// Has the run of a set know it, if it does not.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
-use stafette_core::change::{Change, ChangeId, Comment};
+use stafette_core::change::{Author, Change, ChangeId, Comment};
 use stafette_core::run::create::RunCreated;
 use stafette_core::{AgentName, Event, Fields, HandoffId, Input, Party, Recorded, RunId, Workflow};
 use stafette_workspace::Changes;
@@ -60,11 +60,10 @@ impl Engine {
         let heard = match (change.author.run, &change.author.agent) {
             (None, _) => Heard::Nobody,
             (Some(run), Some(agent)) if !change.status.is_in() => {
-                self.hear(run, agent, &change, &comment, workflow, by).await?
+                self.hear(run, agent, change.clone(), &comment, workflow, by).await?
             }
-            (Some(run), _) => {
-                self.introduce(&change).await?;
-                self.record(run, spoken(id, &comment)).await?;
+            (Some(_), _) => {
+                self.record_of(&change, spoken(id, &comment)).await?;
                 Heard::Nobody
             }
         };
@@ -77,44 +76,46 @@ impl Engine {
         &self,
         run: RunId,
         agent: &AgentName,
-        change: &Change,
+        mut change: Change,
         comment: &Comment,
         workflow: Option<Workflow>,
         by: String,
     ) -> Result<Heard, EngineError> {
         let id = change.id;
-        if !self.state(run).await?.status().is_final() {
-            self.introduce(change).await?;
-            match self.send(run, spoken(id, comment)).await {
+        let mut last = self.last_of(run).await?;
+        let state = loop {
+            let state = self.state(last).await?;
+            let can_hear = last == run || state.workflow.agents.contains_key(agent);
+            if state.status().is_final() || !can_hear {
+                break state;
+            }
+            if change.author.run != Some(last) {
+                let give = async move |changes: Changes| changes.give_to(id, last, None).await;
+                change = self.changes(give).await?;
+            }
+            self.introduce(&change).await?;
+            match self.send(last, spoken(id, comment)).await {
                 Ok(events) if events.iter().any(came_to_nothing) => return Ok(Heard::Nobody),
-                Ok(_) => return Ok(Heard::Agent { run }),
+                Ok(_) => return Ok(Heard::Agent { run: last }),
                 // It has just ended.
-                Err(EngineError::Over { .. }) => {}
+                Err(EngineError::Over { .. }) if self.state(last).await?.status().is_final() => {
+                    last = self.last_of(last).await?;
+                }
                 Err(error) => return Err(error),
             }
-        }
-        let last = self.last_of(run).await?;
-        let state = self.state(last).await?;
-        if !state.status().is_final() && state.workflow.agents.contains_key(agent) {
-            let given = self.changes(async move |changes| changes.give_to(id, last, None).await);
-            self.introduce(&given.await?).await?;
-            self.record(last, spoken(id, comment)).await?;
-            return Ok(Heard::Agent { run: last });
-        }
+        };
         let over = state.lineage.as_ref().and_then(|lineage| lineage.handed_over.as_ref());
         if over.is_some_and(|over| over.next.is_some()) {
-            self.introduce(change).await?;
-            self.record(run, spoken(id, comment)).await?;
+            self.record_of(&change, spoken(id, comment)).await?;
             let after = self.note(last, format!("About {id}: {}", comment.told()), by).await?;
             return Ok(Heard::NextGeneration { after });
         }
-        self.revise(run, agent, change, comment, workflow, by).await
+        self.revise(agent, &change, comment, workflow, by).await
     }
 
     /// Begins a run in which an agent revises its set.
     async fn revise(
         &self,
-        before: RunId,
         agent: &AgentName,
         change: &Change,
         comment: &Comment,
@@ -149,8 +150,10 @@ impl Engine {
         let entry = Some(HandoffId(1));
         self.changes(async move |changes| changes.give_to(id, run, entry).await).await?;
         if let Err(error) = self.begin(created).await {
-            let handoff = change.author.handoff;
-            self.changes(async move |changes| changes.give_to(id, before, handoff).await).await?;
+            if let Author { run: Some(before), handoff, .. } = change.author {
+                let give = async move |changes: Changes| changes.give_to(id, before, handoff).await;
+                self.changes(give).await?;
+            }
             return Err(error);
         }
         Ok(Heard::Revision { run })
