@@ -20,7 +20,7 @@ use crate::{
 /// The most sets that a run remembers; those that are settled are forgotten first.
 pub const MOST_SETS: usize = 64;
 
-/// The most remarks that one turn is given.
+/// The most remarks that one turn is given, and that a run remembers of a set.
 const REMARKS: usize = 32;
 
 /// The most files that are told of a set; the set itself has them all.
@@ -171,6 +171,9 @@ pub struct SetState {
     pub returned: Option<HandoffId>,
     /// What was said about it and has not gone back yet.
     pub remarks: Vec<Comment>,
+    /// What was said about it last: the set itself has it too, or gets it after a crash.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub said: Vec<Comment>,
 }
 
 /// A set is proposed. What comes twice is proposed once, and what comes for a turn that is over is
@@ -384,8 +387,8 @@ impl ChangeProposed {
             }
         }
         let earlier = run.changes.remove(&set.change);
-        let (returned, remarks) =
-            earlier.map_or_else(Default::default, |earlier| (earlier.returned, earlier.remarks));
+        let (returned, remarks, said) = earlier
+            .map_or_else(Default::default, |known| (known.returned, known.remarks, known.said));
         run.changes.insert(
             set.change,
             SetState {
@@ -400,6 +403,7 @@ impl ChangeProposed {
                 ordered: None,
                 returned,
                 remarks,
+                said,
             },
         );
     }
@@ -409,6 +413,9 @@ impl ChangeCommented {
     pub(super) fn apply(&self, run: &mut Run) {
         let is_over = run.status().is_final();
         let Some(known) = run.changes.get_mut(&self.change) else { return };
+        known.said.push(self.comment.clone());
+        let surplus = known.said.len().saturating_sub(REMARKS);
+        known.said.drain(..surplus);
         // What is in the project is talked about, no more.
         let goes_back = known.agent.is_some() && !known.status.is_in() && !is_over;
         if goes_back && known.remarks.len() < REMARKS {

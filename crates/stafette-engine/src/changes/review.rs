@@ -1,6 +1,6 @@
 //! What becomes of a set between its proposal and its end, recorded in its run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use stafette_agents::end_left_behind;
 use stafette_core::change::{Change, ChangeId, ChangeRules, ChangeStatus, Proposal};
@@ -219,15 +219,27 @@ impl Engine {
 
     /// Writes to sets what people said of them in their runs, also in those that are over.
     async fn follow_words(&self, all: &[Change]) {
-        let runs: BTreeSet<RunId> = all.iter().filter_map(|change| change.author.run).collect();
-        for run in runs {
+        let mut runs: BTreeMap<RunId, Vec<&Change>> = BTreeMap::new();
+        for change in all {
+            if let Some(run) = change.author.run {
+                runs.entry(run).or_default().push(change);
+            }
+        }
+        for (run, sets) in runs {
             let Ok(state) = self.state(run).await else { continue };
-            for (id, status) in all.iter().filter_map(|change| {
-                let status = state.changes.get(&change.id)?.status;
-                telling::follows(change, status).then_some((change.id, status))
-            }) {
-                let write =
-                    async move |changes: Changes| follow(&changes, id, status, "a person").await;
+            for change in sets {
+                let Some(known) = state.changes.get(&change.id) else { continue };
+                let (id, status) = (change.id, known.status);
+                let said = telling::unwritten(&state, change);
+                if said.is_empty() && !telling::follows(change, status) {
+                    continue;
+                }
+                let write = async move |changes: Changes| {
+                    for comment in said {
+                        changes.comment(id, comment).await?;
+                    }
+                    follow(&changes, id, status, "a person").await
+                };
                 if let Err(error) = self.changes(write).await {
                     tracing::warn!(%id, %error, "a person's word is not written to it");
                 }

@@ -146,9 +146,13 @@ impl Engine {
         let workflow = Arc::new(workflow);
         let created =
             RunCreated { run, workflow, request, inputs, budget, by, origin, trace, lineage };
-        // The set is the run's before anybody can propose it again.
-        let entry = Some(HandoffId(1));
-        self.changes(async move |changes| changes.give_to(id, run, entry).await).await?;
+        // The set is the run's before anybody can propose it again, and has what the run begins with.
+        let (entry, word) = (Some(HandoffId(1)), comment.clone());
+        let give = async move |changes: Changes| {
+            changes.give_to(id, run, entry).await?;
+            changes.comment(id, word).await
+        };
+        self.changes(give).await?;
         if let Err(error) = self.begin(created).await {
             if let Author { run: Some(before), handoff, .. } = change.author {
                 let give = async move |changes: Changes| changes.give_to(id, before, handoff).await;

@@ -1,7 +1,7 @@
 //! What a run has yet to hear of a set, and a set of its run: the decisions alone, which the
 //! simulation takes too.
 
-use stafette_core::change::{Change, ChangeStatus};
+use stafette_core::change::{Change, ChangeStatus, Comment};
 use stafette_core::{Input, Run};
 use stafette_workspace::Changes;
 
@@ -44,4 +44,11 @@ pub fn outcome(run: &Run, change: &Change, by: &str, note: &str) -> Option<Input
 pub fn follows(change: &Change, status: ChangeStatus) -> bool {
     let said = matches!(status, ChangeStatus::Approved | ChangeStatus::Refused);
     said && change.status != status && Changes::decidable(change, status).is_ok()
+}
+
+/// What was said about a set in its run, and is not written to it yet.
+#[must_use]
+pub fn unwritten(run: &Run, change: &Change) -> Vec<Comment> {
+    let said = run.changes.get(&change.id).into_iter().flat_map(|known| &known.said);
+    said.filter(|comment| !change.comments.contains(comment)).cloned().collect()
 }

@@ -1,7 +1,7 @@
 //! Sets of edits: agents propose them, people judge and apply them, and a process may die between any
 //! two steps of that. What has to be told is decided by [`stafette_engine::telling`].
 
-use stafette_core::change::{Author, ChangeId, ChangeStatus};
+use stafette_core::change::{Author, Change, ChangeId, ChangeStatus};
 use stafette_core::run::change::ChangeWork;
 use stafette_core::{Event, Input, Recorded, Run, TurnKey};
 use stafette_engine::telling;
@@ -223,7 +223,14 @@ impl World {
             self.sets.follow(*id, known.status, "a person");
         }
         let ours = self.sets.all().into_iter().filter(|change| change.author.run == Some(run.id));
-        for change in ours.filter(|change| change.untold).collect::<Vec<_>>() {
+        let ours: Vec<Change> = ours.collect();
+        for change in &ours {
+            for comment in telling::unwritten(&run, change) {
+                self.counts.note("word written late");
+                self.sets.comment(change.id, comment);
+            }
+        }
+        for change in ours.into_iter().filter(|change| change.untold) {
             self.counts.note("set mended");
             self.settle_set(node, change.id, "", "")?;
         }
@@ -246,6 +253,8 @@ impl World {
             must(same && !change.untold, LAW, || {
                 format!("{} is {:?}, the run says {known:?}", change.id, change.status)
             })?;
+            let unwritten = telling::unwritten(&run, &change);
+            must(unwritten.is_empty(), LAW, || format!("{} lacks {unwritten:?}", change.id))?;
         }
         Ok(())
     }

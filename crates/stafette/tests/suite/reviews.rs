@@ -251,3 +251,24 @@ fn b_01_a_word_on_a_set_whose_run_is_over_is_kept_wherever_the_daemon_is_killed(
     let said = |word: &str| told.iter().any(|told| told == word);
     assert!(said("approved") && said("refused"), "{told:?}");
 }
+
+#[test]
+fn b_01_what_is_said_about_a_set_is_with_it_wherever_the_daemon_is_killed() {
+    let mut cut_off = 0;
+    for place in 0..12 {
+        let world = world();
+        world.run(&["run", "Clean up", "--json"]);
+        world.run(&["down"]).ok();
+        let after = place.to_string();
+        let word = ["changes", "comment", "c1", "Keep it"];
+        let said = world.run_with(&word, b"", &[("STAFETTE_CRASH_AFTER", &after)]);
+        // The next one is not armed, and finds what is left.
+        world.run(&["down"]);
+        let comments = change(&world)["comments"].clone();
+        let kept = comments.as_array().map_or(0, Vec::len);
+        let recorded = story(&world).iter().filter(|told| *told == "commented").count();
+        assert_eq!(kept, recorded, "place {place}: {comments}, {said:?}");
+        cut_off += usize::from(said.code != 0 && recorded == 1);
+    }
+    assert!(cut_off > 0, "it was never killed between the record and the set");
+}
