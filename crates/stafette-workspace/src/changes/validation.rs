@@ -16,6 +16,9 @@ const KEPT: usize = 32 * 1024;
 /// How long what is printed is read after the command has ended.
 const REST: Duration = Duration::from_secs(1);
 
+/// What the names of our own settings begin with.
+const OURS: &str = "STAFETTE_";
+
 /// The variable that the project's commands are started with, and whoever they start: it names the
 /// project.
 const MARK: &str = "STAFETTE_VALIDATES";
@@ -41,6 +44,12 @@ pub(crate) async fn validate(project: &Path, command: &[String], timeout: Durati
     let line = command.join(" ");
     let Some((program, arguments)) = command.split_first() else { return Verdict::Good };
     let mut child = Command::new(program);
+    // What is said to us is not said to the project: where runs are kept, who may write there.
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(OURS.as_bytes()) {
+            child.env_remove(name);
+        }
+    }
     child.args(arguments).current_dir(project).env(MARK, project);
     child.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     child.process_group(0).kill_on_drop(true);

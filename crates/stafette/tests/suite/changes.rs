@@ -85,6 +85,25 @@ fn is_taken_back(world: &World, why: &str) {
 }
 
 #[test]
+fn s4_06_the_projects_command_is_told_nothing_of_what_the_daemon_is_told() {
+    let world = world();
+    world.write("stafette.toml", &ECHO.replace("! grep -r bad src", "env > seen"));
+    world.run(&["trust", "--yes"]).ok();
+    let told = [("STAFETTE_STORE_MAX_BYTES", "99000000"), ("STAFETTE_DEBUG", "1"), ("PLAIN", "1")];
+    world.run_with(&["up"], b"", &told).ok();
+    let edit = json!([{ "file": "src/a.txt", "action": "modify", "content": "new\n" }]);
+    world.run(&["apply", &propose(&world, &edit)]).ok();
+    let seen = world.read("seen");
+    let ours: Vec<&str> = seen.lines().filter(|line| line.starts_with("STAFETTE_")).collect();
+    let [mark] = ours.as_slice() else { panic!("{seen}") };
+    assert!(
+        mark.starts_with("STAFETTE_VALIDATES="),
+        "only what its processes are known by: {seen}"
+    );
+    assert!(seen.contains("PLAIN=1"), "the user's own are as they are: {seen}");
+}
+
+#[test]
 fn s4_06_a_command_that_hangs_is_taken_back_with_exit_code_5() {
     let world = world();
     let hangs = ECHO.replace("! grep -r bad src", "sleep 1000").replace("2m", "300ms");
