@@ -2,7 +2,9 @@
 //! and every step of it recorded.
 
 use serde_json::Value;
+use stafette_core::Millis;
 
+use crate::stages::Wall;
 use crate::world::{World, until};
 
 const TEAM: &str = r#"
@@ -229,6 +231,41 @@ fn s4_10_what_is_said_about_the_set_of_an_earlier_generation_reaches_the_one_tha
         (change["revision"] == 2).then_some(change)
     });
     assert_eq!((&revised["author"]["run"], &revised["reason"]), (&second, &"as was said".into()));
+}
+
+#[test]
+fn s4_10_what_is_said_between_two_generations_is_a_note_for_the_next_one() {
+    let world = crate::council::team_with_a_change();
+    let begun = stafette_engine::clock::now();
+    let wall = Wall::at(world.home(), &begun.rfc3339());
+    world.run_with(&["up"], b"", &[wall.env()]).ok();
+    // Nobody applies it meanwhile.
+    crate::locks::bob(&world, &["lock", "notes.txt"]).ok();
+    let flags = ["--max-runs", "2", "--pause", "10m", "--detach"];
+    let first = world.run(&[&["run", "Grow", "--continuous"], &flags[..]].concat()).ok().out;
+    let first = first.trim();
+    until("it hands over", || {
+        let events = world.run(&["log", first, "--json"]).ok().lines();
+        events.iter().find(|event| event["event"] == "generation_handed_over").map(drop)
+    });
+    let heard = world.run(&["changes", "comment", "c1", "Newer", "--file", "notes.txt", "--json"]);
+    let heard = heard.ok().json()["heard"].clone();
+    assert_eq!(heard["by"], "next_generation", "{heard}");
+    assert!(heard["after"].as_str().is_some_and(|after| after.contains(first)), "{heard}");
+    assert_eq!(change(&world)["comments"][0]["text"], "Newer");
+    let file = world.run(&["context", "--json"]).ok().json();
+    assert_eq!(file["humanNotes"], "About c1: notes.txt: Newer", "{file}");
+
+    wall.set(begun + Millis::seconds(11 * 60));
+    let second = until("the next one begins", || {
+        let runs = world.run(&["status", "--json"]).ok().json();
+        let is_second = |run: &&Value| run["generation"] == 2;
+        let second = runs.as_array().expect("runs").iter().find(is_second)?;
+        Some(second["run"].as_str().expect("a run").to_owned())
+    });
+    let events = world.run(&["log", &second, "--json"]).ok().lines();
+    let notes = &events[0]["inputs"]["human_notes"];
+    assert_eq!(*notes, serde_json::json!(["About c1: notes.txt: Newer"]));
 }
 
 #[test]

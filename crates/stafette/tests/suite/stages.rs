@@ -211,25 +211,25 @@ fn at(text: &str) -> Time {
 }
 
 /// The clock on the daemon's wall, which the test sets.
-struct Wall {
+pub(crate) struct Wall {
     file: PathBuf,
 }
 
 impl Wall {
     /// A clock that shows this moment.
-    fn at(folder: &std::path::Path, moment: &str) -> Self {
+    pub(crate) fn at(folder: &std::path::Path, moment: &str) -> Self {
         let wall = Wall { file: folder.join("clock") };
         wall.set(at(moment));
         wall
     }
 
     /// What the daemon has to be told to go by it.
-    fn env(&self) -> (&str, &str) {
+    pub(crate) fn env(&self) -> (&str, &str) {
         (stafette_engine::clock::VARIABLE, self.file.to_str().expect("a plain path"))
     }
 
     /// Sets it; whoever looks from now on sees the new time.
-    fn set(&self, moment: Time) {
+    pub(crate) fn set(&self, moment: Time) {
         let shift = moment.0 - stafette_engine::clock::now().0;
         let draft = self.file.with_extension("draft");
         std::fs::write(&draft, shift.to_string()).expect("written");
