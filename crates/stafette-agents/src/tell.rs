@@ -42,3 +42,10 @@ pub fn belongs(caller: i32, scratch: &Path, turn: TurnKey, agent: &AgentName) ->
         None => !cfg!(target_os = "linux"),
     }
 }
+
+/// Whether process `caller` is of the family of process `leader`: its group, its session or its
+/// descendants.
+#[must_use]
+pub fn is_kin(caller: i32, leader: i32) -> bool {
+    process::is_kin(caller, leader)
+}

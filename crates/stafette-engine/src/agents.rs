@@ -252,7 +252,9 @@ impl<'a> Look<'a> {
             State::Pending { .. } => ("waits for its turn".to_owned(), None),
             state => match state.turn() {
                 Some(turn) => {
-                    let doing = turn.note.clone().unwrap_or_else(|| about(work).to_owned());
+                    let is_ballot = work.offer.is_council_turn() && self.run.votes_blindly();
+                    let said = turn.note.clone().filter(|_| !is_ballot);
+                    let doing = said.unwrap_or_else(|| about(work).to_owned());
                     return (Group::Working, doing, turn.ordered_at, Some(turn.finish_by));
                 }
                 None => (String::new(), None),

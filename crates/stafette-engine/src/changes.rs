@@ -53,16 +53,23 @@ impl Engine {
             return None;
         }
         let scratch = &self.settings().scratch;
-        self.living().iter().find_map(|run| {
+        let author = |run, agent, handoff| Author {
+            run: Some(run),
+            agent: Some(agent),
+            handoff,
+            person: String::new(),
+        };
+        let at_work = self.living().iter().find_map(|run| {
             let mut orders = run.outbox();
             let order =
                 orders.find(|order| tell::belongs(process, scratch, order.key, &order.agent))?;
-            Some(Author {
-                run: Some(order.key.run),
-                agent: Some(order.agent.clone()),
-                handoff: Some(order.key.handoff),
-                person: String::new(),
-            })
+            Some(author(order.key.run, order.agent.clone(), Some(order.key.handoff)))
+        });
+        at_work.or_else(|| {
+            // Whoever lives in a terminal is an agent between its turns as well.
+            let mut all = self.house().terminals.list().into_iter();
+            let own = all.find(|it| it.pid.is_some_and(|pid| tell::is_kin(process, pid)))?;
+            Some(author(own.run, own.agent, None))
         })
     }
 }

@@ -1,5 +1,6 @@
 //! Whatever leaves the daemon passes here: what nobody may know yet is taken out of it. At the moment
-//! these are the votes of a council while its first one is open.
+//! these are the votes of a council while its first one is open. A terminal shows what its program
+//! prints to people, who know where they look, and to no other agent.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -52,6 +53,15 @@ impl Engine {
         Ok(self.blind(run).await?.is_some())
     }
 
+    /// Whether what the agents of this run show in their terminals is kept from other agents: its
+    /// council votes blindly first. Always, not only while it does: whoever looks may go on looking.
+    ///
+    /// # Errors
+    /// When the run cannot be read.
+    pub async fn is_screened(&self, run: RunId) -> Result<bool, EngineError> {
+        Ok(may_be_blind(&*self.state(run).await?))
+    }
+
     /// A handoff as anybody may see it.
     ///
     /// # Errors
@@ -83,12 +93,15 @@ impl Engine {
 
     /// The run, if its members vote blindly at the moment.
     async fn blind(&self, run: RunId) -> Result<Option<Arc<Run>>, EngineError> {
-        let may = |run: &Run| run.workflow.council.as_ref().is_some_and(|it| it.blind_first_vote);
-        if !self.shown(run).is_some_and(|run| may(&run)) {
+        if !self.shown(run).is_some_and(|run| may_be_blind(&run)) {
             return Ok(None);
         }
         Ok(Some(self.state(run).await?).filter(|run| run.votes_blindly()))
     }
+}
+
+fn may_be_blind(run: &Run) -> bool {
+    run.workflow.council.as_ref().is_some_and(|rules| rules.blind_first_vote)
 }
 
 fn sealed(value: &impl serde::Serialize) -> String {

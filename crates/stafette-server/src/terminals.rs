@@ -18,6 +18,7 @@ pub use recorded::Moment;
 
 use crate::openapi::named;
 use crate::request::{Asked, Body, Named};
+use crate::visitor::Visitor;
 use crate::{Edge, Problem};
 
 /// The longest text that is typed at once, in bytes.
@@ -106,20 +107,46 @@ pub(crate) struct Which {
 
 async fn list(
     State(edge): State<Edge>,
+    visitor: Visitor,
     Asked(which): Asked<Which>,
 ) -> Result<Json<Vec<Glance>>, Problem> {
     let run = match which.run {
         Some(run) => Some(crate::runs::find(&edge, &run).await?),
         None => None,
     };
-    Ok(Json(edge.engine.terminals(run).into_iter().map(Glance::from).collect()))
+    let mut seen = Vec::new();
+    for view in edge.engine.terminals(run) {
+        if may_look(&edge, &visitor, view.run, &view.agent).await.is_ok() {
+            seen.push(Glance::from(view));
+        }
+    }
+    Ok(Json(seen))
+}
+
+/// Whether somebody may look at a terminal, live or recorded. Where a council votes blindly first, an
+/// agent sees its own and no other; people see them all.
+async fn may_look(
+    edge: &Edge,
+    visitor: &Visitor,
+    run: RunId,
+    agent: &AgentName,
+) -> Result<(), Problem> {
+    let Some(asks) = edge.agent(visitor) else { return Ok(()) };
+    let own = asks.run == Some(run) && asks.agent.as_ref() == Some(agent);
+    if own || !edge.engine.is_screened(run).await? {
+        return Ok(());
+    }
+    tracing::warn!(?asks, %run, %agent, "an agent may not look");
+    let title = format!("The terminal of {agent} is closed to other agents");
+    Err(Problem::new(403, "not_for_agents", title).because("the council of its run votes blindly"))
 }
 
 async fn show(
     State(edge): State<Edge>,
+    visitor: Visitor,
     Named(place): Named<TheTerminal>,
 ) -> Result<Json<Glance>, Problem> {
-    let place = Place::find(&edge, &place).await?;
+    let place = Place::find(&edge, &visitor, &place).await?;
     Ok(Json(place.glance()))
 }
 
@@ -151,6 +178,7 @@ pub struct Sent {
 
 async fn send(
     State(edge): State<Edge>,
+    visitor: Visitor,
     Named(place): Named<TheTerminal>,
     Body(Send { text, submit }): Body<Send>,
 ) -> Result<Json<Sent>, Problem> {
@@ -165,7 +193,7 @@ async fn send(
             text.len()
         )));
     }
-    let Place { run, agent, terminal } = Place::find(&edge, &place).await?;
+    let Place { run, agent, terminal } = Place::find(&edge, &visitor, &place).await?;
     terminal.note(&format!("a person sends {} bytes", text.len())).await;
     let typed = terminal.send(&text, submit).await;
     typed.map_err(|error| untyped(&agent, error))?;
@@ -174,18 +202,20 @@ async fn send(
 
 async fn restart(
     State(edge): State<Edge>,
+    visitor: Visitor,
     Named(place): Named<TheTerminal>,
 ) -> Result<Json<Glance>, Problem> {
-    let Place { run, agent, terminal } = Place::find(&edge, &place).await?;
+    let Place { run, agent, terminal } = Place::find(&edge, &visitor, &place).await?;
     terminal.note("a person starts it again").await;
     Ok(Json(edge.engine.restart_terminal(run, agent.as_str()).await?.into()))
 }
 
 async fn interrupt(
     State(edge): State<Edge>,
+    visitor: Visitor,
     Named(place): Named<TheTerminal>,
 ) -> Result<Json<Glance>, Problem> {
-    let place = Place::find(&edge, &place).await?;
+    let place = Place::find(&edge, &visitor, &place).await?;
     place.terminal.note("a person interrupts it").await;
     let pressed = place.terminal.interrupt().await;
     pressed.map_err(|error| untyped(&place.agent, error))?;
@@ -201,11 +231,12 @@ struct Place {
 }
 
 impl Place {
-    /// The terminal that a client means. `latest` is the newest run that has it.
-    async fn find(edge: &Edge, place: &TheTerminal) -> Result<Self, Problem> {
+    /// The terminal that a client means, if they may look at it. `latest` is the newest run that has it.
+    async fn find(edge: &Edge, visitor: &Visitor, place: &TheTerminal) -> Result<Self, Problem> {
         let TheTerminal { run, agent } = place;
         let run = run_of(edge, run, agent).await?;
         let (agent, terminal) = edge.engine.terminal(run, agent).await?;
+        may_look(edge, visitor, run, &agent).await?;
         Ok(Place { run, agent, terminal })
     }
 

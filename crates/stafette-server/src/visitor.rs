@@ -214,6 +214,9 @@ mod tests {
             "/v1/inbox/h2",
             "/v1/events",
             "/v1/runs/4f/events",
+            "/v1/terminals",
+            "/v1/runs/4f/terminals/Sam/live",
+            "/v1/runs/4f/terminals/Sam/recording",
             "/a2a",
         ] {
             assert_eq!(mind.may_go(path).expect_err(path).code, "not_for_agents");

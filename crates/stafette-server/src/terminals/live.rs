@@ -122,7 +122,7 @@ pub(super) async fn live(
     if manner.write {
         visitor.may(Scope::Act)?;
     }
-    let place = Place::find(&edge, &place).await?;
+    let place = Place::find(&edge, &visitor, &place).await?;
     let upgrade = upgrade.map_err(|rejection| {
         Problem::new(426, "not_a_websocket", "A terminal is watched over a WebSocket")
             .because(rejection.body_text())

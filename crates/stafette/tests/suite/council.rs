@@ -8,7 +8,7 @@ use stafette_agents::scripted::{Event, read_ledger};
 use stafette_core::wire::context::{NextActionType, OrchestratorContext};
 
 use crate::web::Web;
-use crate::world::{World, gone, until};
+use crate::world::{World, gone, program, until, until_so};
 
 const CONTEXT: &str = "data/state/orchestrator-context.json";
 
@@ -251,6 +251,45 @@ fn s4_03_nobody_sees_a_blind_vote_before_everyone_has_voted() {
         assert!(SECRET.iter().any(|secret| text.contains(secret)), "nothing in {place}: {text}");
     }
     world.run(&["cancel", &run]);
+}
+
+/// How a member that lives in a terminal votes.
+const VOTES: &str = r#"$S emit SIGNAL '{"signal":"agree","reason":"it is bounded"}'
+$S emit RESULT '{"status":"resolved","summary":"Said"}'
+"#;
+
+#[test]
+fn s4_03_no_member_sees_anothers_terminal_while_they_vote_blindly_and_a_person_does() {
+    let world = World::workflow(
+        "[workflow]\nname = \"team\"\nentry = \"council\"\n\
+         [agents.Alex]\nrunner = \"pty\"\ncommand = [\"sh\", \"Alex.sh\"]\n\
+         [agents.Sam]\nrunner = \"pty\"\ncommand = [\"sh\", \"Sam.sh\"]\n\
+         [council]\nmembers = [\"Alex\", \"Sam\"]\nquorum = \"2 of 2\"\nblind_first_vote = true\n",
+    );
+    let start = format!("S='{}'\n{}hear\n", program(), crate::tellings::HEAR);
+    // Alex has voted, and lives on: its turn is over, and it is Alex all the same.
+    let looks = "while [ ! -e look ]; do sleep 0.01; done\n\
+         at() { curl -s --unix-socket \"$STAFETTE_SOCKET\" \"http://localhost/v1/$1\"; echo; }\n\
+         { $S attach Sam --json; at terminals; at runs/latest/terminals/Sam/recording; } > looked 2>&1\n\
+         $S attach Alex --json > own 2>&1; mv looked seen; exec sleep 1000\n";
+    world.write("Alex.sh", &format!("{start}echo Alex thinks aloud\n{VOTES}{looks}"));
+    let waits = "echo Sam thinks aloud\nwhile [ ! -e go ]; do sleep 0.01; done\n";
+    world.write("Sam.sh", &format!("{start}{waits}{VOTES}exec sleep 1000\n"));
+    world.run(&["trust", "--yes"]).ok();
+    let run = world.run(&["run", "Grow", "--detach"]).ok().out.trim().to_owned();
+    // A person sees it.
+    told(&world, &["attach", "Sam", "--json"], |shown| {
+        shown.to_string().contains("Sam thinks aloud")
+    });
+    world.write("look", "");
+    until_so("Alex has looked", || world.project().join("seen").exists());
+    let (seen, own) = (world.read("seen"), world.read("own"));
+    assert!(!seen.contains("Sam thinks"), "{seen}");
+    assert_eq!(seen.matches("is closed to other agents").count(), 2, "{seen}");
+    assert!(seen.contains("\"agent\":\"Alex\"") && !seen.contains("\"agent\":\"Sam\""), "{seen}");
+    assert!(own.contains("Alex thinks aloud"), "its own is its own: {own}");
+    world.write("go", "");
+    told(&world, &["status", &run, "--json"], |view| view["status"] == "succeeded");
 }
 
 /// Somebody who cannot go on before a person has said which one it should be.

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::world::{World, program};
 
 /// Reads an order up to its last line, as it is typed into the terminal.
-const HEAR: &str = r#"hear() { while read -r line; do case "$line" in *"done twice.") return;; esac; done; exit; }
+pub(crate) const HEAR: &str = r#"hear() { while read -r line; do case "$line" in *"done twice.") return;; esac; done; exit; }
 echo hi
 "#;
 

@@ -162,6 +162,9 @@ fn s4_03_what_is_said_in_the_dark_is_in_nothing_that_leaves_before_everyone_has_
         let council = json!(story.run.shown_council());
         json!([events.collect::<Vec<_>>(), handoffs.collect::<Vec<_>>(), council]).to_string()
     };
+    let (id, _) = sitting(&story).remove(0);
+    let (turn, note) = (story.accept(id).key(id), Some("it loses data".into()));
+    story.later(crate::Millis::seconds(60)).input(crate::Input::Heartbeat { turn, note });
     assert!(json!(story.log).to_string().contains("it loses data"), "the run itself knows it");
     assert!(!shown(&story).contains("loses"), "{}", shown(&story));
     assert!(!shown(&story).contains("\"disagree\""), "{}", shown(&story));

@@ -63,8 +63,10 @@ impl Run {
         }
         handoff.told.vote = None;
         handoff.told.response.iter_mut().for_each(hush);
-        if let State::Closed(closing) = &mut handoff.state {
-            hush(&mut closing.response);
+        match &mut handoff.state {
+            State::Closed(closing) => hush(&mut closing.response),
+            State::Ordered(turn) | State::Accepted(turn) | State::Running(turn) => turn.note = None,
+            _ => {}
         }
         true
     }
