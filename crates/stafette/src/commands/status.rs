@@ -100,8 +100,18 @@ fn show(context: &Context, value: &Value) -> Result<(), Failure> {
 
 /// Where a council stands, and each of its members.
 fn seats(council: &CouncilView) -> Vec<Vec<String>> {
+    let member = |member: &MemberView| vec![String::new(), seat(council, member)];
+    let head = [
+        vec!["council".to_owned(), short(&council.topic, 100)],
+        vec!["stands".to_owned(), stands(council)],
+    ];
+    head.into_iter().chain(council.members.iter().map(member)).collect()
+}
+
+/// Where a council stands, in a sentence.
+pub(super) fn stands(council: &CouncilView) -> String {
     let voted = council.members.iter().filter(|member| member.turns > 0).count();
-    let stands = match &council.why {
+    match &council.why {
         Some(why) => why.clone(),
         None if council.sealed => {
             format!("the first vote is blind: {voted} of {} have voted", council.members.len())
@@ -109,21 +119,19 @@ fn seats(council: &CouncilView) -> Vec<Vec<String>> {
         None => {
             format!("{} of {} agree, {} are needed", council.agreed, council.total, council.needed)
         }
+    }
+}
+
+/// Where a member stands, in a few words.
+pub(super) fn seat(council: &CouncilView, member: &MemberView) -> String {
+    let word = match member.signal {
+        Some(signal) => signal.to_string(),
+        None if member.turns == 0 => "yet to speak".to_owned(),
+        None if council.sealed => "has voted".to_owned(),
+        None => "says nothing".to_owned(),
     };
-    let member = |member: &MemberView| {
-        let word = match member.signal {
-            Some(signal) => signal.to_string(),
-            None if member.turns == 0 => "yet to speak".to_owned(),
-            None if council.sealed => "has voted".to_owned(),
-            None => "says nothing".to_owned(),
-        };
-        let weight =
-            if member.weight == 1 { String::new() } else { format!(" ×{}", member.weight) };
-        vec![String::new(), format!("{}{weight}: {word}", member.member)]
-    };
-    let head =
-        [vec!["council".to_owned(), short(&council.topic, 100)], vec!["stands".to_owned(), stands]];
-    head.into_iter().chain(council.members.iter().map(member)).collect()
+    let weight = if member.weight == 1 { String::new() } else { format!(" ×{}", member.weight) };
+    format!("{}{weight}: {word}", member.member)
 }
 
 pub(crate) async fn cancel(context: &Context, arguments: cli::Cancel) -> Result<Exit, Failure> {

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use stafette_core::{RunId, Time};
-use stafette_engine::AgentView;
+use stafette_engine::{AgentView, RunView};
 use tokio::sync::mpsc;
 use tokio::time::{interval, sleep, timeout};
 
@@ -22,7 +22,7 @@ use crate::client::Client;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::window::Signals;
-use state::{Answer, Asked, Effect, Input, Snapshot, State};
+use state::{Answer, Asked, Effect, Input, Looked, Snapshot, State};
 use terminal::{Keys, Terminal};
 use view::Theme;
 
@@ -158,7 +158,7 @@ async fn load(client: &Client) -> Result<(u64, Snapshot), Failure> {
     Ok((position, Snapshot { agents, questions, alerts }))
 }
 
-/// Reads the last events of a run.
+/// Reads the last events of a run, and how its council stands.
 async fn look(client: Client, news: mpsc::Sender<Input>, run: RunId, after: u64) {
     let read = async {
         let mut lines = client.lines(&format!("/v1/runs/{run}/events?after={after}")).await?;
@@ -166,10 +166,11 @@ async fn look(client: Client, news: mpsc::Sender<Input>, run: RunId, after: u64)
         while let Some(event) = lines.next().await? {
             events.push(super::log::line(&event));
         }
-        Ok::<_, Failure>(events)
+        let view: RunView = client.get(&super::run_path(Some(&run.to_string()), "")).await?;
+        Ok::<_, Failure>((events, view.council.map(Box::new)))
     };
     let input = match read.await {
-        Ok(events) => Input::Events(run, events),
+        Ok((events, council)) => Input::Looked(Looked { run, events, council }),
         Err(failure) => Input::Said(words(&failure)),
     };
     drop(news.send(input).await);

@@ -1,12 +1,13 @@
 //! Agents for the tests.
 
+use stafette_core::run::vote::Stance;
 use stafette_core::{
     Handoff, HandoffId, Kind, MissingInput, Offer, Party, Question, Reason, RunId, State, Time,
     Usage, Usd,
 };
-use stafette_engine::{AgentView, Group, Work};
+use stafette_engine::{AgentView, CouncilView, Group, MemberView, Work};
 
-use super::state::{Asked, Snapshot};
+use super::state::{Asked, Input, Looked, Snapshot};
 
 pub(super) const NOW: Time = Time(1_000_000_000);
 
@@ -82,6 +83,36 @@ pub(super) fn question(options: &[&str]) -> Asked {
         usage: Usage::default(),
     };
     Asked { run: run(), handoff }
+}
+
+/// What is seen of a run without a council.
+pub(super) fn looked(run: RunId, events: Vec<String>) -> Input {
+    Input::Looked(Looked { run, events, council: None })
+}
+
+/// A council in which two of three have spoken, one of them twice as loud.
+pub(super) fn council() -> CouncilView {
+    let member = |name: &str, weight, signal: Option<Stance>| MemberView {
+        member: name.parse().expect("a name"),
+        weight,
+        turns: u32::from(signal.is_some()),
+        signal,
+    };
+    let members = vec![
+        member("builder", 2, Some(Stance::Agree)),
+        member("fixer", 1, Some(Stance::Disagree)),
+        member("writer", 1, None),
+    ];
+    CouncilView {
+        topic: "Where the cache lives".into(),
+        members,
+        sealed: false,
+        agreed: 2,
+        needed: 3,
+        total: 4,
+        decision: None,
+        why: None,
+    }
 }
 
 /// One of each group, as the daemon may list them.

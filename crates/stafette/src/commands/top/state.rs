@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use stafette_core::{Handoff, HandoffId, RunId, Time};
-use stafette_engine::{AgentView, Group};
+use stafette_engine::{AgentView, CouncilView, Group};
 
 /// The longest text that can be typed.
 const LONGEST: usize = 2000;
@@ -52,6 +52,16 @@ pub(super) enum Key {
     Stop,
 }
 
+/// A run as somebody looked at it.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Looked {
+    pub(super) run: RunId,
+    /// Its last events, a line each.
+    pub(super) events: Vec<String>,
+    /// How its council stands, when one has met.
+    pub(super) council: Option<Box<CouncilView>>,
+}
+
 /// What arrives.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Input {
@@ -60,8 +70,8 @@ pub(super) enum Input {
     Resize,
     Tick(Time),
     Snapshot(Box<Snapshot>),
-    /// The last events of a run, a line each.
-    Events(RunId, Vec<String>),
+    /// What was seen of a run.
+    Looked(Looked),
     /// The daemon cannot be asked.
     Trouble(String),
     /// What came of an answer.
@@ -128,6 +138,8 @@ pub(super) struct State {
     pub(super) prompt: Prompt,
     pub(super) filter: String,
     pub(super) events: Vec<String>,
+    /// How the council of the agent's run stands.
+    pub(super) council: Option<Box<CouncilView>>,
     /// How many lines of the detail are above the screen.
     pub(super) scroll: usize,
     pub(super) trouble: Option<String>,
@@ -151,10 +163,11 @@ impl State {
             Input::Resize => {}
             Input::Tick(now) => self.now = now,
             Input::Snapshot(snapshot) => return self.take(*snapshot),
-            Input::Events(run, events) if self.agent().is_some_and(|agent| agent.run == run) => {
-                self.events = events;
+            Input::Looked(looked) => {
+                if self.agent().is_some_and(|agent| agent.run == looked.run) {
+                    (self.events, self.council) = (looked.events, looked.council);
+                }
             }
-            Input::Events(..) => {}
             Input::Trouble(what) => self.trouble = Some(what),
             Input::Said(what) => self.said = Some(what),
         }
@@ -372,6 +385,7 @@ impl State {
             self.scroll = 0;
             if next.as_ref().map(|(run, _)| run) != self.selected.as_ref().map(|(run, _)| run) {
                 self.events.clear();
+                self.council = None;
             }
         }
         self.selected = next;

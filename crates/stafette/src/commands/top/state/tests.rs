@@ -1,6 +1,6 @@
 use stafette_engine::Group;
 
-use super::super::sample::{NOW, agent, team};
+use super::super::sample::{NOW, agent, looked, team};
 use super::*;
 
 fn state(options: &[&str]) -> State {
@@ -124,7 +124,7 @@ fn the_events_of_an_open_agent_are_read_again_when_its_run_moves_on() {
     let mut state = state(&[]);
     types(&mut state, "\n");
     let run = state.agent().expect("an agent").run;
-    state.update(Input::Events(run, vec!["one".into()]));
+    state.update(looked(run, vec!["one".into()]));
     assert_eq!(state.update(Input::Snapshot(Box::new(team(&[])))), None);
     let mut next = team(&[]);
     next.agents[3].seq = 51;
@@ -132,7 +132,7 @@ fn the_events_of_an_open_agent_are_read_again_when_its_run_moves_on() {
     assert_eq!(look, Some(Effect::Look { run, after: 11 }));
     types(&mut state, "G");
     assert!(state.events.is_empty(), "another run's events are not its own");
-    state.update(Input::Events(run, vec!["late".into()]));
+    state.update(looked(run, vec!["late".into()]));
     assert!(state.events.is_empty());
 }
 

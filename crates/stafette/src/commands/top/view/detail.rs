@@ -1,11 +1,12 @@
 //! All there is to know about one agent, the most urgent first.
 
 use ratatui::text::{Line, Span};
-use stafette_engine::{AgentView, Work};
+use stafette_engine::{AgentView, CouncilView, Work};
 
 use super::super::state::{Asked, State};
 use super::super::text::{cut, elapsed, remaining, wrap};
 use super::{Theme, Tone, how};
+use crate::commands::status;
 
 /// When there is room for fewer events than this …
 const FEW: usize = 3;
@@ -50,6 +51,9 @@ pub(super) fn lines(state: &State, theme: Theme, room: usize, height: usize) -> 
     agent_part(&mut page, agent, state);
     if let Some(asked) = state.question() {
         question_part(&mut page, agent, asked, state);
+    }
+    if let Some(council) = &state.council {
+        council_part(&mut page, council);
     }
     if let Some(work) = &agent.work {
         work_part(&mut page, work);
@@ -114,6 +118,14 @@ fn question_part(page: &mut Page, agent: &AgentView, asked: &Asked, state: &Stat
         }
     };
     page.option("a", &hint);
+}
+
+fn council_part(page: &mut Page, council: &CouncilView) {
+    page.gap();
+    page.head(Tone::Head, &format!("COUNCIL {}", council.topic));
+    page.text(&status::stands(council));
+    let seats: Vec<String> = council.members.iter().map(|it| status::seat(council, it)).collect();
+    page.quiet(&seats.join(" · "));
 }
 
 fn work_part(page: &mut Page, work: &Work) {

@@ -1,8 +1,9 @@
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use stafette_engine::CouncilView;
 
-use super::super::sample::{NOW, team};
-use super::super::state::{Input, Key, Snapshot};
+use super::super::sample::{NOW, council, looked, team};
+use super::super::state::{Input, Key, Looked, Snapshot};
 use super::*;
 
 fn screen(state: &mut State, columns: u16, rows: u16) -> String {
@@ -78,7 +79,7 @@ fn b_13_one_agent_with_its_question_and_what_happened() {
     press(&mut state, &[Key::Enter]);
     let run = state.agent().expect("an agent").run;
     let event = |n: u32| format!("{n:>5} 12:00:00.000 turn_ordered      h1/1.{n}");
-    state.update(Input::Events(run, (1..=30).map(event).collect()));
+    state.update(looked(run, (1..=30).map(event).collect()));
     insta::assert_snapshot!(screen(&mut state, 80, 24), @r#"
     "stafette top  1 run · 1 needs you · $0.60 spent                                 "
     "! writer asks · 12s                                                             "
@@ -125,6 +126,41 @@ fn b_13_one_agent_with_its_question_and_what_happened() {
     assert!(end.contains("   30 12:00"), "{end}");
     press(&mut state, &[Key::PageUp]);
     assert_ne!(screen(&mut state, 40, 12), end, "one page back is seen at once");
+}
+
+#[test]
+fn s4_03_the_council_of_an_agents_run_is_there_as_status_tells_it() {
+    let mut state = state(team(&[]));
+    press(&mut state, &[Key::Char('G'), Key::Char('k'), Key::Enter]);
+    let run = state.agent().expect("an agent").run;
+    let see = |state: &mut State, council| {
+        let council = Some(Box::new(council));
+        state.update(Input::Looked(Looked { run, events: Vec::new(), council }));
+    };
+    see(&mut state, council());
+    insta::assert_snapshot!(screen(&mut state, 80, 12), @r#"
+    "stafette top  1 run · 1 needs you · $0.60 spent                                 "
+    "· fixer idle · 12s                                                              "
+    "run 9c1f2a3b is running: Write the market report                                "
+    "$0.12 · 900 tokens                                                              "
+    "had nothing to do yet                                                           "
+    "                                                                                "
+    "COUNCIL Where the cache lives                                                   "
+    "2 of 4 agree, 3 are needed                                                      "
+    "builder ×2: agree · fixer: disagree · writer: yet to speak                      "
+    "                                                                                "
+    "LAST EVENTS                                                                     "
+    "Enter terminal · Esc back · j/k next · ? help · q quit                          "
+    "#);
+    let mut blind = CouncilView { sealed: true, agreed: 0, ..council() };
+    blind.members.iter_mut().for_each(|member| member.signal = None);
+    see(&mut state, blind);
+    let shown = screen(&mut state, 80, 12);
+    assert!(shown.contains("the first vote is blind: 2 of 3 have voted"), "{shown}");
+    assert!(shown.contains("builder ×2: has voted · fixer: has voted"), "{shown}");
+    // Another run has no council, or another one.
+    press(&mut state, &[Key::Char('G')]);
+    assert!(!screen(&mut state, 80, 12).contains("COUNCIL"));
 }
 
 #[test]
