@@ -54,9 +54,7 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) {
         }
         About::Budget => budget::answered(draft, &word),
         About::Change(id) => change::answered(draft, id, &word, answer.text, answer.by),
-        About::CheckIn(entry) => {
-            hand_over::checked_in(draft, entry, &answer, response.outputs);
-        }
+        About::CheckIn(_) => hand_over::checked_in(draft, id, &answer, response.outputs),
         About::Council(id) => council::answered(draft, id, &word, &answer.text),
     }
 }

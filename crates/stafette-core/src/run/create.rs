@@ -59,13 +59,10 @@ impl Run {
         if !draft.run.workflow.phases.is_empty() {
             phase::begin(&mut draft, given);
             let first: Vec<HandoffId> = draft.run.open().map(|handoff| handoff.id).collect();
-            // Those who work side by side from the start have no one place to wait at.
-            if let [first] = *first {
-                hand_over::ask_first(&mut draft, first);
-            }
+            hand_over::ask_first(&mut draft, &first);
         } else {
             match propose::propose(&mut draft, Proposal::of(offer)) {
-                Ok(entry) => hand_over::ask_first(&mut draft, entry),
+                Ok(entry) => hand_over::ask_first(&mut draft, &[entry]),
                 Err(refusal) => close::end(&mut draft, Status::Failed, &refusal.to_string()),
             }
         }

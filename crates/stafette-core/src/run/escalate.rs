@@ -56,16 +56,14 @@ pub(super) fn park(draft: &mut Draft, id: HandoffId, question: Question) {
     park_for(draft, id, question, Vec::new());
 }
 
-/// The same for an answer that fills in inputs.
+/// The same for an answer that fills in inputs. Gives the question, when it could be asked.
 pub(super) fn park_for(
     draft: &mut Draft,
     id: HandoffId,
     question: Question,
     missing: Vec<MissingInput>,
-) {
-    let Some(handoff) = draft.run.handoff(id) else {
-        return;
-    };
+) -> Option<HandoffId> {
+    let handoff = draft.run.handoff(id)?;
     let offer = Offer {
         detail: question.details.clone(),
         item: handoff.offer.item.clone(),
@@ -81,9 +79,9 @@ pub(super) fn park_for(
     };
     // The answer is acted upon by its meaning, not merged: so nothing returns to `id` by itself.
     let proposal = Proposal { cause: Some(id), ..Proposal::of(offer) };
-    if let Ok(question) = propose(draft, proposal) {
-        resume::block(draft, id, vec![question], Vec::new());
-    }
+    let question = propose(draft, proposal).ok()?;
+    resume::block(draft, id, vec![question], Vec::new());
+    Some(question)
 }
 
 /// A handoff failed for good, and nothing in the workflow helps.

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::answer::Answer;
 use super::{Draft, Run, Status, close, escalate, note, resume};
 use crate::generation::{self, Awaited, Cause, ChangeCounts, Lineage};
-use crate::handoff::About;
+use crate::handoff::{About, State};
 use crate::wire::context::{NextActionType, TeamPhase};
-use crate::{Event, Fields, HandoffId, Party, Question, RunId, Time, Usd};
+use crate::{Event, Fields, Handoff, HandoffId, Party, Question, RunId, Time, Usd};
 
 /// A generation has handed over.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -158,8 +158,10 @@ fn goes_on(
 
 /// A run begins: a person is asked first what the last one could not go on without, and when it is
 /// time for that, whether the team goes on.
-pub(super) fn ask_first(draft: &mut Draft, entry: HandoffId) {
+/// Those who would begin wait for the answer, all of them.
+pub(super) fn ask_first(draft: &mut Draft, first: &[HandoffId]) {
     let Some(lineage) = draft.run.lineage.as_deref() else { return };
+    let Some((entry, others)) = first.split_first() else { return };
     let (question, missing) = match (lineage.asks.as_slice(), lineage.check_in) {
         ([], false) => return,
         ([], true) => (whether(lineage, &draft.run.request), Vec::new()),
@@ -172,8 +174,19 @@ pub(super) fn ask_first(draft: &mut Draft, entry: HandoffId) {
             (Question { reason, details, ..Question::default() }, missing)
         }
     };
-    let question = Question { blocking: true, about: About::CheckIn(entry), ..question };
-    escalate::park_for(draft, entry, question, missing);
+    let question = Question { blocking: true, about: About::CheckIn(*entry), ..question };
+    let Some(question) = escalate::park_for(draft, *entry, question, missing) else { return };
+    for other in others {
+        resume::block(draft, *other, vec![question], Vec::new());
+    }
+}
+
+/// Those who wait for the answer to a question before they begin.
+fn waiting_for(run: &Run, question: HandoffId) -> Vec<HandoffId> {
+    let waits = |handoff: &&Handoff| {
+        matches!(&handoff.state, State::Blocked { on } if on.contains(&question))
+    };
+    run.open().filter(waits).map(|handoff| handoff.id).collect()
 }
 
 /// Whether the team goes on.
@@ -195,7 +208,8 @@ fn whether(lineage: &Lineage, request: &str) -> Question {
 }
 
 /// A person has checked in, or said what the last generation could not go on without.
-pub(super) fn checked_in(draft: &mut Draft, entry: HandoffId, answer: &Answer, values: Fields) {
+pub(super) fn checked_in(draft: &mut Draft, question: HandoffId, answer: &Answer, values: Fields) {
+    let first = waiting_for(&draft.run, question);
     let asks = draft.run.lineage.as_ref().map(|lineage| lineage.asks.clone()).unwrap_or_default();
     let mut said = Fields::new();
     match (asks.first(), answer.text.trim().to_lowercase().as_str()) {
@@ -221,7 +235,9 @@ pub(super) fn checked_in(draft: &mut Draft, entry: HandoffId, answer: &Answer, v
     }
     // What was left while it waited is for it, too.
     said.extend(draft.run.lineage.iter().flat_map(|lineage| lineage.said()));
-    resume::resume(draft, entry, said);
+    for entry in first {
+        resume::resume(draft, entry, said.clone());
+    }
 }
 
 impl GenerationHandedOver {

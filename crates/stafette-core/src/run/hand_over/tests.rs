@@ -24,6 +24,14 @@ const PHASES: &str = r#"
     phases = [{ phase = "research", agents = ["solo"] }]
 "#;
 
+const SIDE_BY_SIDE: &str = r#"
+    workflow = { name = "checks", entry = "types" }
+    agents = { types.runner = "scripted", lint.runner = "scripted" }
+    generations = { }
+    phases = [{ phase = "parallel", agents = ["types", "lint"], rule = "all" }]
+    limits = { cooldown = 0, handoffs_per_item = 20 }
+"#;
+
 fn plan(max_runs: u32, max_cost: Usd, check_in_every: u32) -> Plan {
     Plan {
         max_runs,
@@ -37,7 +45,11 @@ fn plan(max_runs: u32, max_cost: Usd, check_in_every: u32) -> Plan {
 }
 
 fn created(plan: Option<Plan>) -> RunCreated {
-    let workflow: crate::Workflow = toml::from_str(SOLO).expect("a workflow");
+    created_by(SOLO, plan)
+}
+
+fn created_by(workflow: &str, plan: Option<Plan>) -> RunCreated {
+    let workflow: crate::Workflow = toml::from_str(workflow).expect("a workflow");
     let first = Lineage::first(Time(0), Fields::new());
     let lineage = plan.map_or(first.clone(), |plan| first.planned(plan));
     RunCreated {
@@ -178,17 +190,22 @@ fn s4_04_a_person_is_asked_to_check_in_before_the_next_one_begins() {
 
 #[test]
 fn s4_04_a_team_that_works_in_phases_is_checked_in_on_before_its_first() {
-    let mut asked = created(Some(plan(9, Usd(5_000_000), 1)));
-    let workflow: crate::Workflow = toml::from_str(PHASES).expect("a workflow");
-    asked.workflow = workflow.into();
-    let lineage = asked.lineage.as_mut().expect("a lineage");
-    (lineage.number, lineage.check_in) = (2, true);
-    for (answer, status) in [("go on", Status::Running), ("stop", Status::Cancelled)] {
-        let mut story = begin(Time(0), asked.clone());
-        assert_eq!((story.status(), story.run.outbox().count()), (Status::WaitingForHuman, 0));
-        assert_eq!(story.question(h(2)).reason, "check_in");
-        story.person_says(h(2), answer);
-        assert_eq!(story.status(), status);
+    for (workflow, parts) in [(PHASES, 1), (SIDE_BY_SIDE, 2)] {
+        let mut asked = created_by(workflow, Some(plan(9, Usd(5_000_000), 1)));
+        let lineage = asked.lineage.as_mut().expect("a lineage");
+        (lineage.number, lineage.check_in) = (2, true);
+        let question = h(parts + 1);
+        for (answer, status) in [("go on", Status::Running), ("stop", Status::Cancelled)] {
+            let mut story = begin(Time(0), asked.clone());
+            assert_eq!((story.status(), story.run.outbox().count()), (Status::WaitingForHuman, 0));
+            assert_eq!(story.question(question).reason, "check_in");
+            story.person_says(question, answer);
+            assert_eq!(story.status(), status);
+        }
+        let mut story = begin(Time(0), asked);
+        story.person_says(question, "Only the tests");
+        let heard = story.run.outbox().filter(|order| order.inputs["check_in"] == "Only the tests");
+        assert_eq!(heard.count(), parts as usize, "everyone who begins hears it, once");
     }
 }
 
