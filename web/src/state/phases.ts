@@ -37,12 +37,17 @@ const TYPICAL: Partial<Record<PhaseName, number>> = { research: 1500, write: 250
 
 const NONE: Tokens = { request: 0, response: 0, reported: 0 }
 
+/** A part as the daemon tells it. */
+const told = ({ handoff, agent, measured, brought }: PhasesState['parts'][number]): Part => ({ handoff, agent, measured: measured ?? null, brought: brought ?? null })
+
 /** The rounds of a run after an event. */
 export function proceed(rounds: readonly Round[], event: PhaseEvent, at: number, run: Pick<RunState, 'legs'>): Round[] {
   const now = rounds.at(-1)
   switch (event.event) {
     case 'phase_begun': {
-      const parts = event.parts.map((handoff): Part => ({ handoff, agent: run.legs.get(handoff)?.offer.to ?? '', measured: null, brought: null }))
+      const begun = event.parts.map((handoff): Part => ({ handoff, agent: run.legs.get(handoff)?.offer.to ?? '', measured: null, brought: null }))
+      // What the generation before had of it comes first.
+      const parts = [...(event.kept ?? []).map(told), ...begun]
       return [...rounds, { place: event.place, phase: event.phase, round: event.round, beganAt: at, endedAt: null, parts, decision: null, why: '', rule: '', summary: '', tokens: NONE, kept: null }]
     }
     case 'turn_measured': {
@@ -52,7 +57,7 @@ export function proceed(rounds: readonly Round[], event: PhaseEvent, at: number,
     }
     case 'phase_ended': {
       if (!now) return [...rounds]
-      const parts = event.parts.map(({ handoff, agent, measured, brought }): Part => ({ handoff, agent, measured: measured ?? null, brought: brought ?? null }))
+      const parts = event.parts.map(told)
       const { decision, why, rule, summary, tokens } = event
       return [...rounds.slice(0, -1), { ...now, endedAt: at, parts, decision, why, rule, summary, tokens }]
     }
@@ -68,7 +73,7 @@ export function resumed(old: PhasesState, at: number): Round[] {
     if (decision) before.push(round)
     else {
       if (rounds > 1) before.push({ ...round, round: rounds - 1 })
-      const parts = old.parts.map(({ handoff, agent, measured, brought }): Part => ({ handoff, agent, measured: measured ?? null, brought: brought ?? null }))
+      const parts = old.parts.map(told)
       going.push({ ...round, endedAt: null, parts, decision: null, why: '', tokens: NONE, kept: null })
     }
   }

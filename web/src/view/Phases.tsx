@@ -127,14 +127,14 @@ function Entered({ round, state }: { round: Round; state: RunState }): JSX.Eleme
         </p>
       )}
       {round.parts.map((part) => (
-        <Brought key={part.handoff} part={part} several={round.parts.length > 1} state={state} />
+        <Brought key={part.agent} part={part} several={round.parts.length > 1} state={state} />
       ))}
       {round.summary && (
         <figure class="phase-summary">
           <figcaption class="quiet figures">
             Handed on{count !== null && `: ${count} of ${MOST_SUMMARY} tokens`}
             {round.parts.length > 1 && ` · rule: ${round.rule}`}
-            {round.parts.map((part) => (
+            {round.parts.filter((part) => state.legs.has(part.handoff)).map((part) => (
               <button type="button" key={part.handoff} class="link mono" title={`What ${part.agent} was asked and answered`} onClick={() => go({ handoff: part.handoff })}>
                 {part.handoff}
               </button>
