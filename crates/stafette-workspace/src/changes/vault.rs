@@ -44,11 +44,17 @@ impl Vault {
         let outer = Enclosure::open(home).map_err(failed)?;
         outer.make_folder("changes").map_err(failed)?;
         let root = outer.folder("changes").map_err(failed)?;
+        let mut is_new = false;
         for name in ["sets", "blobs", "stage"] {
             match mkdirat(&root, name, Mode::from_raw_mode(0o700)) {
-                Ok(()) | Err(Errno::EXIST) => {}
+                Ok(()) => is_new = true,
+                Err(Errno::EXIST) => {}
                 Err(error) => return Err(failed(error.into())),
             }
+        }
+        if is_new {
+            // What is synced in them stays only if they do.
+            fsync(&root).map_err(|error| failed(error.into()))?;
         }
         let inside = Enclosure::open(&path).map_err(failed)?;
         let sets = inside.folder("sets").map_err(failed)?;
