@@ -15,10 +15,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use uuid::{Builder, Uuid};
 
-use crate::handoff::State;
-use crate::run::council::Council;
+use crate::handoff::{About, Outcome, State};
+use crate::run::council::{Council, Verdict};
 use crate::run::create::RunCreated;
 use crate::run::hand_over::GenerationHandedOver;
+use crate::run::phase::Phases;
 use crate::wire::context::{CodeChange, TeamPhase};
 use crate::workflow::Budget;
 use crate::{Fields, Handoff, Millis, MissingInput, Party, Question, Run, RunId, Time, Usd};
@@ -98,22 +99,78 @@ pub struct Awaited {
     /// The inputs that the answer fills in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingInput>,
+    /// Whether somebody waits for what it is about, so that to take what there is would not be all.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub owed: bool,
+    /// What a council that does not agree would have decided, if a person takes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Box<Verdict>>,
 }
 
 impl Awaited {
-    /// What the open handoff `asked` asks a person, if it does.
-    fn of(asked: &Handoff) -> Option<Self> {
-        let question = asked.offer.question.clone();
-        let question = question.filter(|_| matches!(asked.state, State::Asked { .. }))?;
+    /// What the open handoff `asked` asks a person.
+    fn of(run: &Run, asked: &Handoff) -> Self {
+        let question = asked.offer.question.clone().unwrap_or_default();
+        let waits = |id| run.handoff(id).is_some_and(|handoff| handoff.returns_to.is_some());
+        let (owed, verdict) = match question.about {
+            About::Recovery(id) | About::Loop(id) => (waits(id), None),
+            About::Council(id) => (waits(id), run.acceptable(id).map(Box::new)),
+            _ => (false, None),
+        };
         let (from, missing) = (asked.offer.from.clone(), asked.offer.missing.clone());
-        Some(Awaited { from, question, missing })
+        Awaited { from, question, missing, owed, verdict }
+    }
+
+    /// Whether the answer decides what becomes of the work, rather than going into it.
+    pub(crate) fn decides(&self) -> bool {
+        self.question.about != About::Inputs
+    }
+
+    /// How the work comes out when a person says this: nothing when it goes on.
+    pub(crate) fn settles(&self, word: &str) -> Option<Outcome> {
+        match (&self.question.about, word) {
+            _ if self.owed => None,
+            (About::Recovery(_), "skip") => Some(Outcome::Partial),
+            (About::Loop(_) | About::Council(_), "accept") => Some(Outcome::Resolved),
+            _ => None,
+        }
     }
 }
 
 /// What a run asks people at the moment and cannot go on without.
+fn blocking(run: &Run) -> impl Iterator<Item = &Handoff> {
+    let blocks = |asked: &&Handoff| {
+        let question = asked.offer.question.as_ref();
+        matches!(asked.state, State::Asked { .. }) && question.is_some_and(|it| it.blocking)
+    };
+    run.open().filter(blocks)
+}
+
+/// What a run asks people at the moment and cannot go on without.
 pub(crate) fn awaited(run: &Run) -> Vec<Awaited> {
-    let asked = run.open().filter_map(Awaited::of);
-    asked.filter(|awaited| awaited.question.blocking).take(KEPT).collect()
+    blocking(run).take(KEPT).map(|asked| Awaited::of(run, asked)).collect()
+}
+
+/// Whether all that a run asks people can be asked by the generation after it as well, and nothing is
+/// lost by that.
+pub(crate) fn can_be_left(run: &Run) -> bool {
+    // What an agent has passed on and nobody has begun yet is in this run alone.
+    let is_in_the_air = |handoff: &Handoff| {
+        let is_begun = match handoff.offer.to {
+            Party::Agent(_) => handoff.turn > 0,
+            Party::Council => run.in_council(handoff.id).is_some_and(Council::has_heard),
+            Party::Human | Party::Orchestrator => true,
+        };
+        matches!(handoff.offer.from, Party::Agent(_)) && !is_begun
+    };
+    !run.open().any(is_in_the_air)
+        && blocking(run).all(|asked| {
+            let is_for_team =
+                asked.offer.question.as_ref().is_some_and(|it| it.about.is_for_team());
+            // What the stages ask a person to approve comes with the question, and is approved there.
+            let approves = run.workflow.knowledge.is_some() && !asked.offer.outputs.is_empty();
+            is_for_team && !approves
+        })
 }
 
 /// Where a run stands among the generations of its team.
@@ -140,6 +197,9 @@ pub struct Lineage {
     /// What a person has to say before the team can go on, when it ended for that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub awaits: Vec<Awaited>,
+    /// How far the one before it was in its phases, when it ended in the middle of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phases: Option<Phases>,
     /// Those before it, the oldest first.
     #[serde(default)]
     pub past: Vec<Past>,
@@ -182,6 +242,7 @@ impl Lineage {
             check_in: false,
             asks: Vec::new(),
             awaits: Vec::new(),
+            phases: None,
             past: Vec::new(),
             spent: Usd(0),
             agents: BTreeMap::new(),
@@ -248,6 +309,7 @@ fn heir(run: &Run, lineage: &Lineage, over: &GenerationHandedOver) -> Lineage {
         check_in: over.next.as_ref().is_some_and(|next| next.check_in),
         asks: lineage.awaits.clone(),
         awaits: Vec::new(),
+        phases: run.phases.clone().filter(|_| !lineage.awaits.is_empty()).map(Phases::left),
         spent: Usd(lineage.spent.0.saturating_add(run.purse.spent.money.0)),
         agents: services(run),
         decisions: decisions(run, run.council.as_deref()),

@@ -188,6 +188,18 @@ pub enum About {
     CheckIn(HandoffId),
 }
 
+impl About {
+    /// Whether it is about how a team goes on, which its next generation can be told as well. What a
+    /// person allows or refuses is something that only the run has that asks.
+    pub(crate) fn is_for_team(&self) -> bool {
+        match self {
+            About::Inputs | About::Recovery(_) | About::Loop(_) | About::Council(_) => true,
+            About::Confirm(..) | About::Permission(..) => false,
+            About::Budget | About::Change(_) | About::CheckIn(_) => false,
+        }
+    }
+}
+
 /// A handoff as somebody proposes it: a request in any dialect, translated.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Offer {

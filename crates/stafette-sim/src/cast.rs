@@ -26,6 +26,8 @@ pub(crate) struct Cast {
     pub(crate) bare: BTreeSet<AgentName>,
     pub(crate) people: People,
     pub(crate) faults: Faults,
+    /// Whether the run goes on for long.
+    pub(crate) long: bool,
 }
 
 /// How people answer.
@@ -100,7 +102,7 @@ impl Cast {
             rubbish: chance.below(40),
             whims: chance.one([0, 0, 1, 2, 3]),
         };
-        Cast { workflow: Arc::new(workflow), inputs, scripts, bare, people, faults }
+        Cast { workflow: Arc::new(workflow), inputs, scripts, bare, people, faults, long }
     }
 }
 
@@ -113,8 +115,15 @@ impl Cast {
         let people = People { patience: 0, silent: 100, late: 0, rubbish: 0, whims: 0 };
         let scripts = scripts.collect();
         let faults = Faults { crash: chance.between(30, 60), crashes: 5, ..Faults::usual(chance) };
-        let bare = BTreeSet::new();
-        Cast { workflow: Arc::new(workflow), inputs: Fields::new(), scripts, bare, people, faults }
+        Cast {
+            workflow: Arc::new(workflow),
+            inputs: Fields::new(),
+            scripts,
+            bare: BTreeSet::new(),
+            people,
+            faults,
+            long: false,
+        }
     }
 }
 

@@ -89,15 +89,19 @@ pub(super) fn can_start(draft: &mut Draft, id: HandoffId) -> bool {
 fn missing(run: &Run, id: HandoffId) -> Option<(Party, Vec<Need>)> {
     let handoff = run.handoff(id)?;
     let (_, agent) = run.workflow.agent(&handoff.offer.to)?;
+    // What the generation before asked a person for was asked for, too.
+    let left = run.lineage.iter().flat_map(|lineage| &lineage.asks).flat_map(|it| &it.missing);
+    let left: Vec<&str> = left.map(|input| input.key.as_str()).collect();
+    let was_asked = |key: &String| handoff.assessed.contains(key) || left.contains(&key.as_str());
     let open: Vec<&Need> = agent
         .needs
         .iter()
         .filter(|need| !handoff.inputs.contains_key(&need.key))
-        .filter(|need| !handoff.assessed.contains(&need.key) || is_critical(run, &need.key))
+        .filter(|need| !was_asked(&need.key) || is_critical(run, &need.key))
         .collect();
     let provider_of = |need: &Need| {
         // Asked before and not given: the arbiter, and so a person, decides.
-        let again = handoff.assessed.contains(&need.key);
+        let again = was_asked(&need.key);
         let provider = run.workflow.provider(&need.source);
         // Nobody can give itself what it lacks.
         if again || provider == handoff.offer.to { Party::Orchestrator } else { provider }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run, Stage, Status, phase, resume};
+use super::{Draft, Run, Stage, Status, hand_over, phase, resume};
 use crate::generation::Awaited;
 use crate::handoff::{Closing, State, Way};
 use crate::{Event, HandoffId, Outcome, Response, Time};
@@ -145,6 +145,7 @@ impl HandoffClosed {
             }
         }
         phase::closed(run, self);
+        hand_over::learned(run, self);
     }
 }
 

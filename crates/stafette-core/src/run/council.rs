@@ -255,12 +255,9 @@ fn exhausted(draft: &mut Draft, id: HandoffId, rules: &CouncilRules) {
 /// A person decided what becomes of an exhausted council.
 pub(super) fn answered(draft: &mut Draft, id: HandoffId, word: &str, text: &str) {
     let Some(rules) = draft.run.workflow.council.clone() else { return };
-    let Some(council) = draft.run.in_council(id) else { return };
+    let Some(verdict) = draft.run.acceptable(id) else { return };
     match word {
-        "accept" => {
-            let verdict = council.verdict(&rules, Decision::Accepted);
-            conclude(draft, id, &rules, verdict);
-        }
+        "accept" => conclude(draft, id, &rules, verdict),
         "stop" => close::end(draft, Status::Failed, "stopped by a person"),
         _ => {
             let advice = if word == "again" { String::new() } else { clip(text, session::SPEECH) };
@@ -269,6 +266,13 @@ pub(super) fn answered(draft: &mut Draft, id: HandoffId, word: &str, text: &str)
             resume::resume(draft, id, Fields::new());
         }
     }
+}
+
+/// A person takes what the council of the last generation had: it meets no more on that.
+pub(super) fn accepted(draft: &mut Draft, id: HandoffId, verdict: Verdict) {
+    let Some(rules) = draft.run.workflow.council.clone() else { return };
+    open(draft, id, &rules);
+    conclude(draft, id, &rules, verdict);
 }
 
 fn conclude(draft: &mut Draft, id: HandoffId, rules: &CouncilRules, verdict: Verdict) {
@@ -315,6 +319,12 @@ impl Run {
     pub fn in_council(&self, id: HandoffId) -> Option<&Council> {
         let council = self.council.as_deref()?;
         (council.handoff == id && council.verdict.is_none()).then_some(council)
+    }
+
+    /// What the council that decides on `id` has, for a person to take.
+    pub(crate) fn acceptable(&self, id: HandoffId) -> Option<Verdict> {
+        let rules = self.workflow.council.as_ref()?;
+        self.in_council(id).map(|council| council.verdict(rules, Decision::Accepted))
     }
 }
 
@@ -372,4 +382,4 @@ pub(super) fn seated(run: &mut Run, id: HandoffId, offer: &Offer, cause: Option<
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

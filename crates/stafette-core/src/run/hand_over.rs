@@ -5,11 +5,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::answer::Answer;
-use super::{Draft, Run, Status, close, escalate, note, resume};
+use super::close::HandoffClosed;
+use super::{Draft, Run, Status, close, council, escalate, note, resume};
 use crate::generation::{self, Awaited, Cause, ChangeCounts, Lineage};
 use crate::handoff::{About, State};
 use crate::wire::context::{NextActionType, TeamPhase};
-use crate::{Event, Fields, Handoff, HandoffId, Party, Question, RunId, Time, Usd};
+use crate::{
+    Event, Fields, Handoff, HandoffId, Outcome, Party, Question, Response, RunId, Time, Usd,
+};
 
 /// A generation has handed over.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -88,22 +91,17 @@ pub(super) fn decide(draft: &mut Draft, changes: &ChangeCounts) {
     draft.record(Event::GenerationHandedOver(Box::new(event)));
 }
 
-/// A generation of a series in which nobody can go on before a person has spoken ends, and the next
-/// one begins with what the person says. What decides about this run alone is answered in it.
+/// A generation of a series in which nobody can go on before a person has spoken ends, whoever asks,
+/// and the next one begins with what the person says. What a person allows or refuses is answered
+/// where it is, and work that has just been passed on waits where it is.
 pub(super) fn if_needed(draft: &mut Draft) {
     let run = &draft.run;
     let Some(lineage) = run.lineage.as_deref() else { return };
-    // The stages look at answers themselves; a task in phases goes on where it is.
-    let elsewhere = run.workflow.knowledge.is_some() || !run.workflow.phases.is_empty();
-    if elsewhere || run.status() != Status::WaitingForHuman || may_follow(run, lineage).is_err() {
+    if run.status() != Status::WaitingForHuman || may_follow(run, lineage).is_err() {
         return;
     }
     let awaits = generation::awaited(run);
-    // What is missing before an agent can begin is waited for here: the work was just passed on.
-    let is_for_all = |awaited: &Awaited| {
-        awaited.question.about == About::Inputs && matches!(awaited.from, Party::Agent(_))
-    };
-    let Some(first) = awaits.first().filter(|_| awaits.iter().all(is_for_all)) else { return };
+    let Some(first) = awaits.first().filter(|_| generation::can_be_left(run)) else { return };
     let question = super::vote::clip(&first.question.details, 200);
     let why = format!("a person is needed: {} asks: {question}", first.from);
     // Its work is not done, and nothing of it failed.
@@ -157,8 +155,7 @@ fn goes_on(
 }
 
 /// A run begins: a person is asked first what the last one could not go on without, and when it is
-/// time for that, whether the team goes on.
-/// Those who would begin wait for the answer, all of them.
+/// time for that, whether the team goes on. Those who would begin wait for the answer, all of them.
 pub(super) fn ask_first(draft: &mut Draft, first: &[HandoffId]) {
     let Some(lineage) = draft.run.lineage.as_deref() else { return };
     let Some((entry, others)) = first.split_first() else { return };
@@ -171,7 +168,9 @@ pub(super) fn ask_first(draft: &mut Draft, first: &[HandoffId]) {
             let details = lines.collect::<Vec<_>>().join("\n");
             let reason = several[0].question.reason.clone();
             let missing = several.iter().flat_map(|it| it.missing.clone()).collect();
-            (Question { reason, details, ..Question::default() }, missing)
+            let options = several.iter().any(Awaited::decides).then(|| "stop".to_owned());
+            let options = options.into_iter().collect();
+            (Question { reason, details, options, ..Question::default() }, missing)
         }
     };
     let question = Question { blocking: true, about: About::CheckIn(*entry), ..question };
@@ -183,9 +182,7 @@ pub(super) fn ask_first(draft: &mut Draft, first: &[HandoffId]) {
 
 /// Those who wait for the answer to a question before they begin.
 fn waiting_for(run: &Run, question: HandoffId) -> Vec<HandoffId> {
-    let waits = |handoff: &&Handoff| {
-        matches!(&handoff.state, State::Blocked { on } if on.contains(&question))
-    };
+    let waits = |handoff: &&Handoff| matches!(&handoff.state, State::Blocked { on } if on.contains(&question));
     run.open().filter(waits).map(|handoff| handoff.id).collect()
 }
 
@@ -207,28 +204,38 @@ fn whether(lineage: &Lineage, request: &str) -> Question {
     }
 }
 
-/// A person has checked in, or said what the last generation could not go on without.
+/// A person has checked in, or said what the last generation could not go on without. What they would
+/// have decided there they decide here: to stop, to take what there is, or to try again; anything else
+/// goes into the work.
 pub(super) fn checked_in(draft: &mut Draft, question: HandoffId, answer: &Answer, values: Fields) {
     let first = waiting_for(&draft.run, question);
     let asks = draft.run.lineage.as_ref().map(|lineage| lineage.asks.clone()).unwrap_or_default();
+    let decides = asks.iter().any(Awaited::decides);
     let mut said = Fields::new();
-    match (asks.first(), answer.text.trim().to_lowercase().as_str()) {
-        (None, "stop") => {
+    match (asks.as_slice(), answer.text.trim().to_lowercase().as_str()) {
+        ([], "stop") => {
             return close::end(draft, Status::Cancelled, "stopped by a person at the check-in");
         }
-        (None, "" | "go on" | "yes" | "continue") => {}
-        (None, _) => {
+        ([], "" | "go on" | "yes" | "continue") => {}
+        ([], _) => {
             note::decide(draft, &answer.text, answer.by.clone());
             said.insert("check_in".into(), answer.text.clone().into());
         }
-        (Some(first), _) => {
+        (_, "stop") if decides => {
+            return close::end(draft, Status::Failed, "stopped by a person");
+        }
+        ([one], word) if let Some(outcome) = one.settles(word) => {
+            return settle(draft, &first, one, outcome);
+        }
+        ([_], "retry" | "again") if decides => {}
+        ([asked, ..], _) => {
             // Also those after it know what was asked, and what was said.
-            let question = super::vote::clip(&first.question.details, generation::NOTE / 2);
+            let question = super::vote::clip(&asked.question.details, generation::NOTE / 2);
             let spoken = match answer.text.is_empty() {
                 true => serde_json::Value::from(values.clone()).to_string(),
                 false => answer.text.clone(),
             };
-            let text = format!("{} asked: {question} — {spoken}", first.from);
+            let text = format!("{} asked: {question} — {spoken}", asked.from);
             note::decide(draft, &text, answer.by.clone());
             said = values;
         }
@@ -237,6 +244,30 @@ pub(super) fn checked_in(draft: &mut Draft, question: HandoffId, answer: &Answer
     said.extend(draft.run.lineage.iter().flat_map(|lineage| lineage.said()));
     for entry in first {
         resume::resume(draft, entry, said.clone());
+    }
+}
+
+/// A person takes what the last generation had: nothing of it is done again.
+fn settle(draft: &mut Draft, first: &[HandoffId], asked: &Awaited, outcome: Outcome) {
+    for entry in first {
+        match &asked.verdict {
+            Some(verdict) => council::accepted(draft, *entry, (**verdict).clone()),
+            None => close::answered(draft, *entry, Response::new(Party::Human, outcome)),
+        }
+    }
+}
+
+/// What a person gave because the last generation lacked it, those after this one have as well.
+pub(super) fn learned(run: &mut Run, closed: &HandoffClosed) {
+    let asked = run.handoff(closed.handoff).map(|asked| &asked.offer);
+    let is_asked_first = |question: &Question| matches!(question.about, About::CheckIn(_));
+    let asked = asked.filter(|offer| offer.question.as_ref().is_some_and(is_asked_first));
+    let missing = asked.into_iter().flat_map(|offer| &offer.missing);
+    let outputs = &closed.response.outputs;
+    let given = missing.filter_map(|it| Some((it.key.clone(), outputs.get(&it.key)?.clone())));
+    let given: Fields = given.collect();
+    if let Some(lineage) = &mut run.lineage {
+        lineage.given.extend(given);
     }
 }
 

@@ -8,7 +8,7 @@ mod judge;
 mod progress;
 mod request;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::close::HandoffClosed;
 use super::propose::{Proposal, propose};
 use super::{Draft, Run, Status, close, escalate, recover, resume, tell};
+use crate::handoff::Way;
 use crate::wire::phase::{Decision, Phase, PhaseRequest, PhaseResponse, asked, decision};
 use crate::workflow::Trouble;
 use crate::workflow::phases::PhaseStep;
@@ -40,6 +41,9 @@ pub struct PhaseBegun {
     pub round: u32,
     /// Its parts.
     pub parts: Vec<HandoffId>,
+    /// Its parts that were over when the generation before ended in the middle of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<Part>,
     /// What the run was given, for the contexts of all phases.
     #[serde(default, skip_serializing_if = "Fields::is_empty")]
     pub given: Fields,
@@ -139,7 +143,15 @@ impl Run {
 pub(super) fn begin(draft: &mut Draft, given: Fields) {
     let named = given.get("task_id").and_then(serde_json::Value::as_str);
     let task_id = named.map_or_else(|| draft.run.id.short(), str::to_owned);
-    enter(draft, Phases { given, ..Phases::new(task_id) }, 0, None);
+    let phases = opening(&draft.run, task_id, given);
+    let place = phases.place;
+    enter(draft, phases, place, None);
+}
+
+/// How far a new run is: at the first phase, or where the generation before it had to end.
+fn opening(run: &Run, task_id: String, given: Fields) -> Phases {
+    let left = run.lineage.as_ref().and_then(|lineage| lineage.phases.clone());
+    Phases { given, ..left.unwrap_or_else(|| Phases::new(task_id)) }
 }
 
 /// Gives a phase out to its agents, all at once.
@@ -149,6 +161,10 @@ fn enter(draft: &mut Draft, phases: Phases, place: usize, after: Option<HandoffI
     let mut parts = Vec::new();
     for agent in &step.agents {
         let offer = request::offer(&draft.run, &phases, step, agent);
+        let task_id = offer.foreign.as_ref().map(|foreign| &foreign.id);
+        if phases.parts.iter().any(|part| Some(&part.task_id) == task_id) {
+            continue;
+        }
         let proposal = Proposal { cause: after, declared: true, ..Proposal::of(offer) };
         match propose(draft, proposal) {
             Ok(id) => parts.push(id),
@@ -165,6 +181,7 @@ fn enter(draft: &mut Draft, phases: Phases, place: usize, after: Option<HandoffI
         place,
         phase: step.phase,
         parts,
+        kept: phases.parts,
         given: if first { phases.given } else { Fields::new() },
     };
     draft.record(Event::PhaseBegun(Box::new(begun)));
@@ -315,6 +332,8 @@ pub(super) fn closed(run: &mut Run, closed: &HandoffClosed) {
     part.tokens.reported += usage.tokens;
     match successor {
         Some((id, agent)) => (part.handoff, part.agent) = (id, agent),
+        // With the run, not by itself.
+        None if closed.way == Way::Cancelled => {}
         None => part.brought = Some(judge::brought(closed.way, &closed.response, alone)),
     }
 }
@@ -327,11 +346,10 @@ impl PhaseBegun {
             let task_id = task_id.unwrap_or_else(|| self.task_id.clone());
             Some(Part { handoff: *id, agent: offer.to.clone(), task_id, ..Part::default() })
         };
-        let parts = self.parts.iter().filter_map(part).collect();
-        let before = run.phases.take().unwrap_or_else(|| Phases {
-            given: self.given.clone(),
-            ..Phases::new(self.task_id.clone())
-        });
+        let parts = self.kept.iter().cloned().chain(self.parts.iter().filter_map(part)).collect();
+        let before = run.phases.take();
+        let before =
+            before.unwrap_or_else(|| opening(run, self.task_id.clone(), self.given.clone()));
         run.phases = Some(before.begun(self.place, self.phase, parts));
     }
 }

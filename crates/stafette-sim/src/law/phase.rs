@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use stafette_core::run::phase::{MAX_SUMMARY, PhaseBegun, PhaseEnded};
+use stafette_core::run::phase::{MAX_SUMMARY, PhaseBegun, PhaseEnded, Phases as Left};
 use stafette_core::wire::phase::Decision;
 use stafette_core::{Event, Reason, Run, Status};
 
@@ -25,7 +25,8 @@ impl Phases {
             Event::PhaseBegun(begun) => self.begin(run, begun),
             Event::PhaseEnded(ended) => self.end(run, ended),
             Event::HandoffAdmitted(e) if e.offer.reason == Reason::Phase => {
-                let findings = self.ended.as_ref().map_or("", |ended| &ended.summary);
+                let left = left(run).and_then(|left| left.findings.as_deref()).unwrap_or_default();
+                let findings = self.ended.as_ref().map_or(left, |ended| &ended.summary);
                 must(e.offer.summary == findings, "a phase is told the summary alone", || {
                     format!("{} is told {:?}", e.id, e.offer.summary)
                 })
@@ -38,6 +39,12 @@ impl Phases {
     fn begin(&mut self, run: &Run, begun: &PhaseBegun) -> Verdict {
         const LAW: &str = "phases follow each other, each once for each time";
         must(self.open.is_none(), LAW, || format!("{} begins within another", begun.phase))?;
+        let left = left(run);
+        if self.entered.is_empty() {
+            // What the generation before went through counts.
+            let hops = left.into_iter().flat_map(|left| &left.hops);
+            self.entered.extend(hops.map(|hop| (hop.place, hop.rounds)));
+        }
         let times = self.entered.entry(begun.place).or_default();
         *times += 1;
         let (times, place) = (*times, begun.place);
@@ -45,10 +52,11 @@ impl Phases {
         let Some(step) = run.workflow.phases.get(place) else {
             return must(false, LAW, || format!("there is no phase {place}"));
         };
-        let fits = begun.parts.len() == step.agents.len() && begun.phase == step.phase;
+        let parts = begun.parts.len() + begun.kept.len();
+        let fits = parts == step.agents.len() && begun.phase == step.phase;
         must(fits, LAW, || format!("{begun:?} of {step:?}"))?;
         let right = match &self.ended {
-            None => place == 0,
+            None => place == left.map_or(0, |left| left.place),
             Some(last) if last.decision == Decision::Proceed => place == last.place + 1,
             Some(last) => {
                 let from = &run.workflow.phases[last.place];
@@ -67,7 +75,8 @@ impl Phases {
         let Some(begun) = begun else {
             return must(false, LAW, || format!("{} was not open", ended.phase));
         };
-        must(begun.round == ended.round && begun.parts.len() == ended.parts.len(), LAW, || {
+        let parts = begun.parts.len() + begun.kept.len();
+        must(begun.round == ended.round && parts == ended.parts.len(), LAW, || {
             format!("{begun:?} ends as {ended:?}")
         })?;
         let open = ended.parts.iter().find(|part| {
@@ -102,6 +111,11 @@ impl Phases {
             format!("it ends after {:?}, with {:?} open", self.ended, self.open)
         })
     }
+}
+
+/// How far the generation before was in its phases, when it ended in the middle of one.
+fn left(run: &Run) -> Option<&Left> {
+    run.lineage.as_ref()?.phases.as_ref()
 }
 
 const LAST: &str = "a run in phases succeeds when the last has passed";

@@ -16,7 +16,8 @@ use crate::law::{Witness, must};
 const TRIES: usize = 100;
 
 impl World {
-    /// Every other run is one of a series, and before some of those a person is asked.
+    /// Every other run is one of a series, and before some of those a person is asked. What is to go on
+    /// for long does so in one run: a generation ends when a person is needed.
     pub(super) fn lineage(&self) -> Option<Box<Lineage>> {
         let first = Lineage::first(self.began, Fields::new());
         let check_in = !self.options.team && self.seed.is_multiple_of(4);
@@ -30,7 +31,8 @@ impl World {
             spent: Usd(0),
         };
         let lineage = Lineage { check_in, ..first.planned(plan) };
-        (self.options.team || self.seed.is_multiple_of(2)).then(|| Box::new(lineage))
+        let drawn = self.seed.is_multiple_of(2) && !self.cast.long;
+        (self.options.team || drawn).then(|| Box::new(lineage))
     }
 
     /// The run is over and hands over, by two who both believe that it is theirs to do; then the

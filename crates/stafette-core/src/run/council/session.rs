@@ -155,6 +155,11 @@ impl Council {
         self.positions.iter().filter_map(given).collect()
     }
 
+    /// Whether anybody has spoken.
+    pub(crate) fn has_heard(&self) -> bool {
+        !self.positions.is_empty()
+    }
+
     /// Whether members hear each other yet.
     pub(super) fn may_hear(&self, rules: &CouncilRules) -> bool {
         !rules.blind_first_vote || rules.members.iter().all(|member| self.turns_of(member) > 0)

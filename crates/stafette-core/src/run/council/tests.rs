@@ -23,7 +23,7 @@ fn council(rules: &str) -> String {
     )
 }
 
-fn says(signal: Stance, reason: &str) -> TurnResult {
+pub(in crate::run) fn says(signal: Stance, reason: &str) -> TurnResult {
     let vote = Vote {
         signal,
         reason: reason.into(),
@@ -41,7 +41,7 @@ fn sitting(story: &Story) -> Vec<(HandoffId, String)> {
 }
 
 /// Whoever has the word says what `voice` says.
-fn speak(story: &mut Story, voice: impl Fn(&str) -> TurnResult) {
+pub(in crate::run) fn speak(story: &mut Story, voice: impl Fn(&str) -> TurnResult) {
     for (id, member) in sitting(story) {
         story.ends(id, voice(&member));
     }

@@ -1,3 +1,5 @@
+mod person;
+
 use serde_json::json;
 
 use crate::generation::{

@@ -224,6 +224,18 @@ impl Phases {
         self
     }
 
+    /// What a run leaves of the phase that it is called off in: the parts that are over. The phase is
+    /// entered for the others once more, in the same round.
+    pub(crate) fn left(mut self) -> Self {
+        self.parts.retain(|part| part.brought.is_some());
+        // Its handoffs are of another run.
+        self.parts.iter_mut().for_each(|part| part.handoff = HandoffId(0));
+        if let Some(hop) = self.hops.iter_mut().find(|hop| hop.place == self.place) {
+            hop.rounds = hop.rounds.saturating_sub(1);
+        }
+        self
+    }
+
     pub(super) fn ended(&mut self, event: &PhaseEnded, goes_on: bool) {
         let counted = |part: &Part| part.measured.and_then(|measured| measured.summary);
         let summaries: u64 = event.parts.iter().filter_map(counted).sum();

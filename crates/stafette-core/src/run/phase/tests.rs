@@ -48,7 +48,7 @@ fn asked(story: &Story, id: HandoffId) -> (String, String) {
     (foreign.fields["phase"].as_str().expect("a phase").to_owned(), foreign.id)
 }
 
-fn answer(story: &Story, id: HandoffId, passed: bool, summary: &str) -> Value {
+pub(in crate::run) fn answer(story: &Story, id: HandoffId, passed: bool, summary: &str) -> Value {
     let (phase, task_id) = asked(story, id);
     json!({
         "task_id": task_id, "phase": phase, "status": "complete", "decision": "PROCEED",
@@ -57,7 +57,7 @@ fn answer(story: &Story, id: HandoffId, passed: bool, summary: &str) -> Value {
 }
 
 /// The agent of `id` answers with `document`, whose summary has so many tokens.
-fn gives(story: &mut Story, id: HandoffId, document: &Value, tokens: u64) {
+pub(in crate::run) fn gives(story: &mut Story, id: HandoffId, document: &Value, tokens: u64) {
     let response: PhaseResponse = serde_json::from_value(document.clone()).expect("a response");
     let response = response.into_response(Party::from("?"));
     let usage = response.usage;
@@ -69,7 +69,7 @@ fn gives(story: &mut Story, id: HandoffId, document: &Value, tokens: u64) {
     story.input(Input::Finish { turn, result });
 }
 
-fn proceeds(story: &mut Story, id: u32, summary: &str) {
+pub(in crate::run) fn proceeds(story: &mut Story, id: u32, summary: &str) {
     let document = answer(story, h(id), true, summary);
     gives(story, h(id), &document, 30);
 }
