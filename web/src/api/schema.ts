@@ -3128,6 +3128,8 @@ export interface components {
             asks?: components["schemas"]["Awaited"][];
             /** @description What a person has to say before the team can go on, when it ended for that. */
             awaits?: components["schemas"]["Awaited"][];
+            /** @description How far the one before it was in its phases, when it ended in the middle of one. */
+            phases?: components["schemas"]["Phases"] | null;
             /**
              * @description Those before it, the oldest first.
              * @default []
@@ -3205,6 +3207,138 @@ export interface components {
             question: components["schemas"]["Question"];
             /** @description The inputs that the answer fills in. */
             missing?: components["schemas"]["MissingInput"][];
+            /** @description Whether somebody waits for what it is about, so that to take what there is would not be all. */
+            owed?: boolean;
+            /** @description What a council that does not agree would have decided, if a person takes it. */
+            verdict?: components["schemas"]["Verdict"] | null;
+        };
+        /** @description What came of a council. */
+        Verdict: {
+            /** @description How it ended. */
+            decision: components["schemas"]["Decision"];
+            /** @description In a sentence. */
+            why: string;
+            /**
+             * Format: uint32
+             * @description The weight of those who agree.
+             */
+            agreed: number;
+            /**
+             * Format: uint32
+             * @description The weight that was needed.
+             */
+            needed: number;
+            /**
+             * Format: uint32
+             * @description The weight of all.
+             */
+            total: number;
+            /** @description The last signal of each who gave one. */
+            signals: {
+                [key: string]: components["schemas"]["Stance"];
+            };
+            /** @description Who is not for it, and why. */
+            dissent?: components["schemas"]["Dissent"][];
+            /** @description What is settled. */
+            key_decisions?: string[];
+            /** @description What should be taken up next. */
+            next_topic?: string | null;
+        };
+        /** @description Somebody who is not for it. */
+        Dissent: {
+            /** @description Who. */
+            member: components["schemas"]["AgentName"];
+            /** @description Where it stands; nothing when it never said. */
+            signal?: components["schemas"]["Stance"] | null;
+            /** @description Why. */
+            reason?: string;
+        };
+        /** @description How far a run is in its phases. */
+        Phases: {
+            /** @description The task, by the name that requests and answers carry. */
+            task_id: string;
+            /**
+             * Format: uint
+             * @description Which one it is in, by its place among the phases of the workflow.
+             */
+            place: number;
+            /** @description The parts of that one; none between two phases and at the end. */
+            parts: components["schemas"]["Part"][];
+            /** @description What the phase before has found, for the next one. */
+            findings?: string | null;
+            /** @description What became of each phase so far, as it was the last time. */
+            hops: components["schemas"]["Hop"][];
+            /** @description What the run was given. */
+            given?: {
+                [key: string]: unknown;
+            };
+        };
+        /** @description One agent's part in a phase. */
+        Part: {
+            /** @description Its handoff. */
+            handoff: components["schemas"]["HandoffId"];
+            /** @description Who works on it. */
+            agent: components["schemas"]["Party"];
+            /** @description The name that its request carries. */
+            task_id: string;
+            /** @description What it took so far. */
+            tokens: components["schemas"]["Tokens"];
+            /** @description What was counted of its last answer. */
+            measured?: components["schemas"]["Measured"] | null;
+            /** @description What it brought, once it is over. */
+            brought?: components["schemas"]["Brought"] | null;
+        };
+        /** @description What was counted of an answer; nothing where it was too long to be counted. */
+        Measured: {
+            /**
+             * Format: uint64
+             * @description The request that it answers.
+             */
+            request?: number | null;
+            /**
+             * Format: uint64
+             * @description All of it.
+             */
+            response?: number | null;
+            /**
+             * Format: uint64
+             * @description Its summary.
+             */
+            summary?: number | null;
+        };
+        /** @description What a part brought. */
+        Brought: {
+            /** @description Whether it came to a good end. */
+            passed: boolean;
+            /** @description What its agent recommends, if it said so. */
+            decision?: ("PROCEED" | "STOP" | "CLARIFY") | null;
+            /** @description What the next phase needs to know of it. */
+            summary: string;
+            /** @description What is wrong, if something is. */
+            problem?: string | null;
+        };
+        /** @description What became of a phase. */
+        Hop: {
+            /**
+             * Format: uint
+             * @description Its place among the phases of the workflow.
+             */
+            place: number;
+            /** @description Which phase. */
+            phase: "research" | "write" | "validate" | "parallel";
+            /**
+             * Format: uint32
+             * @description How often it was entered.
+             */
+            rounds: number;
+            /** @description How it ended the last time; nothing while it goes on. */
+            decision?: ("PROCEED" | "STOP" | "CLARIFY") | null;
+            /** @description Why. */
+            why?: string;
+            /** @description What it took, all rounds together. */
+            tokens: components["schemas"]["Tokens"];
+            /** @description What was handed on instead of everything. */
+            saving: components["schemas"]["Saving"];
         };
         /** @description A generation that was before. */
         Past: {
@@ -3347,47 +3481,6 @@ export interface components {
             signal?: components["schemas"]["Stance"] | null;
             /** @description What. */
             said: string;
-        };
-        /** @description What came of a council. */
-        Verdict: {
-            /** @description How it ended. */
-            decision: components["schemas"]["Decision"];
-            /** @description In a sentence. */
-            why: string;
-            /**
-             * Format: uint32
-             * @description The weight of those who agree.
-             */
-            agreed: number;
-            /**
-             * Format: uint32
-             * @description The weight that was needed.
-             */
-            needed: number;
-            /**
-             * Format: uint32
-             * @description The weight of all.
-             */
-            total: number;
-            /** @description The last signal of each who gave one. */
-            signals: {
-                [key: string]: components["schemas"]["Stance"];
-            };
-            /** @description Who is not for it, and why. */
-            dissent?: components["schemas"]["Dissent"][];
-            /** @description What is settled. */
-            key_decisions?: string[];
-            /** @description What should be taken up next. */
-            next_topic?: string | null;
-        };
-        /** @description Somebody who is not for it. */
-        Dissent: {
-            /** @description Who. */
-            member: components["schemas"]["AgentName"];
-            /** @description Where it stands; nothing when it never said. */
-            signal?: components["schemas"]["Stance"] | null;
-            /** @description Why. */
-            reason?: string;
         };
         /** @description What a document does not say itself. */
         Besides: {
@@ -5693,54 +5786,12 @@ export interface components {
             round: number;
             /** @description Its parts. */
             parts: components["schemas"]["HandoffId"][];
+            /** @description Its parts that were over when the generation before ended in the middle of it. */
+            kept?: components["schemas"]["Part"][];
             /** @description What the run was given, for the contexts of all phases. */
             given?: {
                 [key: string]: unknown;
             };
-        };
-        /** @description One agent's part in a phase. */
-        Part: {
-            /** @description Its handoff. */
-            handoff: components["schemas"]["HandoffId"];
-            /** @description Who works on it. */
-            agent: components["schemas"]["Party"];
-            /** @description The name that its request carries. */
-            task_id: string;
-            /** @description What it took so far. */
-            tokens: components["schemas"]["Tokens"];
-            /** @description What was counted of its last answer. */
-            measured?: components["schemas"]["Measured"] | null;
-            /** @description What it brought, once it is over. */
-            brought?: components["schemas"]["Brought"] | null;
-        };
-        /** @description What was counted of an answer; nothing where it was too long to be counted. */
-        Measured: {
-            /**
-             * Format: uint64
-             * @description The request that it answers.
-             */
-            request?: number | null;
-            /**
-             * Format: uint64
-             * @description All of it.
-             */
-            response?: number | null;
-            /**
-             * Format: uint64
-             * @description Its summary.
-             */
-            summary?: number | null;
-        };
-        /** @description What a part brought. */
-        Brought: {
-            /** @description Whether it came to a good end. */
-            passed: boolean;
-            /** @description What its agent recommends, if it said so. */
-            decision?: ("PROCEED" | "STOP" | "CLARIFY") | null;
-            /** @description What the next phase needs to know of it. */
-            summary: string;
-            /** @description What is wrong, if something is. */
-            problem?: string | null;
         };
         /** @description A phase is over. */
         PhaseEnded: {
