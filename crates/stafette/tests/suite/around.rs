@@ -2,7 +2,6 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -249,9 +248,7 @@ fn b_13_news_reaches_the_desktop_and_a_receiver_that_knows_who_sent_it() {
     std::fs::create_dir_all(&bin).expect("a folder");
     let shown = world.project().join("shown");
     let script = format!("#!/bin/sh\nprintf '%s\\n' \"$@\" >> {}\n", shown.display());
-    std::fs::write(bin.join("notify-send"), script).expect("written");
-    std::fs::set_permissions(bin.join("notify-send"), std::fs::Permissions::from_mode(0o755))
-        .expect("a program");
+    stafette_kit::program::write(&bin.join("notify-send"), &script).expect("a program");
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
     let env = [("PATH", path.as_str()), ("NEWS_SECRET", "shared between us")];
     world.run_with(&["up"], b"", &env).ok();

@@ -1,7 +1,6 @@
 //! Locks from the command line: real processes, real commits.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -172,8 +171,8 @@ fn b_10_a_commit_of_what_somebody_else_has_locked_is_refused() {
     assert!(git(&world, "ada", &["init", "-q"]).0);
     let hook = world.project().join(".git/hooks/pre-commit");
     fs::create_dir_all(hook.parent().expect("a folder")).expect("a folder");
-    fs::write(&hook, "#!/bin/sh\necho ran >> before.txt\n").expect("a hook of theirs");
-    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).expect("executable");
+    let theirs = "#!/bin/sh\necho ran >> before.txt\n";
+    stafette_kit::program::write(&hook, theirs).expect("a hook of theirs");
     for _ in 0..2 {
         let said = world.run(&["lock", "hook", "install"]).ok();
         assert!(said.err.contains("the hook from before runs first"), "{said:?}");

@@ -78,9 +78,7 @@ fn a_session_with_the_plugin_tells_what_it_does_by_its_own_channel() {
         program(),
         told.display()
     );
-    std::fs::write(bin.join("stafette"), script).expect("written");
-    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(bin.join("stafette"), executable).expect("a program");
+    stafette_kit::program::write(&bin.join("stafette"), &script).expect("a program");
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
     let mut env: Vec<(&str, &str)> =
         claude.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();

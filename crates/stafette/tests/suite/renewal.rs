@@ -239,9 +239,10 @@ fn scripted_team() -> World {
     world.write("build.sh", &step("build", "cp -p source.sh bin/new && mv bin/new bin/program"));
     world.write("prove.sh", &step("proof", "sh -n bin/program || exit 1"));
     for file in ["source.sh", "bin/program"] {
-        world.write(file, &SCRIPT.replace("VERSION", "0"));
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(world.project().join(file), mode).expect("executable");
+        let path = world.project().join(file);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        let text = SCRIPT.replace("VERSION", "0");
+        stafette_kit::program::write(&path, &text).expect("a program");
     }
     world.write("asks.toml", ASKS);
     world.write(
