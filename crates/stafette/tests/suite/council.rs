@@ -345,6 +345,15 @@ fn s4_03_a_person_is_needed_and_what_they_say_goes_into_the_next_generation() {
 #[test]
 fn s4_10_what_another_orchestrator_left_pending_is_proposed_and_waits_for_a_yes() {
     let world = team(false);
+    // The first to speak does so when all that was left is proposed, or was found to be no good.
+    let heard = format!(
+        "until {} log latest --json | grep -qE 'change_proposed|IMPORTED_CHANGES'; do sleep 0.1; done",
+        program()
+    );
+    let first = format!("steps = [\n{{ run = {} }},\n", serde_json::json!(heard));
+    let script = world.read("agents/Alex.toml").replace("steps = [\n", &first);
+    world.write("agents/Alex.toml", &script);
+    world.run(&["trust", "--yes"]).ok();
     world.write("src/old.ts", "old\n");
     let context = serde_json::json!({
         "version": "v1.0", "runNumber": 3, "startedAt": "2026-01-06T12:00:00Z",
