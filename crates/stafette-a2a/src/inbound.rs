@@ -6,7 +6,7 @@ use a2a_types::{A2AError, Message, Part, PartContent, Role, SendMessageRequest};
 use serde_json::{Value, json};
 use stafette_core::handoff::{Foreign, State};
 use stafette_core::run::create::RunCreated;
-use stafette_core::{Event, Fields, Handoff, HandoffId, Input, RunId};
+use stafette_core::{Fields, Handoff, HandoffId, Input, Reply, RunId};
 use stafette_engine::EngineError;
 use uuid::Uuid;
 
@@ -148,13 +148,10 @@ async fn answer(
     }
     let by = task::by(&caller.name, &message.message_id);
     let input = Input::Answer { handoff: asked, values: words.values, text: words.text, by };
-    let events = match a2a.engine.send(run, input).await {
-        Err(EngineError::Over { .. }) => Vec::new(),
-        sent => sent.map_err(task::refused)?,
-    };
-    let taken = |event: &Event| matches!(event, Event::QuestionAnswered(e) if e.handoff == asked);
-    if events.iter().any(|recorded| taken(&recorded.event)) {
-        return Ok(run);
+    match a2a.engine.send(run, input).await {
+        Ok(Reply::Answered) => return Ok(run),
+        Ok(_) | Err(EngineError::Over { .. }) => {}
+        Err(error) => return Err(task::refused(error)),
     }
     // Someone was faster: perhaps this very message on another connection.
     let rows = a2a.engine.handoffs(run).await.map_err(task::refused)?;

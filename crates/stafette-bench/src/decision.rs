@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use stafette_core::{Event, Recorded, Run};
+use stafette_core::{Recorded, Run};
 
 use crate::null::{self, Shape};
 use crate::sample::rate;
@@ -19,9 +19,9 @@ pub(crate) fn measure(handoffs: u32) -> Result<Decisions, Trouble> {
         now = now + null::TURN;
         let order = run.outbox().next().ok_or("nobody has a turn")?;
         for input in null::take_turn(&order, null::offer(Shape::Loop, &order, round)) {
-            let decided: Vec<Event> = run.decide(now, input);
-            decided.iter().for_each(|event| run.apply(now, event));
-            events += decided.len() as u64;
+            let decided = run.decide(now, input);
+            events += decided.events.len() as u64;
+            run = decided.next;
         }
     }
     let took = begin.elapsed();

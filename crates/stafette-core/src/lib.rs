@@ -1,7 +1,7 @@
 //! The heart of Stafette: it decides, and performs nothing.
 //!
 //! Data flows one way. Something arrives as an [`Input`]; [`Run::decide`] answers with the
-//! [`Event`]s that it makes true; once those are stored, [`Run::apply`] changes the state; and
+//! [`Event`]s that it makes true and the [`Reply`] to the one that sent it; once those are stored, [`Run::apply`] changes the state; and
 //! [`Run::outbox`] says what the world should now be doing.
 //!
 //! Invariants:
@@ -21,6 +21,7 @@ pub mod input;
 pub mod lock;
 pub mod order;
 pub mod redact;
+pub mod reply;
 pub mod run;
 pub mod time;
 pub mod trace;
@@ -36,7 +37,8 @@ pub use handoff::{
 pub use id::{AgentName, HandoffId, Party, RunId, TurnKey};
 pub use input::{Failure, FailureKind, Input, TurnResult};
 pub use order::TurnOrder;
-pub use run::{Run, Status};
+pub use reply::{Ignored, Reply};
+pub use run::{Decision, Draft, Run, Status};
 pub use time::{Millis, Time};
 pub use workflow::Workflow;
 

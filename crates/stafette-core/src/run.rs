@@ -50,8 +50,8 @@ use crate::change::ChangeId;
 use crate::handoff::{Outcome, Response, State};
 use crate::trace::Traceparent;
 use crate::{
-    AgentName, Event, Handoff, HandoffId, Input, Party, Reason, Recorded, RunId, Time, TurnKey,
-    TurnOrder, Workflow,
+    AgentName, Event, Handoff, HandoffId, Ignored, Input, Party, Reason, Recorded, Reply, RunId,
+    Time, TurnKey, TurnOrder, Workflow,
 };
 use budget::Purse;
 pub use close::Ending;
@@ -238,54 +238,18 @@ impl fmt::Display for Status {
 impl Run {
     /// What becomes true because of `input`. Changes nothing.
     #[must_use]
-    pub fn decide(&self, now: Time, input: Input) -> Vec<Event> {
-        let mut draft = Draft { run: self.clone(), now, events: Vec::new() };
-        if self.status().is_final() {
-            after_the_end(&mut draft, input);
-            return draft.events;
-        }
-        match input {
-            Input::Tick => expire::decide(&mut draft),
-            Input::Adopt { by } => adopt::decide(&mut draft, by),
-            Input::Receipt { turn, receipt } => receipt::decide(&mut draft, turn, receipt),
-            Input::Take { turn, by, lease } => take::decide(&mut draft, turn, by, lease),
-            Input::Tell { turn, told } => tell::decide(&mut draft, turn, *told),
-            Input::Ask { turn, request, question } => {
-                permission::ask(&mut draft, turn, request, question);
-            }
-            Input::Session { agent, state, note } => {
-                session::decide(&mut draft, agent, state, note);
-            }
-            Input::Heartbeat { turn, note } => renew::decide(&mut draft, turn, note),
-            Input::Measure { turn, measured } => phase::measure(&mut draft, turn, measured),
-            Input::Finish { turn, result } => finish::decide(&mut draft, turn, *result),
-            Input::Fail { turn, failure, usage } => fail::decide(&mut draft, turn, failure, usage),
-            Input::Propose { offer } => propose::decide(&mut draft, *offer),
-            Input::Answer { handoff, values, text, by } => {
-                answer::decide(&mut draft, handoff, answer::Answer { values, text, by });
-            }
-            Input::ProposeChange { turn, set } => change::propose_set(&mut draft, turn, *set),
-            Input::CommentChange { change, comment } => {
-                change::comment(&mut draft, change, comment);
-            }
-            Input::OrderChange { change, work, by } => change::order(&mut draft, change, work, by),
-            Input::SettleChange { change, status, by, note } => {
-                change::settle(&mut draft, change, status, by, note);
-            }
-            Input::Postpone { handoff, until, why } => {
-                postpone::decide(&mut draft, handoff, until, why);
-            }
-            Input::Alert { code, message } => alert::decide(&mut draft, code, message),
-            Input::RaiseBudget { money, tokens } => budget::raise(&mut draft, money, tokens),
-            Input::Note { text, by } => note::decide(&mut draft, &text, by),
-            // Only what is over is handed over.
-            Input::HandOver { .. } => {}
-            Input::Pause { by } => pause::pause(&mut draft, by),
-            Input::Unpause { by } => pause::unpause(&mut draft, by),
-            Input::Cancel { by, why } => cancel::decide(&mut draft, &by, &why),
-        }
-        draft.advance();
-        draft.events
+    pub fn decide(&self, now: Time, input: Input) -> Decision {
+        let mut draft = self.draft(now);
+        let reply = draft.take(input);
+        let (events, next) = draft.finish();
+        Decision { events, reply, next }
+    }
+
+    /// A step in the making, for inputs that are decided together. A clock that was set back does
+    /// not turn the run's time back.
+    #[must_use]
+    pub fn draft(&self, now: Time) -> Draft {
+        Draft { run: self.clone(), now: now.max(self.updated_at), events: Vec::new() }
     }
 
     /// Makes `event` part of the state.
@@ -359,6 +323,19 @@ impl Run {
     /// what is not listed: nothing else is needed after a crash.
     pub fn outbox(&self) -> impl Iterator<Item = TurnOrder> + '_ {
         self.open().filter_map(|handoff| turn::order(self, handoff))
+    }
+
+    /// The turns in the outbox, each with its handoff.
+    pub fn turns_out(&self) -> impl Iterator<Item = (TurnKey, &Handoff)> + '_ {
+        let out = |handoff: &&Handoff| handoff.state.turn().is_some();
+        self.open().filter(out).map(|handoff| (handoff.key(self.id), handoff))
+    }
+
+    /// One order of the outbox; none when that turn is not out.
+    #[must_use]
+    pub fn order(&self, key: TurnKey) -> Option<TurnOrder> {
+        let handoff = self.handoff(key.handoff).filter(|_| self.is_current(key))?;
+        turn::order(self, handoff)
     }
 
     /// When to come back with [`Input::Tick`] at the latest.
@@ -458,15 +435,63 @@ impl Run {
     }
 }
 
-/// A decision in the making: a copy of the run that already lives with what was decided so far, so
-/// that one thing can follow from another within a single step.
-pub(crate) struct Draft {
+/// What was decided about one input.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Decision {
+    /// What becomes true once it is stored.
+    pub events: Vec<Event>,
+    /// The reply to the one that sent the input.
+    pub reply: Reply,
+    /// The run as it is after the events.
+    pub next: Run,
+}
+
+/// A step in the making: a copy of the run that already lives with what was decided so far, so that
+/// one thing can follow from another within a single step.
+#[derive(Clone, Debug)]
+pub struct Draft {
     pub(crate) run: Run,
     pub(crate) now: Time,
     pub(crate) events: Vec<Event>,
 }
 
 impl Draft {
+    /// The run with everything that was decided so far.
+    #[must_use]
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// The time that the step's events carry.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Decides about one more input.
+    pub fn take(&mut self, input: Input) -> Reply {
+        if self.run.status().is_final() {
+            return after_the_end(self, input);
+        }
+        let commented = match &input {
+            Input::CommentChange { change, .. } => Some(*change),
+            _ => None,
+        };
+        let reply = decide(self, input);
+        self.advance();
+        match commented {
+            // Whether an agent gets it is known once the set was sent back.
+            Some(change) if reply == Reply::Recorded => change::heard(&self.run, change),
+            _ => reply,
+        }
+    }
+
+    /// The events of the step, and the run as it is after them.
+    #[must_use]
+    pub fn finish(self) -> (Vec<Event>, Run) {
+        (self.events, self.run)
+    }
+
     pub(crate) fn record(&mut self, event: Event) {
         self.run.apply(self.now, &event);
         self.events.push(event);
@@ -502,18 +527,53 @@ impl Draft {
     }
 }
 
+fn decide(draft: &mut Draft, input: Input) -> Reply {
+    match input {
+        Input::Tick => expire::decide(draft),
+        Input::Adopt { by } => adopt::decide(draft, by),
+        Input::Receipt { turn, receipt } => receipt::decide(draft, turn, receipt),
+        Input::Take { turn, by, lease } => take::decide(draft, turn, by, lease),
+        Input::Tell { turn, told } => tell::decide(draft, turn, *told),
+        Input::Ask { turn, request, question } => permission::ask(draft, turn, request, question),
+        Input::Session { agent, state, note } => session::decide(draft, agent, state, note),
+        Input::Heartbeat { turn, note } => renew::decide(draft, turn, note),
+        Input::Measure { turn, measured } => phase::measure(draft, turn, measured),
+        Input::Finish { turn, result } => finish::decide(draft, turn, *result),
+        Input::Fail { turn, failure, usage } => fail::decide(draft, turn, failure, usage),
+        Input::Propose { offer } => propose::decide(draft, *offer),
+        Input::Answer { handoff, values, text, by } => {
+            answer::decide(draft, handoff, answer::Answer { values, text, by })
+        }
+        Input::ProposeChange { turn, set } => change::propose_set(draft, turn, *set),
+        Input::CommentChange { change, comment } => change::comment(draft, change, comment),
+        Input::OrderChange { change, work, by } => change::order(draft, change, work, by),
+        Input::SettleChange { change, status, by, note } => {
+            change::settle(draft, change, status, by, note)
+        }
+        Input::Postpone { handoff, until, why } => postpone::decide(draft, handoff, until, why),
+        Input::Alert { code, message } => alert::decide(draft, code, message),
+        Input::RaiseBudget { money, tokens } => budget::raise(draft, money, tokens),
+        Input::Note { text, by } => note::decide(draft, &text, by),
+        Input::HandOver { .. } => Reply::Ignored(Ignored::NotEnded),
+        Input::Pause { by } => pause::pause(draft, by),
+        Input::Unpause { by } => pause::unpause(draft, by),
+        Input::Cancel { by, why } => cancel::decide(draft, &by, &why),
+    }
+}
+
 /// What still counts when the run is over: results are kept as evidence, and what was proposed in it
 /// goes its way into the project and out of it.
-fn after_the_end(draft: &mut Draft, input: Input) {
+fn after_the_end(draft: &mut Draft, input: Input) -> Reply {
     match input {
         Input::ProposeChange { turn: None, set } => change::propose_set(draft, None, *set),
         Input::CommentChange { change, comment } => change::comment(draft, change, comment),
         Input::OrderChange { change, work, by } => change::order(draft, change, work, by),
         Input::SettleChange { change, status, by, note } => {
-            change::settle(draft, change, status, by, note);
+            change::settle(draft, change, status, by, note)
         }
         Input::Note { text, by } => note::decide(draft, &text, by),
         Input::HandOver { changes } => hand_over::decide(draft, &changes),
-        other => finish::keep_if_late(draft, other),
+        Input::Finish { turn, result } => finish::keep_late(draft, turn, *result),
+        _ => Reply::Ignored(Ignored::Ended),
     }
 }

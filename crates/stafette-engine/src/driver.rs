@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use stafette_core::run::create::RunCreated;
 use stafette_core::run::permission::Permit;
-use stafette_core::{Event, Input, Recorded, Run, RunId, Time, TurnKey, TurnOrder};
+use stafette_core::{Event, Input, Recorded, Reply, Run, RunId, Time, TurnKey, TurnOrder};
 use stafette_store::{Batch, Loaded};
 use thiserror::Error;
 
@@ -25,6 +25,8 @@ pub struct Step {
     pub expected_seq: u64,
     /// What became true.
     pub events: Vec<Recorded>,
+    /// What became of each input, in the order of the inputs.
+    pub replies: Vec<Reply>,
     next: Run,
 }
 
@@ -76,7 +78,7 @@ impl Driver {
         let events = number(0, now, Run::begin(now, created));
         let next = Run::replay(&events).expect("a run begins with its creation");
         let driver = Driver { run: next.clone(), out: BTreeSet::new() };
-        (driver, Step { expected_seq: 0, events, next })
+        (driver, Step { expected_seq: 0, events, replies: Vec::new(), next })
     }
 
     /// A run that goes on from another one as it was; nothing when that was over. It exists once
@@ -86,7 +88,7 @@ impl Driver {
         let events = number(0, now, from.fork(now, run, by)?);
         let next = Run::replay(&events).expect("a run begins with its fork");
         let driver = Driver { run: next.clone(), out: BTreeSet::new() };
-        Some((driver, Step { expected_seq: 0, events, next }))
+        Some((driver, Step { expected_seq: 0, events, replies: Vec::new(), next }))
     }
 
     /// A run as the store has it. Nothing is being carried out for it yet.
@@ -131,34 +133,32 @@ impl Driver {
         &self.run
     }
 
-    /// What becomes true because of these inputs. Changes nothing.
+    /// What becomes true because of these inputs, and what became of each. Changes nothing.
     #[must_use]
     pub fn decide(&self, now: Time, inputs: impl IntoIterator<Item = Input>) -> Step {
-        let mut next = self.run.clone();
-        let mut events = Vec::new();
+        let mut draft = self.run.draft(now);
+        let mut replies = Vec::new();
         for input in inputs {
-            let measured = measure::before(&next, &input);
-            for input in measured.into_iter().chain([input]) {
-                for event in next.decide(now, input) {
-                    next.apply(now, &event);
-                    events.push(event);
-                }
+            if let Some(measured) = measure::before(draft.run(), &input) {
+                draft.take(measured);
             }
+            replies.push(draft.take(input));
         }
-        let expected_seq = self.run.seq;
-        Step { expected_seq, events: number(expected_seq, now, events), next }
+        let (expected_seq, now) = (self.run.seq, draft.now());
+        let (events, next) = draft.finish();
+        Step { expected_seq, events: number(expected_seq, now, events), replies, next }
     }
 
     /// Makes a stored step true, and says what to do about it.
     pub fn commit(&mut self, step: Step) -> Plan {
         self.run = step.next;
-        let wanted: Vec<TurnOrder> = self.run.outbox().collect();
-        let keys: BTreeSet<TurnKey> = wanted.iter().map(|order| order.key).collect();
-        let asked = wanted.iter().filter(|order| self.out.contains(&order.key));
+        let keys: BTreeSet<TurnKey> = self.run.turns_out().map(|(key, _)| key).collect();
+        let asked = self.run.turns_out().filter(|(key, _)| self.out.contains(key));
         let permits = asked
-            .flat_map(|order| order.permits.iter().map(|permit| (order.key, permit.clone())))
+            .flat_map(|(key, handoff)| handoff.permits.iter().map(move |it| (key, it.clone())))
             .collect();
-        let start = wanted.into_iter().filter(|order| !self.out.contains(&order.key)).collect();
+        // An order is a copy of all that its agent is given, so only those to start are made.
+        let start = keys.difference(&self.out).filter_map(|key| self.run.order(*key)).collect();
         let stop = self.out.difference(&keys).copied().collect();
         self.out = keys;
         Plan { start, stop, permits }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use stafette_agents::Signal;
 use stafette_core::redact::Redactor;
@@ -10,7 +11,7 @@ use stafette_core::run::create::RunCreated;
 use stafette_core::trace::Traceparent;
 use stafette_core::workflow::Budget;
 use stafette_core::{
-    AgentName, Event, Fields, HandoffId, Input, Recorded, Run, RunId, TurnKey, Workflow,
+    AgentName, Fields, HandoffId, Ignored, Input, Reply, Run, RunId, TurnKey, Workflow,
 };
 use stafette_store::{AppendError, Batch, HandoffRow, RunFilter, Store, Stored};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -26,6 +27,9 @@ use crate::once::Once;
 use crate::task::{First, Message, QUEUE, Shown, Task};
 use crate::warden::Warden;
 use crate::{Driver, EngineError, Explanation, Feed, HandoffView, Leg, RunView, Source, clock};
+
+/// How long a task may be behind the store before the store is read instead.
+const BEHIND: Duration = Duration::from_secs(1);
 
 /// Where the work happens.
 #[derive(Clone, Debug)]
@@ -189,11 +193,11 @@ impl Engine {
         &self.house.own
     }
 
-    /// Gives an input to a run, and returns what became true of it once that is stored.
+    /// Gives an input to a run, and returns what became of it once that is stored.
     ///
     /// # Errors
     /// When there is no such run, it is over, or the store does not take it.
-    pub async fn send(&self, run: RunId, input: Input) -> Result<Vec<Recorded>, EngineError> {
+    pub async fn send(&self, run: RunId, input: Input) -> Result<Reply, EngineError> {
         let Some(handle) = self.handle(run) else {
             return match self.store.run(run).await? {
                 Some(_) => Err(EngineError::Over { run }),
@@ -203,7 +207,10 @@ impl Engine {
         let (reply, answer) = oneshot::channel();
         let gone = || EngineError::Over { run };
         handle.queue.send(Message::asked(input, reply)).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        match answer.await.map_err(|_| gone())?? {
+            Reply::Ignored(Ignored::Ended) => Err(gone()),
+            reply => Ok(reply),
+        }
     }
 
     /// A run as it is now, and why it cannot go on at the moment, if it cannot.
@@ -212,12 +219,8 @@ impl Engine {
     /// When there is no such run.
     pub async fn view(&self, run: RunId) -> Result<(RunView, Option<String>), EngineError> {
         let row = self.store.run(run).await?;
-        let shown = self.handle(run).map(|handle| handle.shown.borrow().clone());
-        match (row, shown) {
-            // Whoever follows the events can know more than the memory for a moment.
-            (Some(row), Some(shown)) if row.seq > shown.run.seq => {
-                Ok((parse(row.seq, &row.body)?, shown.trouble))
-            }
+        let stored = row.as_ref().map_or(0, |row| row.seq);
+        match (row, self.caught_up(run, stored).await) {
             (_, Some(shown)) => Ok((RunView::of(&shown.run), shown.trouble)),
             (Some(row), None) => Ok((parse(row.seq, &row.body)?, None)),
             (None, None) => Err(EngineError::NoRun { run: run.to_string() }),
@@ -229,12 +232,9 @@ impl Engine {
     /// # Errors
     /// When there is no such run.
     pub async fn state(&self, run: RunId) -> Result<Arc<Run>, EngineError> {
-        if let Some(handle) = self.handle(run) {
-            let shown = handle.shown.borrow().run.clone();
-            // Whoever follows the events can know more than the memory for a moment.
-            if self.store.run(run).await?.is_none_or(|row| row.seq <= shown.seq) {
-                return Ok(shown);
-            }
+        let stored = self.store.run(run).await?.map_or(0, |row| row.seq);
+        if let Some(shown) = self.caught_up(run, stored).await {
+            return Ok(shown.run);
         }
         let loaded = self.store.load(run).await?;
         let loaded = loaded.ok_or_else(|| EngineError::NoRun { run: run.to_string() })?;
@@ -409,14 +409,7 @@ impl Engine {
         }
         let told = Box::new(telling.told);
         let ends = !told.offers.is_empty() || told.response.is_some();
-        let events = self.send(run, Input::Tell { turn, told }).await?;
-        let refused = events.into_iter().find_map(|recorded| match recorded.event {
-            Event::HandoffRefused(refused) => Some(refused.refusal),
-            _ => None,
-        });
-        if let Some(refusal) = refused {
-            return Err(EngineError::Refused { refusal });
-        }
+        self.report_turn(turn, told).await?;
         if ends {
             self.house.terminals.told(run, &agent);
         }
@@ -548,6 +541,15 @@ impl Engine {
 
     pub(crate) fn house(&self) -> &House {
         &self.house
+    }
+
+    /// What a run's task shows once it knows what is stored. An event is stored a moment before its
+    /// task shows it, and that moment is waited for; a task that stays behind has been overtaken by
+    /// another process, and the store knows better.
+    async fn caught_up(&self, run: RunId, stored: u64) -> Option<Shown> {
+        let mut handle = self.handle(run)?;
+        let knows = handle.shown.wait_for(|shown| shown.run.seq >= stored);
+        tokio::time::timeout(BEHIND, knows).await.ok()?.ok().map(|shown| shown.clone())
     }
 
     fn handle(&self, run: RunId) -> Option<Handle> {

@@ -1,6 +1,6 @@
 //! What is recorded in a run whether it goes on or is over.
 
-use stafette_core::{Input, Recorded, RunId};
+use stafette_core::{Input, Reply, RunId};
 use stafette_store::AppendError;
 
 use crate::changes::mirror;
@@ -12,11 +12,7 @@ const TRIES: usize = 8;
 impl Engine {
     /// Gives an input to a run, also to one that is over: nobody lives for that any more, so the
     /// store is asked.
-    pub(crate) async fn record(
-        &self,
-        run: RunId,
-        input: Input,
-    ) -> Result<Vec<Recorded>, EngineError> {
+    pub(crate) async fn record(&self, run: RunId, input: Input) -> Result<Reply, EngineError> {
         let mut tries = 0;
         loop {
             match self.send(run, input.clone()).await {
@@ -30,9 +26,10 @@ impl Engine {
                 // It goes on, but not here: the daemon is about to end.
                 return Err(EngineError::Stopping);
             }
-            let step = driver.decide(clock::now(), [input.clone()]);
+            let mut step = driver.decide(clock::now(), [input.clone()]);
+            let reply = step.replies.pop().unwrap_or(Reply::Recorded);
             if step.is_empty() {
-                return Ok(Vec::new());
+                return Ok(reply);
             }
             crash::point();
             match self.store().append(step.batch()).await {
@@ -40,7 +37,7 @@ impl Engine {
                     crash::point();
                     mirror(&self.settings().project, &step.events).await;
                     self.bump(position);
-                    return Ok(step.events);
+                    return Ok(reply);
                 }
                 Err(AppendError::Conflict { .. }) if tries < TRIES => tries += 1,
                 Err(error) => return Err(error.into()),

@@ -56,7 +56,7 @@ pub use feed::{Feed, Fresh, Seen, Source};
 pub use gate::{Answered, Gate, Looked};
 pub use generations::{Ancestry, Briefing, Generations};
 pub use locks::{DeadlockAlert, DeskError, LockDesk, restore_locks};
-pub use outside::Wanted;
+pub use outside::{Finished, Wanted};
 pub use phases::{PhaseLine, PhasesView};
 pub use record::{HandoffView, RunView};
 pub use stafette_store::{Entry, HandoffRow, Stored};

@@ -6,12 +6,13 @@
 use std::time::Duration;
 
 use stafette_core::handoff::State;
+use stafette_core::run::propose::Refusal;
 use stafette_core::run::tell::Told;
 use stafette_core::run::vote::Vote;
 use stafette_core::workflow::Runner;
 use stafette_core::{
-    AgentName, Event, Failure, FailureKind, HandoffId, Input, Millis, Offer, Recorded, Run, RunId,
-    TurnKey, TurnOrder, TurnResult, Usage,
+    AgentName, Failure, FailureKind, HandoffId, Input, Millis, Offer, Reply, Run, RunId, TurnKey,
+    TurnOrder, TurnResult, Usage,
 };
 
 use crate::measure;
@@ -24,6 +25,15 @@ pub struct Wanted {
     pub run: Option<RunId>,
     /// Only of this agent.
     pub agent: Option<AgentName>,
+}
+
+/// What a turn led to when it ended.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Finished {
+    /// The handoffs and questions that its proposals became.
+    pub admitted: Vec<HandoffId>,
+    /// The proposals that a rule refuses.
+    pub refused: Vec<Refusal>,
 }
 
 impl Engine {
@@ -74,16 +84,13 @@ impl Engine {
         by: &str,
         lease: Option<Millis>,
     ) -> Result<TurnOrder, EngineError> {
-        let order = self.order(run, |order| order.key.handoff == handoff).await?;
+        let order = self.order(run, handoff).await?;
         let turn = order.key;
         self.may_begin(run, &order).await?;
-        self.send(run, Input::Take { turn, by: by.to_owned(), lease }).await?;
-        let state = self.state(run).await?;
-        let out = state.handoff(handoff).and_then(|handoff| handoff.state.turn());
-        match out.and_then(|out| out.taken.as_ref()) {
-            Some(taken) if taken.by == by => Ok(order),
-            Some(taken) => Err(EngineError::Taken { turn, by: taken.by.clone() }),
-            None => Err(EngineError::Late { turn }),
+        match self.send(run, Input::Take { turn, by: by.to_owned(), lease }).await? {
+            Reply::Taken { by: holder } if holder == by => Ok(order),
+            Reply::Taken { by } => Err(EngineError::Taken { turn, by }),
+            _ => Err(EngineError::Late { turn }),
         }
     }
 
@@ -116,14 +123,13 @@ impl Engine {
         note: Option<String>,
         usage: Usage,
     ) -> Result<(), EngineError> {
-        self.order(turn.run, |order| order.key == turn).await.map_err(late(turn))?;
+        self.held(turn).await?;
         let note = note.map(|note| self.redacted(note));
-        self.send(turn.run, Input::Heartbeat { turn, note }).await?;
-        if usage != Usage::default() {
-            let told = Box::new(Told { usage, ..Told::default() });
-            self.send(turn.run, Input::Tell { turn, told }).await?;
+        match self.send(turn.run, Input::Heartbeat { turn, note }).await? {
+            Reply::Late => Err(EngineError::Late { turn }),
+            _ if usage == Usage::default() => Ok(()),
+            _ => self.report_turn(turn, Box::new(Told { usage, ..Told::default() })).await,
         }
-        Ok(())
     }
 
     /// Hands something on while the turn is out; it moves when the turn ends.
@@ -131,15 +137,27 @@ impl Engine {
     /// # Errors
     /// When the turn is not theirs any more, or a rule refuses it.
     pub async fn propose(&self, turn: TurnKey, offer: Offer) -> Result<(), EngineError> {
-        self.order(turn.run, |order| order.key == turn).await.map_err(late(turn))?;
+        self.held(turn).await?;
         let offers = vec![self.redacted(offer)];
-        let told = Box::new(Told { offers, ..Told::default() });
-        let events = self.send(turn.run, Input::Tell { turn, told }).await?;
-        let refused = events.into_iter().find_map(|recorded| match recorded.event {
-            Event::HandoffRefused(refused) => Some(refused.refusal),
-            _ => None,
-        });
-        refused.map_or(Ok(()), |refusal| Err(EngineError::Refused { refusal }))
+        self.report_turn(turn, Box::new(Told { offers, ..Told::default() })).await
+    }
+
+    /// Records what a turn says about itself while it is out.
+    ///
+    /// # Errors
+    /// When the turn is over, or a rule refuses one of its handoffs.
+    pub(crate) async fn report_turn(
+        &self,
+        turn: TurnKey,
+        told: Box<Told>,
+    ) -> Result<(), EngineError> {
+        match self.send(turn.run, Input::Tell { turn, told }).await? {
+            Reply::Reported { refused } => match refused.into_iter().next() {
+                Some(refusal) => Err(EngineError::Refused { refusal }),
+                None => Ok(()),
+            },
+            _ => Err(EngineError::Late { turn }),
+        }
     }
 
     /// Says where a member of a council stands; it counts when the turn ends.
@@ -147,10 +165,10 @@ impl Engine {
     /// # Errors
     /// When the turn is not theirs any more, or not one of a council.
     pub async fn vote(&self, turn: TurnKey, vote: Vote) -> Result<(), EngineError> {
-        self.order(turn.run, |order| order.key == turn).await.map_err(late(turn))?;
+        self.held(turn).await?;
         self.may_vote(turn).await?;
         let told = Box::new(Told { vote: Some(self.redacted(vote)), ..Told::default() });
-        self.send(turn.run, Input::Tell { turn, told }).await.map(drop)
+        self.report_turn(turn, told).await
     }
 
     /// Whether a council hears the turn.
@@ -161,7 +179,7 @@ impl Engine {
         if sits { Ok(()) } else { Err(EngineError::Mistaken { mistakes }) }
     }
 
-    /// Ends a turn with its result, and says what became true of it.
+    /// Ends a turn with its result, and says which handoffs its proposals became.
     ///
     /// # Errors
     /// When the turn is not theirs any more: the result is kept as evidence then.
@@ -169,7 +187,7 @@ impl Engine {
         &self,
         turn: TurnKey,
         result: TurnResult,
-    ) -> Result<Vec<Recorded>, EngineError> {
+    ) -> Result<Finished, EngineError> {
         let state = self.state(turn.run).await?;
         self.hold(&state, turn)?;
         let mut result = self.redacted(result);
@@ -184,11 +202,9 @@ impl Engine {
         {
             result.fingerprint = stafette_workspace::fingerprint(&self.settings().project).await;
         }
-        let events = self.send(turn.run, Input::Finish { turn, result: Box::new(result) }).await?;
-        let late_one = |recorded: &Recorded| matches!(recorded.event, Event::LateResultKept(_));
-        match events.iter().any(late_one) {
-            true => Err(EngineError::Late { turn }),
-            false => Ok(events),
+        match self.send(turn.run, Input::Finish { turn, result: Box::new(result) }).await? {
+            Reply::Finished { admitted, refused } => Ok(Finished { admitted, refused }),
+            _ => Err(EngineError::Late { turn }),
         }
     }
 
@@ -196,10 +212,13 @@ impl Engine {
     ///
     /// # Errors
     /// When the turn is not theirs any more.
-    pub async fn reject(&self, turn: TurnKey, why: String) -> Result<Vec<Recorded>, EngineError> {
-        self.order(turn.run, |order| order.key == turn).await.map_err(late(turn))?;
+    pub async fn reject(&self, turn: TurnKey, why: String) -> Result<(), EngineError> {
+        self.held(turn).await?;
         let failure = Failure::new(FailureKind::Fatal, self.redacted(why));
-        self.send(turn.run, Input::Fail { turn, failure, usage: Usage::default() }).await
+        match self.send(turn.run, Input::Fail { turn, failure, usage: Usage::default() }).await? {
+            Reply::Late => Err(EngineError::Late { turn }),
+            _ => Ok(()),
+        }
     }
 
     /// What a document of any dialect says when `agent` hands it in: `HANDOFF` for what it hands
@@ -268,18 +287,23 @@ impl Engine {
         }
     }
 
-    /// The turn of an external agent that is out.
-    async fn order(
-        &self,
-        run: RunId,
-        is_it: impl Fn(&TurnOrder) -> bool,
-    ) -> Result<TurnOrder, EngineError> {
+    /// The turn of a handoff to an external agent that is out.
+    async fn order(&self, run: RunId, handoff: HandoffId) -> Result<TurnOrder, EngineError> {
         let state = self.state(run).await?;
-        let order = state.outbox().find(|order| is_it(order));
-        let order = order.ok_or(EngineError::NothingOut { run })?;
+        let out = state.handoff(handoff).and_then(|handoff| state.order(handoff.key(run)));
+        let order = out.ok_or(EngineError::NothingOut { run })?;
         match is_outside(&state, &order) {
             true => Ok(order),
             false => Err(EngineError::StartedHere { agent: order.agent }),
+        }
+    }
+
+    /// Whether a turn of an external agent is still out.
+    async fn held(&self, turn: TurnKey) -> Result<(), EngineError> {
+        match self.order(turn.run, turn.handoff).await {
+            Ok(order) if order.key == turn => Ok(()),
+            Ok(_) | Err(EngineError::NothingOut { .. }) => Err(EngineError::Late { turn }),
+            Err(error) => Err(error),
         }
     }
 
@@ -307,12 +331,4 @@ impl Engine {
 fn is_outside(run: &Run, order: &TurnOrder) -> bool {
     let agent = run.workflow.agents.get(&order.agent);
     agent.is_some_and(|agent| agent.runner == Runner::External)
-}
-
-/// What is asked for a turn that is not out is late.
-fn late(turn: TurnKey) -> impl FnOnce(EngineError) -> EngineError {
-    move |error| match error {
-        EngineError::NothingOut { .. } => EngineError::Late { turn },
-        other => other,
-    }
 }

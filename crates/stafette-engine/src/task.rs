@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stafette_core::{Input, Recorded, Run};
+use stafette_core::{Input, Recorded, Reply, Run};
 use stafette_store::{AppendError, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -27,33 +27,31 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Message {
     input: Input,
-    reply: Reply,
+    sender: Sender,
 }
 
+/// Where a reply goes.
 #[derive(Debug)]
-enum Reply {
-    /// Someone asks and can take no for an answer.
-    Asked(oneshot::Sender<Result<Vec<Recorded>, EngineError>>),
+enum Sender {
+    /// A caller that can take no for an answer.
+    Asked(oneshot::Sender<Result<Reply, EngineError>>),
     /// An agent said it, and it is kept until it is stored.
     Heard(Option<oneshot::Sender<()>>),
 }
 
 impl Message {
-    pub(crate) fn asked(
-        input: Input,
-        reply: oneshot::Sender<Result<Vec<Recorded>, EngineError>>,
-    ) -> Self {
-        Message { input, reply: Reply::Asked(reply) }
+    pub(crate) fn asked(input: Input, reply: oneshot::Sender<Result<Reply, EngineError>>) -> Self {
+        Message { input, sender: Sender::Asked(reply) }
     }
 
     pub(crate) fn heard(input: Input, stored: Option<oneshot::Sender<()>>) -> Self {
-        Message { input, reply: Reply::Heard(stored) }
+        Message { input, sender: Sender::Heard(stored) }
     }
 }
 
 impl Message {
     fn is_waited_for(&self) -> bool {
-        matches!(self.reply, Reply::Asked(_) | Reply::Heard(Some(_)))
+        matches!(self.sender, Sender::Asked(_) | Sender::Heard(Some(_)))
     }
 }
 
@@ -155,11 +153,12 @@ impl Task {
             let error = match self.store(&step).await {
                 Ok(stored) => {
                     let events: Arc<[Recorded]> = std::mem::take(&mut step.events).into();
+                    let replies = std::mem::take(&mut step.replies);
                     self.carry_out(step);
                     self.house.locks.mind(self.driver.run()).await;
                     changes::mirror(&self.house.settings.project, &events).await;
                     self.announce(stored, &events);
-                    return answer(messages, &events);
+                    return answer(messages, replies);
                 }
                 Err(error) => error,
             };
@@ -187,11 +186,13 @@ impl Task {
             return messages;
         }
         let mut looked = Vec::with_capacity(messages.len());
-        for Message { input, reply } in messages {
-            match (gate::look(gate, run, input).await, reply) {
-                (Ok(input), reply) => looked.push(Message { input, reply }),
-                (Err(error), Reply::Asked(reply)) => drop(reply.send(Err(error))),
-                (Err(error), Reply::Heard(_)) => tracing::warn!(run = %run.id, %error, "not taken"),
+        for Message { input, sender } in messages {
+            match (gate::look(gate, run, input).await, sender) {
+                (Ok(input), sender) => looked.push(Message { input, sender }),
+                (Err(error), Sender::Asked(reply)) => drop(reply.send(Err(error))),
+                (Err(error), Sender::Heard(_)) => {
+                    tracing::warn!(run = %run.id, %error, "not taken")
+                }
             }
         }
         looked
@@ -250,11 +251,12 @@ impl Task {
     }
 }
 
-fn answer(messages: Vec<Message>, events: &[Recorded]) {
-    for message in messages {
-        match message.reply {
-            Reply::Asked(reply) => drop(reply.send(Ok(events.to_vec()))),
-            Reply::Heard(stored) => drop(stored.map(|stored| stored.send(()))),
+/// Gives each sender the reply to its own input.
+fn answer(messages: Vec<Message>, replies: Vec<Reply>) {
+    for (message, reply) in messages.into_iter().zip(replies) {
+        match message.sender {
+            Sender::Asked(sender) => drop(sender.send(Ok(reply))),
+            Sender::Heard(stored) => drop(stored.map(|stored| stored.send(()))),
         }
     }
 }
@@ -264,12 +266,12 @@ fn refuse(messages: Vec<Message>, error: &AppendError) -> Vec<Message> {
     let retried = matches!(error, AppendError::Conflict { .. });
     let mut kept = Vec::new();
     for message in messages {
-        match message.reply {
-            Reply::Asked(reply) if !retried => {
+        match message.sender {
+            Sender::Asked(reply) if !retried => {
                 let error = EngineError::Store { source: error.clone() };
                 drop(reply.send(Err(error)));
             }
-            reply => kept.push(Message { input: message.input, reply }),
+            sender => kept.push(Message { input: message.input, sender }),
         }
     }
     kept

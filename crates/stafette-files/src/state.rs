@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use stafette_core::wire::message::WorkflowType;
 use stafette_core::wire::scalar::Stamp;
 use stafette_core::wire::state::{AgentEntry, CurrentWorkflow, SharedState};
-use stafette_core::{Fields, Input, Kind, Offer, Party, Question, Reason, Run};
+use stafette_core::{Fields, Input, Kind, Offer, Party, Question, Reason, Reply, Run};
 
 use crate::folder::{Seen, look, read, write};
 use crate::{Coordination, SETTLES};
@@ -141,9 +141,12 @@ impl Coordination {
                 Reason::RequiresHumanDecision,
             )
         };
-        let asked = self.engine.send(run.id, Input::Propose { offer: Box::new(offer) }).await;
-        if let Err(error) = asked {
-            tracing::warn!(%error, "nobody could be asked about the conflict");
+        match self.engine.send(run.id, Input::Propose { offer: Box::new(offer) }).await {
+            Ok(Reply::Refused { refusal, .. }) => {
+                tracing::warn!(%refusal, "the question about the conflict was refused");
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, "nobody could be asked about the conflict"),
         }
     }
 }

@@ -139,8 +139,7 @@ impl Desk {
     /// What the turn is about.
     pub(crate) async fn order(&self, seat: &Seat) -> Result<TurnOrder, Trouble> {
         let state = self.engine.state(seat.turn.run).await?;
-        let order = state.outbox().find(|order| order.key == seat.turn);
-        order.ok_or_else(|| {
+        state.order(seat.turn).ok_or_else(|| {
             Trouble::new("late", format!("Turn {} is over", short(seat.turn)))
                 .fix("Stop working on it; call `wait` for what is next.")
         })

@@ -63,7 +63,7 @@ impl Trouble {
             Refusal::TooLarge { .. } => {
                 "Hand along less: put what is large into files and name them.".to_owned()
             }
-            Refusal::ItemLimit { .. } | Refusal::RunLimit { .. } => {
+            Refusal::TooMany { .. } | Refusal::ItemLimit { .. } | Refusal::RunLimit { .. } => {
                 "Do what is left yourself and call `complete`, or ask a person with `escalate`."
                     .to_owned()
             }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stafette_core::handoff::State as Stands;
-use stafette_core::{AgentName, Event, HandoffId, Input, Offer, Party, RunId, TurnKey};
+use stafette_core::{AgentName, HandoffId, Input, Offer, Party, Reply, RunId, TurnKey};
 use stafette_engine::{EngineError, HandoffRow, HandoffView};
 
 use crate::openapi::named;
@@ -220,19 +220,11 @@ impl Proposal {
             );
         };
         let input = Input::Propose { offer: Box::new(self.offer.clone()) };
-        let events = edge.engine.send(run, input).await?;
-        for recorded in &events {
-            match &recorded.event {
-                Event::HandoffAdmitted(admitted) => {
-                    return Ok(self.proposed(run, Some(admitted.id), None));
-                }
-                Event::HandoffRefused(refused) => {
-                    return Err(self.refused(&refused.refusal.to_string()));
-                }
-                _ => {}
-            }
+        match edge.engine.send(run, input).await? {
+            Reply::Admitted { handoff } => Ok(self.proposed(run, Some(handoff), None)),
+            Reply::Refused { refusal, .. } => Err(self.refused(&refusal.to_string())),
+            _ => Err(Problem::new(409, "refused", "The run does not take it at the moment")),
         }
-        Err(Problem::new(409, "refused", "The run does not take it at the moment"))
     }
 
     fn proposed(

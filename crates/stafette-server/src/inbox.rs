@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_core::{Event, Fields, HandoffId, Input, RunId};
+use stafette_core::{Fields, HandoffId, Input, Party, Reply, RunId};
 
 use crate::handoffs::Row;
 use crate::openapi::named;
@@ -80,16 +80,21 @@ async fn answer(
     }
     let (run, handoff) = find(&edge, &question).await?;
     let by = visitor.signed(by);
-    let events = edge.engine.send(run, Input::Answer { handoff, values, text, by }).await?;
-    let taken = |event: &Event| matches!(event, Event::QuestionAnswered(e) if e.handoff == handoff);
-    if !events.iter().any(|recorded| taken(&recorded.event)) {
+    let reply = edge.engine.send(run, Input::Answer { handoff, values, text, by }).await?;
+    if reply != Reply::Answered {
         let problem = Problem::new(409, "already_answered", format!("{handoff} is not open"));
         return Err(problem.because("someone else was faster; see `stafette inbox`"));
     }
     Ok(Json(Answered { answered: handoff, run: Shown::of(&edge, run).await? }))
 }
 
-/// The open question that a client means: `RUN:h5`, `h5` or `5`.
+/// Whether the handoff is a question to a person, open or answered.
+async fn was_asked(edge: &Edge, run: RunId, handoff: HandoffId) -> Result<bool, Problem> {
+    let row = edge.engine.handoff(run, handoff).await?;
+    Ok(row.is_some_and(|row| row.to == Party::Human.as_str()))
+}
+
+/// The question that a client means: `RUN:h5`, `h5` or `5`.
 async fn find(edge: &Edge, text: &str) -> Result<(RunId, HandoffId), Problem> {
     let (run, name) = match text.rsplit_once(':') {
         Some((run, name)) => (Some(crate::runs::find(edge, run).await?), name),
@@ -106,6 +111,13 @@ async fn find(edge: &Edge, text: &str) -> Result<(RunId, HandoffId), Problem> {
         .map(|row| (row.run, row.id));
     match (fitting.next(), fitting.next()) {
         (Some(found), None) => Ok(found),
+        // The run says best what became of a question of its own that is no longer open.
+        (None, _)
+            if let Some(run) = run
+                && was_asked(edge, run, handoff).await? =>
+        {
+            Ok((run, handoff))
+        }
         (None, _) => {
             let problem =
                 Problem::new(404, "no_question", format!("No open question is named {name}"));

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stafette_core::wire::Document;
 use stafette_core::{
-    AgentName, Event, Fields, HandoffId, Kind, Millis, MissingInput, Offer, Outcome, Party, Reason,
-    Recorded, Response, RunId, TurnKey, TurnOrder, TurnResult, Usage,
+    AgentName, Fields, HandoffId, Kind, Millis, MissingInput, Offer, Outcome, Party, Reason,
+    Response, RunId, TurnKey, TurnOrder, TurnResult, Usage,
 };
-use stafette_engine::Wanted;
+use stafette_engine::{Finished, Wanted};
 
 use crate::openapi::named;
 use crate::request::{Asked, Body, Named};
@@ -300,16 +300,9 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    fn of(turn: TurnKey, events: &[Recorded]) -> Self {
-        let mut ended = Ended { turn, admitted: Vec::new(), refused: Vec::new() };
-        for recorded in events {
-            match &recorded.event {
-                Event::HandoffAdmitted(admitted) => ended.admitted.push(admitted.id),
-                Event::HandoffRefused(refused) => ended.refused.push(refused.refusal.to_string()),
-                _ => {}
-            }
-        }
-        ended
+    fn of(turn: TurnKey, Finished { admitted, refused }: Finished) -> Self {
+        let refused = refused.iter().map(ToString::to_string).collect();
+        Ended { turn, admitted, refused }
     }
 }
 
@@ -324,8 +317,8 @@ async fn complete(
     let state = edge.engine.state(run).await?;
     let missing = stafette_engine::EngineError::NoHandoff { run, handoff };
     let by = state.handoff(handoff).map(|handoff| handoff.offer.to.clone()).ok_or(missing)?;
-    let events = edge.engine.complete(turn, body.result(&by)?).await?;
-    Ok(Json(Ended::of(turn, &events)))
+    let finished = edge.engine.complete(turn, body.result(&by)?).await?;
+    Ok(Json(Ended::of(turn, finished)))
 }
 
 /// Why a turn is given back.
@@ -347,6 +340,6 @@ async fn reject(
 ) -> Result<Json<Ended>, Problem> {
     let (run, handoff) = theirs(&edge, &visitor, &place).await?;
     let turn = turn(run, handoff, &text)?;
-    let events = edge.engine.reject(turn, why).await?;
-    Ok(Json(Ended::of(turn, &events)))
+    edge.engine.reject(turn, why).await?;
+    Ok(Json(Ended { turn, admitted: Vec::new(), refused: Vec::new() }))
 }

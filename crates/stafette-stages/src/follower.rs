@@ -10,7 +10,7 @@ mod watch;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use stafette_core::{Event, Input, Kind, Offer, Party, Reason, Recorded, RunId};
+use stafette_core::{Event, Input, Kind, Offer, Party, Reason, Recorded, Reply, RunId};
 use stafette_engine::{Engine, Stored};
 use stafette_knowledge::graph::{Graph, GraphError};
 
@@ -169,9 +169,12 @@ impl Follower {
             ),
             ..Offer::new(Party::Orchestrator, agent, Kind::Transfer, reason())
         };
-        let proposed = self.engine.send(run, Input::Propose { offer: Box::new(offer) }).await;
-        if let Err(error) = proposed {
-            tracing::debug!(%run, %error, "nobody looks beside");
+        match self.engine.send(run, Input::Propose { offer: Box::new(offer) }).await {
+            Ok(Reply::Refused { refusal, .. }) => {
+                tracing::warn!(%run, %refusal, "nobody looks beside");
+            }
+            Ok(_) => {}
+            Err(error) => tracing::debug!(%run, %error, "nobody looks beside"),
         }
     }
 }

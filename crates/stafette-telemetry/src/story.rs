@@ -46,7 +46,7 @@ impl Story {
     }
 
     pub(crate) fn input(&mut self, input: Input) -> &mut Self {
-        let events = self.run.decide(self.now, input);
+        let events = self.run.decide(self.now, input).events;
         number(&mut self.log, self.now, events);
         self.run = Run::replay(&self.log).expect("a run");
         self

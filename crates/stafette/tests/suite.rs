@@ -4,6 +4,8 @@
 mod a2a;
 #[path = "suite/around.rs"]
 mod around;
+#[path = "suite/askers.rs"]
+mod askers;
 #[path = "suite/attach.rs"]
 mod attach;
 #[path = "suite/bad_input.rs"]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run};
 use crate::handoff::{Receipt, State};
-use crate::{Event, HandoffId, Time};
+use crate::{Event, HandoffId, Reply, Time};
 
 /// A process took the run over.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -21,7 +21,7 @@ pub struct RunAdopted {
     pub kept: Vec<HandoffId>,
 }
 
-pub(super) fn decide(draft: &mut Draft, by: String) {
+pub(super) fn decide(draft: &mut Draft, by: String) -> Reply {
     let (mut redelivered, mut kept) = (Vec::new(), Vec::new());
     for handoff in draft.run.open() {
         match handoff.state.turn() {
@@ -31,6 +31,7 @@ pub(super) fn decide(draft: &mut Draft, by: String) {
         }
     }
     draft.record(Event::RunAdopted(RunAdopted { by, redelivered, kept }));
+    Reply::Recorded
 }
 
 impl RunAdopted {

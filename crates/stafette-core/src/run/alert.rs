@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Draft;
-use crate::Event;
+use crate::{Event, Reply};
 
 /// People must see this.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -15,6 +15,7 @@ pub struct AlertRaised {
     pub message: String,
 }
 
-pub(super) fn decide(draft: &mut Draft, code: String, message: String) {
+pub(super) fn decide(draft: &mut Draft, code: String, message: String) -> Reply {
     draft.record(Event::AlertRaised(AlertRaised { code, message }));
+    Reply::Recorded
 }

@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use super::{Draft, Status, budget, change, close, council, finish, hand_over, permission, resume};
 use crate::handoff::{About, State};
-use crate::{Event, Fields, Handoff, HandoffId, Outcome, Party, Response, TurnResult};
+use crate::{
+    Event, Fields, Handoff, HandoffId, Ignored, Outcome, Party, Reply, Response, TurnResult,
+};
 
 /// A person answered a question.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -30,13 +32,11 @@ pub struct Answer {
     pub by: String,
 }
 
-pub(super) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) {
-    let Some(handoff) = draft.run.handoff(id) else {
-        return;
+pub(super) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) -> Reply {
+    let asked = |handoff: &&Handoff| matches!(handoff.state, State::Asked { .. });
+    let Some(handoff) = draft.run.handoff(id).filter(asked) else {
+        return Reply::Ignored(Ignored::NotOpen);
     };
-    if !matches!(handoff.state, State::Asked { .. }) {
-        return;
-    }
     let about = handoff.offer.question.clone().unwrap_or_default().about;
     let response = response(handoff, &answer);
     let event = QuestionAnswered { handoff: id, answer: answer.clone() };
@@ -57,6 +57,7 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) {
         About::CheckIn(_) => hand_over::checked_in(draft, id, &answer, response.outputs),
         About::Council(id) => council::answered(draft, id, &word, &answer.text),
     }
+    Reply::Answered
 }
 
 /// The words fill the one input that was asked for, or `answer` when none was named.
@@ -113,7 +114,8 @@ fn go_round(draft: &mut Draft, parked: HandoffId, word: &str, outputs: Fields) {
 
 fn confirm(draft: &mut Draft, source: HandoffId, word: &str, result: TurnResult) {
     if word == "allow" {
-        return finish::hand_on(draft, source, result);
+        finish::hand_on(draft, source, result);
+        return;
     }
     let refusal = Response::failed("A person did not confirm the handoff");
     resume::refused(draft, source, vec![refusal]);

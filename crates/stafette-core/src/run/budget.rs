@@ -12,7 +12,8 @@ use super::{Draft, Run, Status, close};
 use crate::handoff::About;
 use crate::workflow::Budget;
 use crate::{
-    Event, Handoff, HandoffId, Kind, Millis, Offer, Party, Question, Reason, TurnKey, Usage, Usd,
+    Event, Handoff, HandoffId, Kind, Millis, Offer, Party, Question, Reason, Reply, TurnKey, Usage,
+    Usd,
 };
 
 pub use purse::{Account, Day, Purse};
@@ -146,12 +147,13 @@ pub(super) fn answered(draft: &mut Draft, word: &str) {
     grow(draft, money, tokens);
 }
 
-pub(super) fn raise(draft: &mut Draft, money: Usd, tokens: u64) {
+pub(super) fn raise(draft: &mut Draft, money: Usd, tokens: u64) -> Reply {
     grow(draft, money, tokens);
     if let Some(question) = draft.run.open_budget_question() {
         let raised = crate::Response::new(Party::Human, crate::Outcome::Resolved);
         close::answered(draft, question, raised);
     }
+    Reply::Recorded
 }
 
 fn grow(draft: &mut Draft, money: Usd, tokens: u64) {

@@ -14,7 +14,8 @@ use super::{Draft, Run, close};
 use crate::change::{Action, ChangeId, ChangeStatus, Comment, Digest, FilePath, Gate, GateKind};
 use crate::handoff::{About, Way};
 use crate::{
-    AgentName, Event, Handoff, HandoffId, Kind, Offer, Party, Question, Reason, Response, TurnKey,
+    AgentName, Event, Handoff, HandoffId, Ignored, Kind, Offer, Party, Question, Reason, Reply,
+    Response, TurnKey,
 };
 
 /// The most sets that a run remembers; those that are settled are forgotten first.
@@ -178,9 +179,16 @@ pub struct SetState {
 
 /// A set is proposed. What comes twice is proposed once, and what comes for a turn that is over is
 /// not taken.
-pub(super) fn propose_set(draft: &mut Draft, turn: Option<TurnKey>, mut set: ProposedSet) {
-    if turn.is_some_and(|turn| !draft.run.is_current(turn)) || !fits(&draft.run, &set) {
-        return;
+pub(super) fn propose_set(draft: &mut Draft, turn: Option<TurnKey>, mut set: ProposedSet) -> Reply {
+    let known = draft.run.changes.get(&set.change);
+    if known.is_some_and(|known| known.revision == set.revision) {
+        return Reply::Recorded;
+    }
+    if turn.is_some_and(|turn| !draft.run.is_current(turn)) {
+        return Reply::Late;
+    }
+    if !fits(&draft.run, &set) {
+        return Reply::Ignored(Ignored::NoRoom);
     }
     if let Some(handoff) = turn.and_then(|turn| draft.run.handoff(turn.handoff)) {
         set.handoff = Some(handoff.id);
@@ -189,6 +197,7 @@ pub(super) fn propose_set(draft: &mut Draft, turn: Option<TurnKey>, mut set: Pro
     // Whoever is asked about the set as it was is asked anew.
     withdraw(draft, set.change, "the set was revised");
     draft.record(Event::ChangeProposed(Box::new(ChangeProposed { turn, set })));
+    Reply::Recorded
 }
 
 fn fits(run: &Run, set: &ProposedSet) -> bool {
@@ -199,17 +208,32 @@ fn fits(run: &Run, set: &ProposedSet) -> bool {
 }
 
 /// Somebody says something about a set.
-pub(super) fn comment(draft: &mut Draft, change: ChangeId, comment: Comment) {
-    let Some(known) = draft.run.changes.get(&change) else { return };
+pub(super) fn comment(draft: &mut Draft, change: ChangeId, comment: Comment) -> Reply {
+    let Some(known) = draft.run.changes.get(&change) else {
+        return Reply::Ignored(Ignored::UnknownChange);
+    };
     let event = ChangeCommented { change, handoff: known.handoff, comment };
     draft.record(Event::ChangeCommented(Box::new(event)));
+    Reply::Recorded
+}
+
+/// Whether what was said about a set reaches an agent: it waits to go back, or is on its way.
+pub(super) fn heard(run: &Run, change: ChangeId) -> Reply {
+    let known = run.changes.get(&change);
+    match known.is_some_and(|known| !known.remarks.is_empty() || known.returned.is_some()) {
+        true => Reply::Recorded,
+        false => Reply::Ignored(Ignored::NoListener),
+    }
 }
 
 /// Somebody wants a set in the project, or out of it.
-pub(super) fn order(draft: &mut Draft, change: ChangeId, work: ChangeWork, by: String) {
-    let Some(known) = draft.run.changes.get(&change) else { return };
+pub(super) fn order(draft: &mut Draft, change: ChangeId, work: ChangeWork, by: String) -> Reply {
+    let Some(known) = draft.run.changes.get(&change) else {
+        return Reply::Ignored(Ignored::UnknownChange);
+    };
     let handoff = known.handoff;
     draft.record(Event::ChangeOrdered(ChangeOrdered { change, handoff, work, by }));
+    Reply::Recorded
 }
 
 /// A set is so far; to hear it again changes nothing.
@@ -219,10 +243,12 @@ pub(super) fn settle(
     status: ChangeStatus,
     by: String,
     note: String,
-) {
-    let Some(known) = draft.run.changes.get(&change) else { return };
+) -> Reply {
+    let Some(known) = draft.run.changes.get(&change) else {
+        return Reply::Ignored(Ignored::UnknownChange);
+    };
     if known.status == status && known.ordered.is_none() && !known.asks {
-        return;
+        return Reply::Recorded;
     }
     let handoff = known.handoff;
     let event = ChangeSettled { change, handoff, status, by, note };
@@ -230,6 +256,7 @@ pub(super) fn settle(
     if !draft.run.changes.get(&change).is_some_and(|known| known.asks) {
         withdraw(draft, change, "it was decided elsewhere");
     }
+    Reply::Recorded
 }
 
 /// A person answered the question about a set.
@@ -242,7 +269,8 @@ pub(super) fn answered(draft: &mut Draft, change: ChangeId, word: &str, text: St
             let at = draft.now.rfc3339();
             let revision = draft.run.changes.get(&change).map_or(1, |known| known.revision);
             let said = Comment { by, at, file: None, line: None, revision, text };
-            return comment(draft, change, said);
+            comment(draft, change, said);
+            return;
         }
     };
     settle(draft, change, status, by, String::new());

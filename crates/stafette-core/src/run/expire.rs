@@ -3,14 +3,15 @@
 use super::{Draft, answer, budget, close, fail};
 use crate::handoff::{State, Way};
 use crate::workflow::Trouble;
-use crate::{Failure, FailureKind, HandoffId, Response, Usage};
+use crate::{Failure, FailureKind, HandoffId, Reply, Response, Usage};
 
-pub(super) fn decide(draft: &mut Draft) {
+pub(super) fn decide(draft: &mut Draft) -> Reply {
     let open: Vec<HandoffId> = draft.run.open().map(|handoff| handoff.id).collect();
     for id in open {
         one(draft, id);
     }
     budget::check_time(draft);
+    Reply::Recorded
 }
 
 fn one(draft: &mut Draft, id: HandoffId) {
@@ -49,7 +50,8 @@ fn unanswered(draft: &mut Draft, id: HandoffId) {
     };
     if let Some(text) = question.default {
         let taken = answer::Answer { text, by: "default".into(), ..answer::Answer::default() };
-        return answer::decide(draft, id, taken);
+        answer::decide(draft, id, taken);
+        return;
     }
     let why = format!("nobody answered in time: {}", question.details);
     close::close(draft, id, Response::failed(&why), Way::Expired);

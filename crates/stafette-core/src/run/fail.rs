@@ -7,7 +7,8 @@ use super::{Draft, Run, escalate, finish, park, permission, phase, recover, tell
 use crate::handoff::State;
 use crate::workflow::{Retries, Trouble};
 use crate::{
-    Event, Failure, FailureKind, HandoffId, Millis, Response, Time, TurnKey, TurnResult, Usage,
+    Event, Failure, FailureKind, HandoffId, Millis, Reply, Response, Time, TurnKey, TurnResult,
+    Usage,
 };
 
 /// A turn broke.
@@ -33,13 +34,16 @@ pub struct RetryScheduled {
     pub not_before: Time,
 }
 
-pub(super) fn decide(draft: &mut Draft, turn: TurnKey, failure: Failure, usage: Usage) {
+pub(super) fn decide(draft: &mut Draft, turn: TurnKey, failure: Failure, usage: Usage) -> Reply {
     if !draft.run.is_current(turn) {
-        return;
+        return Reply::Late;
     }
     match tell::answer(&draft.run, turn.handoff).filter(|_| failure.kind == FailureKind::Invalid) {
         Some(result) => finish::decide(draft, turn, TurnResult { usage, ..result }),
-        None => broke(draft, turn, failure, usage, Trouble::Failed),
+        None => {
+            broke(draft, turn, failure, usage, Trouble::Failed);
+            Reply::Recorded
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use super::{Draft, Run, close, council, escalate, permission, phase, recover, re
 use crate::handoff::{About, State, Way};
 use crate::workflow::Trouble;
 use crate::{
-    Event, HandoffId, Input, Kind, Offer, Outcome, Party, Reason, Response, TurnKey, TurnResult,
+    Event, HandoffId, Kind, Offer, Outcome, Party, Reason, Reply, Response, TurnKey, TurnResult,
 };
 
 /// A turn ended with a result.
@@ -30,9 +30,9 @@ pub struct LateResultKept {
     pub result: TurnResult,
 }
 
-pub(super) fn decide(draft: &mut Draft, turn: TurnKey, result: TurnResult) {
+pub(super) fn decide(draft: &mut Draft, turn: TurnKey, result: TurnResult) -> Reply {
     if !draft.run.is_current(turn) {
-        return keep_if_late(draft, Input::Finish { turn, result: Box::new(result) });
+        return keep_late(draft, turn, result);
     }
     let result = tell::complete(&draft.run, turn.handoff, result);
     let settled = TurnFinished { turn, result: result.clone() };
@@ -40,21 +40,20 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, result: TurnResult) {
     permission::withdraw(draft, turn);
     let trusted = draft.run.workflow.workflow.trust_bare_frames;
     if result.bare && !trusted {
-        return confirm(draft, turn.handoff, result);
+        confirm(draft, turn.handoff, result);
+        return Reply::Finished { admitted: Vec::new(), refused: Vec::new() };
     }
-    hand_on(draft, turn.handoff, result);
+    hand_on(draft, turn.handoff, result)
 }
 
-/// What arrives for a turn that is over is kept when it is a result, and dropped otherwise. Also a
-/// turn that this state has never heard of: if it is another process that gave it out, storing
-/// this fails, and the state that knows it decides.
-pub(super) fn keep_if_late(draft: &mut Draft, input: Input) {
-    if let Input::Finish { turn, result } = input
-        && turn.run == draft.run.id
-    {
-        let late = LateResultKept { turn, result: *result };
+/// Keeps the result of a turn that is over. Also of a turn that this state has never heard of: if it
+/// is another process that gave it out, storing this fails, and the state that knows it decides.
+pub(super) fn keep_late(draft: &mut Draft, turn: TurnKey, result: TurnResult) -> Reply {
+    if turn.run == draft.run.id {
+        let late = LateResultKept { turn, result };
         draft.record(Event::LateResultKept(Box::new(late)));
     }
+    Reply::Late
 }
 
 /// Plain output can be imitated by any file that an agent prints, so what was read off it only
@@ -81,15 +80,17 @@ fn confirm(draft: &mut Draft, id: HandoffId, result: TurnResult) {
 
 /// Moves the work on: every offer is proposed, and the handoff closes, waits or gets its refusals
 /// back.
-pub(super) fn hand_on(draft: &mut Draft, id: HandoffId, result: TurnResult) {
+pub(super) fn hand_on(draft: &mut Draft, id: HandoffId, result: TurnResult) -> Reply {
     council::hear(draft, id, &result);
     let TurnResult { mut response, offers, fingerprint, .. } = result;
-    let Some(handoff) = draft.run.handoff(id).filter(|handoff| handoff.is_open()) else { return };
+    let (mut admitted, mut refused) = (Vec::new(), Vec::new());
+    let Some(handoff) = draft.run.handoff(id).filter(|handoff| handoff.is_open()) else {
+        return Reply::Finished { admitted, refused };
+    };
     let (agent, waiting) = (handoff.offer.to.clone(), handoff.returns_to);
     response.by = agent.clone();
     let mut waits_for = Vec::new();
     let mut successors = Vec::new();
-    let mut refusals = Vec::new();
     for offer in offers {
         if is_completion(&offer) {
             response.outputs.extend(offer.outputs);
@@ -108,25 +109,28 @@ pub(super) fn hand_on(draft: &mut Draft, id: HandoffId, result: TurnResult) {
             // Whoever gets the work owes the answer to whoever waits for it.
             proposal.returns_to = waiting;
         }
-        match propose(draft, proposal) {
+        let proposed = propose(draft, proposal);
+        admitted.extend(proposed.as_ref().ok());
+        match proposed {
             Ok(child) if waits => waits_for.push(child),
             Ok(_) if aside => {}
             Ok(child) => successors.push(child),
-            Err(refusal) => refusals.push(refusal),
+            Err(refusal) => refused.push(refusal),
         }
     }
     if !waits_for.is_empty() {
-        let answers = refusals.iter().map(Refusal::response).collect();
+        let answers = refused.iter().map(Refusal::response).collect();
         resume::block(draft, id, waits_for, answers);
     } else if !successors.is_empty() {
         // Its own part is done, whatever it thinks of what it passed on.
         let response = Response { outcome: Outcome::Resolved, ..response };
         close::succeeded_by(draft, id, response, Way::Answered, successors);
-    } else if !refusals.is_empty() {
-        give_back(draft, id, &refusals);
+    } else if !refused.is_empty() {
+        give_back(draft, id, &refused);
     } else {
         conclude(draft, id, response);
     }
+    Reply::Finished { admitted, refused }
 }
 
 /// "I am done" said to the orchestrator is the answer itself, not one more handoff.

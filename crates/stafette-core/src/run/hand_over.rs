@@ -11,7 +11,8 @@ use crate::generation::{self, Awaited, Cause, ChangeCounts, Lineage};
 use crate::handoff::{About, State};
 use crate::wire::context::{NextActionType, TeamPhase};
 use crate::{
-    Event, Fields, Handoff, HandoffId, Outcome, Party, Question, Response, RunId, Time, Usd,
+    Event, Fields, Handoff, HandoffId, Ignored, Outcome, Party, Question, Reply, Response, RunId,
+    Time, Usd,
 };
 
 /// A generation has handed over.
@@ -59,12 +60,12 @@ pub struct NextGeneration {
 }
 
 /// Decided once, and only when the run is over.
-pub(super) fn decide(draft: &mut Draft, changes: &ChangeCounts) {
+pub(super) fn decide(draft: &mut Draft, changes: &ChangeCounts) -> Reply {
     let run = &draft.run;
-    let Some(lineage) = run.lineage.as_deref() else { return };
-    if lineage.handed_over.is_some() || !run.status().is_final() {
-        return;
-    }
+    let Some(lineage) = run.lineage.as_deref().filter(|lineage| lineage.handed_over.is_none())
+    else {
+        return Reply::Ignored(Ignored::Unchanged);
+    };
     let ahead = generation::next(run, changes);
     let cost = run.purse.spent.money;
     let total = Usd(lineage.spent.0.saturating_add(cost.0));
@@ -89,6 +90,7 @@ pub(super) fn decide(draft: &mut Draft, changes: &ChangeCounts) {
         why,
     };
     draft.record(Event::GenerationHandedOver(Box::new(event)));
+    Reply::Recorded
 }
 
 /// A generation of a series in which nobody can go on before a person has spoken ends, whoever asks,

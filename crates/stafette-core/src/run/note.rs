@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run};
 use crate::generation::{Lineage, NOTE, Note};
-use crate::{Event, Fields, Time};
+use crate::{Event, Fields, Ignored, Reply, Time};
 
 /// A person left a note.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -16,11 +16,13 @@ pub struct NoteLeft {
     pub by: String,
 }
 
-pub(super) fn decide(draft: &mut Draft, text: &str, by: String) {
+pub(super) fn decide(draft: &mut Draft, text: &str, by: String) -> Reply {
     let text = super::vote::clip(text, NOTE);
-    if !text.is_empty() {
-        draft.record(Event::NoteLeft(NoteLeft { text, by }));
+    if text.is_empty() {
+        return Reply::Ignored(Ignored::Unchanged);
     }
+    draft.record(Event::NoteLeft(NoteLeft { text, by }));
+    Reply::Recorded
 }
 
 impl NoteLeft {

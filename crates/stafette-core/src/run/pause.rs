@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run, Stage};
-use crate::Event;
+use crate::{Event, Ignored, Reply};
 
 /// Nothing new is given out.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -20,16 +20,20 @@ pub struct RunUnpaused {
     pub by: String,
 }
 
-pub(super) fn pause(draft: &mut Draft, by: String) {
-    if draft.run.stage == Stage::Active {
-        draft.record(Event::RunPaused(RunPaused { by }));
+pub(super) fn pause(draft: &mut Draft, by: String) -> Reply {
+    if draft.run.stage != Stage::Active {
+        return Reply::Ignored(Ignored::Unchanged);
     }
+    draft.record(Event::RunPaused(RunPaused { by }));
+    Reply::Recorded
 }
 
-pub(super) fn unpause(draft: &mut Draft, by: String) {
-    if draft.run.stage == Stage::Paused {
-        draft.record(Event::RunUnpaused(RunUnpaused { by }));
+pub(super) fn unpause(draft: &mut Draft, by: String) -> Reply {
+    if draft.run.stage != Stage::Paused {
+        return Reply::Ignored(Ignored::Unchanged);
     }
+    draft.record(Event::RunUnpaused(RunUnpaused { by }));
+    Reply::Recorded
 }
 
 impl RunPaused {

@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Draft;
-use super::propose::{Proposal, propose};
+use super::propose::{self, Proposal};
 use super::{Run, close};
 use crate::handoff::{About, Way};
-use crate::{Event, HandoffId, Kind, Offer, Party, Question, Reason, Response, TurnKey};
+use crate::{Event, HandoffId, Kind, Offer, Party, Question, Reason, Reply, Response, TurnKey};
 
 /// What the answer to an agent's request is.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -28,11 +28,14 @@ pub struct PermitGiven {
 }
 
 /// An agent asks; whoever asks twice for the same thing asked once.
-pub(super) fn ask(draft: &mut Draft, turn: TurnKey, request: String, question: Question) {
-    if !draft.run.is_current(turn) || open(&draft.run, turn).any(|(_, known)| known == request) {
-        return;
+pub(super) fn ask(draft: &mut Draft, turn: TurnKey, request: String, question: Question) -> Reply {
+    if !draft.run.is_current(turn) {
+        return Reply::Late;
     }
-    let Some(handoff) = draft.run.handoff(turn.handoff) else { return };
+    if let Some((handoff, _)) = open(&draft.run, turn).find(|(_, known)| *known == request) {
+        return Reply::Admitted { handoff };
+    }
+    let Some(handoff) = draft.run.handoff(turn.handoff) else { return Reply::Late };
     let about = About::Permission(turn, request);
     // The turn goes on, so the handoff does not wait for this; the agent does.
     let question = Question { about, blocking: false, ..question };
@@ -46,8 +49,7 @@ pub(super) fn ask(draft: &mut Draft, turn: TurnKey, request: String, question: Q
             Reason::RequiresHumanDecision,
         )
     };
-    // A question to a person is never refused.
-    let _ = propose(draft, Proposal { cause: Some(turn.handoff), ..Proposal::of(offer) });
+    propose::reply(draft, Proposal { cause: Some(turn.handoff), ..Proposal::of(offer) })
 }
 
 pub(super) fn answered(draft: &mut Draft, turn: TurnKey, request: String, choice: String) {

@@ -21,8 +21,8 @@ use crate::wire::phase::{Decision, Phase, PhaseRequest, PhaseResponse, asked, de
 use crate::workflow::Trouble;
 use crate::workflow::phases::PhaseStep;
 use crate::{
-    Event, Fields, HandoffId, Input, Kind, Offer, Outcome, Party, Question, Reason, Response,
-    TurnKey,
+    Event, Fields, HandoffId, Input, Kind, Offer, Outcome, Party, Question, Reason, Reply,
+    Response, TurnKey,
 };
 
 pub use progress::{Brought, Hop, Part, Phases, Saving, Tokens};
@@ -209,10 +209,12 @@ pub(super) fn ordered(run: &mut Run, id: HandoffId) {
 }
 
 /// What was counted becomes known, for a turn that is out.
-pub(super) fn measure(draft: &mut Draft, turn: TurnKey, measured: Measured) {
-    if draft.run.is_current(turn) && holds(&draft.run, turn.handoff) {
-        draft.record(Event::TurnMeasured(TurnMeasured { turn, measured }));
+pub(super) fn measure(draft: &mut Draft, turn: TurnKey, measured: Measured) -> Reply {
+    if !draft.run.is_current(turn) || !holds(&draft.run, turn.handoff) {
+        return Reply::Late;
     }
+    draft.record(Event::TurnMeasured(TurnMeasured { turn, measured }));
+    Reply::Recorded
 }
 
 /// An agent has answered its phase.

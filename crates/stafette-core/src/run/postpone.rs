@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run};
 use crate::handoff::State;
-use crate::{Event, HandoffId, Millis, Time};
+use crate::{Event, HandoffId, Ignored, Millis, Reply, Time};
 
 /// The furthest that a deadline moves at once.
 pub const FURTHEST: Millis = Millis::hours(60 * 24);
@@ -22,14 +22,15 @@ pub struct QuestionPostponed {
 }
 
 /// A deadline only moves away, and never without end.
-pub(super) fn decide(draft: &mut Draft, handoff: HandoffId, until: Time, why: String) {
+pub(super) fn decide(draft: &mut Draft, handoff: HandoffId, until: Time, why: String) -> Reply {
     let Some(State::Asked { until: before }) = draft.run.handoff(handoff).map(|h| &h.state) else {
-        return;
+        return Reply::Ignored(Ignored::NotOpen);
     };
     let until = until.min(draft.now + FURTHEST);
     if until > *before {
         draft.record(Event::QuestionPostponed(QuestionPostponed { handoff, until, why }));
     }
+    Reply::Recorded
 }
 
 impl QuestionPostponed {

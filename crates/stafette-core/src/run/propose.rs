@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CLOSED_KEPT, Draft, PathUse, Run, Step, council, escalate, phase};
 use crate::handoff::{About, State, Trail};
-use crate::{Event, Handoff, HandoffId, Offer, Outcome, Party, Response, Time, Usage};
+use crate::{Event, Handoff, HandoffId, Offer, Outcome, Party, Reply, Response, Time, Usage};
 
 pub use circularity::WINDOW;
 pub use limits::MAX_PAYLOAD;
@@ -80,9 +80,17 @@ impl Proposal {
 }
 
 /// Someone outside a turn proposes a handoff.
-pub(super) fn decide(draft: &mut Draft, offer: Offer) {
-    // A refusal is an event; whoever asked reads it there.
-    let _ = propose(draft, Proposal::of(from_outside(offer)));
+pub(super) fn decide(draft: &mut Draft, offer: Offer) -> Reply {
+    reply(draft, Proposal::of(from_outside(offer)))
+}
+
+/// Proposes, and says what became of it.
+pub(super) fn reply(draft: &mut Draft, proposal: Proposal) -> Reply {
+    let handoff = HandoffId(draft.run.next_handoff);
+    match propose(draft, proposal) {
+        Ok(handoff) => Reply::Admitted { handoff },
+        Err(refusal) => Reply::Refused { handoff, refusal: Box::new(refusal) },
+    }
 }
 
 /// What the answer to a question decides is ours to say, never the asker's: otherwise an agent
@@ -94,7 +102,7 @@ pub(super) fn from_outside(mut offer: Offer) -> Offer {
     offer
 }
 
-/// Admits or refuses. Nothing is asked of the giver: the answer is in the events either way.
+/// Admits or refuses; either is an event.
 pub(super) fn propose(draft: &mut Draft, proposal: Proposal) -> Result<HandoffId, Refusal> {
     let id = HandoffId(draft.run.next_handoff);
     let verdict = judge(&draft.run, &proposal);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run};
 use crate::handoff::{Receipt, State};
-use crate::{Event, Time, TurnKey};
+use crate::{Event, Reply, Time, TurnKey};
 
 /// A turn got this far.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -19,15 +19,16 @@ pub struct ReceiptGiven {
     pub due: Time,
 }
 
-pub(super) fn decide(draft: &mut Draft, turn: TurnKey, receipt: Receipt) {
+pub(super) fn decide(draft: &mut Draft, turn: TurnKey, receipt: Receipt) -> Reply {
     if !draft.run.is_current(turn) {
-        return;
+        return Reply::Late;
     }
     let out = draft.run.handoff(turn.handoff).and_then(|handoff| handoff.state.turn());
     if out.is_some_and(|out| out.receipt < receipt) {
         let due = draft.now + draft.run.workflow.limits.lease;
         draft.record(Event::ReceiptGiven(ReceiptGiven { turn, receipt, due }));
     }
+    Reply::Recorded
 }
 
 impl ReceiptGiven {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run, receipt};
 use crate::handoff::{Receipt, State};
-use crate::{Event, Millis, Time, TurnKey};
+use crate::{Event, Millis, Reply, Time, TurnKey};
 
 /// How often in the time of a lease a new note is recorded at most.
 const NEWS: u64 = 12;
@@ -22,10 +22,9 @@ pub struct LeaseRenewed {
     pub note: Option<String>,
 }
 
-pub(super) fn decide(draft: &mut Draft, turn: TurnKey, note: Option<String>) {
-    receipt::decide(draft, turn, Receipt::Delivered);
-    if !draft.run.is_current(turn) {
-        return;
+pub(super) fn decide(draft: &mut Draft, turn: TurnKey, note: Option<String>) -> Reply {
+    if receipt::decide(draft, turn, Receipt::Delivered) == Reply::Late {
+        return Reply::Late;
     }
     let out = draft.run.handoff(turn.handoff).and_then(|handoff| handoff.state.turn());
     let taken = out.and_then(|out| out.taken.as_ref());
@@ -44,6 +43,7 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, note: Option<String>) {
         let due = draft.now + lease;
         draft.record(Event::LeaseRenewed(LeaseRenewed { turn, due, note }));
     }
+    Reply::Recorded
 }
 
 impl LeaseRenewed {

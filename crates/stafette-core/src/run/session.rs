@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run};
-use crate::{AgentName, Event};
+use crate::{AgentName, Event, Reply};
 
 /// Where an agent's process stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -43,7 +43,12 @@ pub struct SessionChanged {
     pub note: String,
 }
 
-pub(super) fn decide(draft: &mut Draft, agent: AgentName, state: SessionState, mut note: String) {
+pub(super) fn decide(
+    draft: &mut Draft,
+    agent: AgentName,
+    state: SessionState,
+    mut note: String,
+) -> Reply {
     // The end of a screen says more than its beginning.
     if let Some((cut, _)) = note.char_indices().rev().nth(NOTE) {
         note.replace_range(..cut, "…");
@@ -52,6 +57,7 @@ pub(super) fn decide(draft: &mut Draft, agent: AgentName, state: SessionState, m
     if known && draft.run.sessions.get(&agent) != Some(&state) {
         draft.record(Event::SessionChanged(SessionChanged { agent, state, note }));
     }
+    Reply::Recorded
 }
 
 impl SessionChanged {

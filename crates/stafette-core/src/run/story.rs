@@ -9,11 +9,11 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::create::RunCreated;
-use super::{Run, Status};
+use super::{Decision, Run, Status};
 use crate::handoff::{Closing, Question, Receipt, State};
 use crate::{
     Event, Failure, FailureKind, Fields, HandoffId, Input, Kind, Millis, Offer, Outcome, Party,
-    Reason, Recorded, Response, RunId, Time, TurnKey, TurnResult, Usage, Usd, Workflow,
+    Reason, Recorded, Reply, Response, RunId, Time, TurnKey, TurnResult, Usage, Usd, Workflow,
 };
 
 /// Planner → builder → reviewer ⇄ fixer, with room for two full loops.
@@ -88,14 +88,18 @@ impl Story {
     }
 
     pub(super) fn input(&mut self, input: Input) -> &mut Self {
-        let events = self.run.decide(self.now, input);
-        for event in &events {
-            self.run.apply(self.now, event);
-        }
+        self.reply(input);
+        self
+    }
+
+    /// The same, for those who want to know what became of it.
+    pub(super) fn reply(&mut self, input: Input) -> Reply {
+        let Decision { events, reply, next } = self.run.decide(self.now, input);
+        self.run = next;
         let from = self.log.len() as u64;
         self.log.extend(number(from, self.now, events));
         self.check();
-        self
+        reply
     }
 
     fn check(&mut self) {

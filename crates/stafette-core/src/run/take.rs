@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Draft, Run};
 use crate::handoff::{Receipt, State, Taken};
 use crate::workflow::Runner;
-use crate::{Event, Millis, Time, TurnKey};
+use crate::{Event, Ignored, Millis, Reply, Time, TurnKey};
 
 /// A turn is in somebody's hands.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -22,23 +22,26 @@ pub struct TurnTaken {
     pub finish_by: Time,
 }
 
-/// Whoever comes first has it. Whoever comes again hears the same; who comes second finds another
-/// name in the state.
-pub(super) fn decide(draft: &mut Draft, turn: TurnKey, by: String, lease: Option<Millis>) {
+/// The first to come has it. The reply names the holder, so that the same caller may come again and
+/// a second one finds another name.
+pub(super) fn decide(draft: &mut Draft, turn: TurnKey, by: String, lease: Option<Millis>) -> Reply {
     if !draft.run.is_current(turn) {
-        return;
+        return Reply::Late;
     }
-    let Some(handoff) = draft.run.handoff(turn.handoff) else { return };
+    let Some(handoff) = draft.run.handoff(turn.handoff) else { return Reply::Late };
     let agent = draft.run.workflow.agent(&handoff.offer.to).map(|(_, agent)| agent);
-    let outside = agent.is_some_and(|agent| agent.runner == Runner::External);
-    let free = handoff.state.turn().is_some_and(|out| out.taken.is_none());
-    if outside && free {
-        let limits = &draft.run.workflow.limits;
-        let lease = lease.unwrap_or(limits.lease).min(limits.finish_timeout);
-        let (due, finish_by) = (draft.now + lease, draft.now + limits.finish_timeout);
-        let taken = Taken { by, lease };
-        draft.record(Event::TurnTaken(TurnTaken { turn, taken, due, finish_by }));
+    if !agent.is_some_and(|agent| agent.runner == Runner::External) {
+        return Reply::Ignored(Ignored::NotExternal);
     }
+    if let Some(taken) = handoff.state.turn().and_then(|out| out.taken.as_ref()) {
+        return Reply::Taken { by: taken.by.clone() };
+    }
+    let limits = &draft.run.workflow.limits;
+    let lease = lease.unwrap_or(limits.lease).min(limits.finish_timeout);
+    let (due, finish_by) = (draft.now + lease, draft.now + limits.finish_timeout);
+    let taken = Taken { by: by.clone(), lease };
+    draft.record(Event::TurnTaken(TurnTaken { turn, taken, due, finish_by }));
+    Reply::Taken { by }
 }
 
 impl TurnTaken {

@@ -4,11 +4,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::propose::{self, HandoffRefused, Proposal};
+use super::propose::{self, HandoffRefused, Proposal, Refusal};
 use super::vote::Vote;
 use super::{Draft, Run, receipt};
 use crate::handoff::Receipt;
-use crate::{Event, HandoffId, Offer, Outcome, Response, TurnKey, TurnResult, Usage};
+use crate::{Event, HandoffId, Offer, Outcome, Reply, Response, TurnKey, TurnResult, Usage};
 
 /// The most handoffs that one turn may tell of.
 pub const MAX_OFFERS: usize = 32;
@@ -37,21 +37,26 @@ pub struct TurnTold {
     pub told: Told,
 }
 
-pub(super) fn decide(draft: &mut Draft, turn: TurnKey, told: Told) {
+pub(super) fn decide(draft: &mut Draft, turn: TurnKey, told: Told) -> Reply {
     if !draft.run.is_current(turn) {
-        return;
+        return Reply::Late;
     }
-    let Some(handoff) = draft.run.handoff(turn.handoff) else { return };
-    let (agent, room) =
-        (handoff.offer.to.clone(), MAX_OFFERS.saturating_sub(handoff.told.offers.len()));
+    let Some(handoff) = draft.run.handoff(turn.handoff) else { return Reply::Late };
+    let agent = handoff.offer.to.clone();
+    let room = MAX_OFFERS.saturating_sub(handoff.told.offers.len());
     let sits = handoff.offer.is_council_turn();
-    let mut taken = Vec::new();
-    for offer in told.offers.into_iter().take(room) {
+    let (mut taken, mut refused) = (Vec::new(), Vec::new());
+    for offer in told.offers {
         let offer = Offer { from: agent.clone(), ..propose::from_outside(offer) };
         let proposal = Proposal::within(offer, turn.handoff);
-        match propose::judge(&draft.run, &proposal) {
-            Ok(_) => taken.push(proposal.offer),
+        let verdict = match taken.len() < room {
+            true => propose::judge(&draft.run, &proposal).map(drop),
+            false => Err(Refusal::TooMany { limit: MAX_OFFERS }),
+        };
+        match verdict {
+            Ok(()) => taken.push(proposal.offer),
             Err(refusal) => {
+                refused.push(refusal.clone());
                 let id = HandoffId(draft.run.next_handoff);
                 let (offer, cause) = (proposal.offer, Some(turn.handoff));
                 let event = HandoffRefused { id, offer, cause, refusal };
@@ -67,6 +72,7 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, told: Told) {
     if told != Told::default() {
         draft.record(Event::TurnTold(Box::new(TurnTold { turn, told })));
     }
+    Reply::Reported { refused }
 }
 
 /// What a turn ended with, given what it told before: its own channel beats what it printed.

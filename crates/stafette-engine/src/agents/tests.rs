@@ -52,7 +52,7 @@ impl Team {
     }
 
     fn hears(&mut self, input: Input) {
-        for event in self.run.decide(self.now, input) {
+        for event in self.run.decide(self.now, input).events {
             self.run.apply(self.now, &event);
         }
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use stafette_agents::end_left_behind;
 use stafette_core::change::{Change, ChangeId, ChangeRules, ChangeStatus, Proposal};
 use stafette_core::run::change::ChangeWork;
-use stafette_core::{Input, Recorded, RunId, TurnKey};
+use stafette_core::{Input, Reply, RunId, TurnKey};
 use stafette_workspace::changes::{Left, Report, mark};
 use stafette_workspace::{ChangeError, Changes};
 
@@ -24,13 +24,12 @@ impl Engine {
         proposal: Proposal,
     ) -> Result<Change, EngineError> {
         let state = self.state(turn.run).await?;
-        let order = state.outbox().find(|order| order.key == turn);
-        let order = order.ok_or(EngineError::Late { turn })?;
+        let order = state.order(turn).ok_or(EngineError::Late { turn })?;
         let change = take_in(self.settings(), &state.workflow.changes, &order, proposal).await?;
         crash::point();
         let set = Box::new(change.proposed());
-        self.send(turn.run, Input::ProposeChange { turn: Some(turn), set }).await?;
-        if !telling::knows(&*self.state(turn.run).await?, &change) {
+        let reply = self.send(turn.run, Input::ProposeChange { turn: Some(turn), set }).await?;
+        if reply != Reply::Recorded {
             let id = change.id;
             let why = "its turn was over when it was proposed, or its run has too many open sets";
             self.changes(async move |changes| changes.turned_away(id, why).await).await?;
@@ -300,14 +299,10 @@ impl Engine {
 
     /// Has the run of a set record something about it, also when that is over; it gets to know the
     /// set first. What is of no run, nobody records.
-    pub(super) async fn record_of(
-        &self,
-        change: &Change,
-        input: Input,
-    ) -> Result<Vec<Recorded>, EngineError> {
-        let Some(run) = change.author.run else { return Ok(Vec::new()) };
+    pub(super) async fn record_of(&self, change: &Change, input: Input) -> Result<(), EngineError> {
+        let Some(run) = change.author.run else { return Ok(()) };
         self.introduce(change).await?;
-        self.record(run, input).await
+        self.record(run, input).await.map(drop)
     }
 
     /// Has the run of a set know it, if it does not.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::json;
 use stafette_core::change::{Author, Change, ChangeId, Comment};
 use stafette_core::run::create::RunCreated;
-use stafette_core::{AgentName, Event, Fields, HandoffId, Input, Party, Recorded, RunId, Workflow};
+use stafette_core::{AgentName, Fields, HandoffId, Ignored, Input, Party, Reply, RunId, Workflow};
 use stafette_workspace::Changes;
 use uuid::Uuid;
 
@@ -95,7 +95,7 @@ impl Engine {
             }
             self.introduce(&change).await?;
             match self.send(last, spoken(id, comment)).await {
-                Ok(events) if events.iter().any(came_to_nothing) => return Ok(Heard::Nobody),
+                Ok(Reply::Ignored(Ignored::NoListener)) => return Ok(Heard::Nobody),
                 Ok(_) => return Ok(Heard::Agent { run: last }),
                 // It has just ended.
                 Err(EngineError::Over { .. }) if self.state(last).await?.status().is_final() => {
@@ -179,9 +179,4 @@ impl Engine {
 
 fn spoken(change: ChangeId, comment: &Comment) -> Input {
     Input::CommentChange { change, comment: comment.clone() }
-}
-
-/// Whether a set could not go back to its agent.
-fn came_to_nothing(recorded: &Recorded) -> bool {
-    matches!(&recorded.event, Event::ChangeReturned(returned) if returned.handoff.is_none())
 }

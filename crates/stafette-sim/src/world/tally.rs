@@ -46,6 +46,7 @@ fn detail(event: &Event) -> Option<&'static str> {
     Some(match event {
         Event::HandoffRefused(e) => match e.refusal {
             Refusal::TooLarge { .. } => "refused: too large",
+            Refusal::TooMany { .. } => "refused: too many",
             Refusal::ItemLimit { .. } => "refused: item limit",
             Refusal::RunLimit { .. } => "refused: run limit",
             Refusal::Repeated { .. } => "refused: repeated",

@@ -60,7 +60,7 @@ impl Story {
     }
 
     pub(crate) fn input(&mut self, input: Input) -> Vec<Event> {
-        let events = self.run.decide(self.now, input);
+        let events = self.run.decide(self.now, input).events;
         for event in &events {
             self.run.apply(self.now, event);
         }

@@ -29,7 +29,7 @@ fn wire(name: &str) -> Value {
 }
 
 /// The contract's request, between these two.
-fn request(from: &str, to: &str) -> Value {
+pub(crate) fn request(from: &str, to: &str) -> Value {
     let mut document = wire("handoff-request.json");
     document["sourceAgent"] = from.into();
     document["handoffTo"] = to.into();

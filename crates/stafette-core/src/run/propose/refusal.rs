@@ -18,6 +18,11 @@ pub enum Refusal {
         /// How much is allowed.
         limit: usize,
     },
+    /// The turn has proposed as many handoffs as it may.
+    TooMany {
+        /// How many are allowed.
+        limit: usize,
+    },
     /// The work item was handed over too often.
     ItemLimit {
         /// Which item.
@@ -105,7 +110,9 @@ impl Refusal {
     pub fn headline(&self) -> &'static str {
         match self {
             Refusal::TooLarge { .. } => "Payload too large",
-            Refusal::ItemLimit { .. } | Refusal::RunLimit { .. } => "Handoff limit exceeded",
+            Refusal::TooMany { .. } | Refusal::ItemLimit { .. } | Refusal::RunLimit { .. } => {
+                "Handoff limit exceeded"
+            }
             Refusal::Repeated { .. } | Refusal::Cycle { .. } => "Circular handoff detected",
             Refusal::LoopExhausted { .. } => "Loop limit exceeded",
             Refusal::NoProgress { .. } => "No progress",
@@ -122,6 +129,9 @@ impl Refusal {
         match self {
             Refusal::TooLarge { bytes, limit } => {
                 format!("it carries {bytes} bytes, and {limit} are allowed")
+            }
+            Refusal::TooMany { limit } => {
+                format!("one turn may propose {limit} handoffs")
             }
             Refusal::ItemLimit { item, limit } => {
                 format!("`{item}` was handed over {limit} times, which is its limit")

@@ -1,0 +1,239 @@
+//! Many ask one run at the same moment: each gets the answer to its own question, at every
+//! interface that waits for one.
+
+use std::collections::BTreeSet;
+use std::sync::Barrier;
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::doors::request;
+use crate::web::{Answer, Web};
+use crate::world::World;
+
+/// An agent with as many turns at the same time as anybody wants.
+const CROWD: &str = r#"
+[workflow]
+name = "crowd"
+entry = "builder"
+[agents.builder]
+runner = "external"
+estimate = { tokens = 1, money = 0.000001 }
+[agents.reviewer]
+runner = "external"
+estimate = { tokens = 1, money = 0.000001 }
+[[routes]]
+from = "builder"
+to = "reviewer"
+[[routes]]
+from = "reviewer"
+to = "builder"
+[[loops]]
+name = "pair"
+between = ["builder", "reviewer"]
+[limits]
+cooldown = 0
+handoffs_per_item = 100000
+handoffs_per_run = 100000
+accept_timeout = "1h"
+lease = "1h"
+[budget]
+handoffs = 100000
+"#;
+
+/// How many ask at the same time.
+const CROWDS: [usize; 3] = [1, 48, 500];
+
+/// Lets `count` askers begin at the same moment, and gives what each of them heard, in order.
+fn at_the_same_time<T: Send>(count: usize, asks: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let (start, asks) = (Barrier::new(count), &asks);
+    thread::scope(|scope| {
+        let asker = |number| {
+            let start = &start;
+            scope.spawn(move || {
+                start.wait();
+                asks(number)
+            })
+        };
+        let askers: Vec<_> = (0..count).map(asker).collect();
+        askers.into_iter().map(|asker| asker.join().expect("an answer")).collect()
+    })
+}
+
+/// A proposal that can be told from all others by its id.
+fn numbered(number: usize, from: &str, to: &str) -> Value {
+    let mut document = request(from, to);
+    document["traceId"] = format!("00000000-0000-4000-8000-{number:012}").into();
+    document["timeoutMs"] = 3_600_000.into();
+    document
+}
+
+/// A run in which as many turns of the builder are taken: where each is, and its key.
+fn turns(web: &Web<'_>, count: usize) -> Vec<(String, String)> {
+    web.post("/v1/runs", &json!({ "request": "Build it" })).ok();
+    let place = |number: usize| {
+        let proposed = web.post("/v1/handoffs?run=latest", &numbered(number, "human", "builder"));
+        let proposed = proposed.ok();
+        let text = |name: &str| proposed[name].as_str().expect("a name").to_owned();
+        format!("/v1/runs/{}/handoffs/{}", text("run"), text("handoff"))
+    };
+    let take = |place: String| {
+        let order = web.post(&format!("{place}/accept"), &json!({ "by": "builder" })).ok();
+        (place, order["key"].as_str().expect("a key").to_owned())
+    };
+    (0..count).map(place).map(take).collect()
+}
+
+/// Whether every even asker was admitted under a number of its own, with its own proposal behind
+/// it, and every odd one was refused with its own id.
+fn each_has_its_own(web: &Web<'_>, answers: &[Answer]) {
+    let rows = web.get("/v1/runs/latest/handoffs").ok();
+    let row = |id: &Value| rows.as_array()?.iter().find(|row| row["id"] == *id);
+    let mut seen = BTreeSet::new();
+    for (number, answer) in answers.iter().enumerate() {
+        let trace = numbered(number, "a", "b")["traceId"].clone();
+        if number % 2 == 1 {
+            assert_eq!((answer.status, answer.code().as_str()), (409, "refused"), "{answer:?}");
+            assert_eq!(answer.json()["answer"]["traceId"], trace);
+            continue;
+        }
+        let id = answer.ok()["handoff"].clone();
+        assert!(seen.insert(id.to_string()), "{id} was given twice");
+        let row = row(&id).unwrap_or_else(|| panic!("there is no {id}"));
+        assert_eq!(row["handoff"]["offer"]["foreign"]["id"], trace, "{id}");
+    }
+}
+
+#[test]
+fn b_18_everyone_who_proposes_hears_of_its_own_proposal() {
+    for count in CROWDS {
+        let world = World::workflow(CROWD);
+        let web = Web::up(&world);
+        web.post("/v1/runs", &json!({ "request": "Build it" })).ok();
+        let answers = at_the_same_time(count, |number| {
+            let to = if number % 2 == 0 { "builder" } else { "nobody" };
+            web.post("/v1/handoffs?run=latest", &numbered(number, "human", to))
+        });
+        each_has_its_own(&web, &answers);
+    }
+}
+
+#[test]
+fn b_18_everyone_who_ends_a_turn_hears_of_its_own_turn() {
+    for count in CROWDS {
+        let world = World::workflow(CROWD);
+        let web = Web::up(&world);
+        let turns = turns(&web, count);
+        let answers = at_the_same_time(count, |number| {
+            let (place, key) = &turns[number];
+            let to = if number % 2 == 0 { "reviewer" } else { "nobody" };
+            let offer = json!({ "to": to, "summary": format!("part {number}") });
+            web.post(&format!("{place}/complete"), &json!({ "turn": key, "handoffs": [offer] }))
+        });
+        let rows = web.get("/v1/runs/latest/handoffs").ok();
+        for (number, answer) in answers.iter().enumerate() {
+            let ended = answer.ok();
+            assert_eq!(ended["turn"], turns[number].1);
+            if number % 2 == 1 {
+                assert_eq!(ended["admitted"], json!([]), "{ended}");
+                assert!(ended["refused"].to_string().contains("Unknown target"), "{ended}");
+                continue;
+            }
+            let [id] = ended["admitted"].as_array().expect("a list").as_slice() else {
+                panic!("one proposal became {ended}");
+            };
+            let row = rows.as_array().and_then(|rows| rows.iter().find(|row| row["id"] == *id));
+            let summary = &row.expect("its handoff")["handoff"]["offer"]["summary"];
+            assert_eq!(*summary, format!("part {number}"));
+        }
+    }
+}
+
+#[test]
+fn b_18_of_two_who_answer_one_question_or_take_one_turn_one_has_it() {
+    for count in CROWDS {
+        let world = World::workflow(CROWD);
+        let web = Web::up(&world);
+        web.post("/v1/runs", &json!({ "request": "Build it" })).ok();
+        let ask = |number: usize, to: &str| {
+            let document = numbered(number, "human", to);
+            web.post("/v1/handoffs?run=latest", &document).ok()["handoff"].clone()
+        };
+        let pairs = count.div_ceil(2);
+        let questions: Vec<Value> = (0..pairs).map(|number| ask(number, "human")).collect();
+        let turns: Vec<Value> = (0..pairs).map(|number| ask(number, "builder")).collect();
+        let text = |value: &Value| value.as_str().expect("a handoff").to_owned();
+        let answers = at_the_same_time(2 * pairs, |number| {
+            let question = text(&questions[number / 2]);
+            let words = json!({ "text": format!("answer {number}") });
+            let answered = web.post(&format!("/v1/inbox/latest:{question}"), &words);
+            let turn = text(&turns[number / 2]);
+            let place = format!("/v1/runs/latest/handoffs/{turn}/accept");
+            (answered, web.post(&place, &json!({ "by": format!("agent {number}") })))
+        });
+        let rows = web.get("/v1/runs/latest/handoffs").ok();
+        let row = |id: &Value| {
+            let rows = rows.as_array().expect("rows").iter();
+            rows.clone().find(|row| row["id"] == *id).expect("its row").clone()
+        };
+        for pair in 0..pairs {
+            let had = |which: fn(&(Answer, Answer)) -> &Answer| {
+                let both = [2 * pair, 2 * pair + 1];
+                let won: Vec<usize> =
+                    both.into_iter().filter(|n| which(&answers[*n]).status == 200).collect();
+                let statuses: Vec<u16> = both.iter().map(|n| which(&answers[*n]).status).collect();
+                assert_eq!(won.len(), 1, "{statuses:?}");
+                assert!(statuses.contains(&409), "{statuses:?}");
+                won[0]
+            };
+            let answered = had(|(answered, _)| answered);
+            let closed = row(&questions[pair]);
+            assert!(closed.to_string().contains(&format!("\"answer {answered}\"")), "{closed}");
+            let taken = had(|(_, taken)| taken);
+            let held = row(&turns[pair]);
+            assert!(held.to_string().contains(&format!("\"agent {taken}\"")), "{held}");
+        }
+    }
+}
+
+#[test]
+fn b_18_everyone_who_comes_by_mcp_hears_of_its_own_turn() {
+    for count in CROWDS {
+        let world = World::workflow(CROWD);
+        let web = Web::up(&world);
+        let turns = turns(&web, count);
+        let call = |tool: &str, arguments: &Value| {
+            let body = json!({
+                "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                "params": {
+                    "name": tool,
+                    "arguments": arguments,
+                    "_meta": {
+                        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                        "io.modelcontextprotocol/clientInfo": { "name": "crowd", "version": "1" },
+                        "io.modelcontextprotocol/clientCapabilities": {},
+                    },
+                },
+            });
+            let headers = [
+                web.bearer(),
+                "Accept: application/json, text/event-stream".to_owned(),
+                "MCP-Protocol-Version: 2026-07-28".to_owned(),
+                "Mcp-Method: tools/call".to_owned(),
+                format!("Mcp-Name: {tool}"),
+            ];
+            let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
+            web.plain("POST /mcp", &headers, &body.to_string())
+        };
+        let answers = at_the_same_time(count, |number| {
+            let to = if number % 2 == 0 { "reviewer" } else { "nobody" };
+            let (_, key) = &turns[number];
+            call("handoff", &json!({ "turn": key, "to": to, "summary": format!("part {number}") }))
+        });
+        for (number, answer) in answers.iter().enumerate() {
+            assert_eq!(answer.status, 200, "{answer:?}");
+            let refused = answer.body.contains("Unknown target");
+            assert_eq!(refused, number % 2 == 1, "{number}: {answer:?}");
+        }
+    }
+}
