@@ -32,8 +32,11 @@ use serde_json::Value;
 use crate::{AgentName, Fields, Millis, Party, Usage};
 
 /// Everything that `stafette.toml` says.
+//
+// What a file says beyond that is a mistake, which `file` and the schema find. What a stored run has
+// beyond that was a setting once, and is passed over: so no type in here has serde refuse it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Workflow {
     /// The workflow itself.
     pub workflow: Header,
@@ -117,7 +120,7 @@ pub struct Workflow {
 
 /// The workflow itself.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Header {
     /// Its name.
     pub name: String,
@@ -148,7 +151,7 @@ fn frame_word() -> String {
 
 /// A role and what runs it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Agent {
     /// What it is for, in a sentence.
     #[serde(default)]
@@ -266,7 +269,7 @@ pub enum ResultFormat {
 
 /// An input that an agent declares.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Need {
     /// Its name.
     pub key: String,
@@ -286,7 +289,7 @@ fn string_type() -> String {
 
 /// An allowed path.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Route {
     /// Who may give.
     pub from: Party,
@@ -305,7 +308,7 @@ pub struct Route {
 
 /// A forbidden path.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Denied {
     /// Who must not give.
     pub from: Party,
@@ -317,7 +320,7 @@ pub struct Denied {
 
 /// A cycle that is meant.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Loop {
     /// Its name.
     pub name: String,
@@ -334,7 +337,8 @@ fn three() -> u32 {
 
 /// Counts and clocks. The defaults are the handoff contract's.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct Limits {
     /// Handoffs for one work item.
     pub handoffs_per_item: u32,
@@ -377,7 +381,8 @@ impl Default for Limits {
 
 /// What happens when a turn breaks.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct Retries {
     /// Attempts in all.
     pub max: u32,
@@ -402,7 +407,8 @@ impl Default for Retries {
 
 /// What happens when a handoff cannot be done.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct Recovery {
     /// Inputs without which nothing goes on.
     pub critical: Vec<String>,
@@ -412,7 +418,7 @@ pub struct Recovery {
 
 /// One way out, and when to take it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct RecoveryRule {
     /// For handoffs to this one only.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -11,9 +11,10 @@ use uuid::Uuid;
 use super::create::RunCreated;
 use super::{Decision, Run, Status};
 use crate::handoff::{Closing, Question, Receipt, State};
+use crate::workflow::file;
 use crate::{
     Event, Failure, FailureKind, Fields, HandoffId, Input, Kind, Millis, Offer, Outcome, Party,
-    Reason, Recorded, Reply, Response, RunId, Time, TurnKey, TurnResult, Usage, Usd, Workflow,
+    Reason, Recorded, Reply, Response, RunId, Time, TurnKey, TurnResult, Usage, Usd,
 };
 
 /// Planner → builder → reviewer ⇄ fixer, with room for two full loops.
@@ -51,7 +52,7 @@ impl Story {
 
     /// A story whose run is given something from the start.
     pub(super) fn given(workflow: &str, inputs: Fields) -> Self {
-        let workflow: Workflow = toml::from_str(workflow).expect("a workflow");
+        let workflow = file::parse(workflow).expect("a workflow");
         let created = RunCreated {
             run: RunId(Uuid::nil()),
             budget: workflow.budget.clone(),

@@ -7,7 +7,8 @@ use crate::Millis;
 
 /// The conditions under which people should look, over a window of time that ends now.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct AlertRules {
     /// Handoffs that failed; five minutes unless it says otherwise.
     pub failed: Threshold,
@@ -21,7 +22,7 @@ pub struct AlertRules {
 
 /// More than this within that time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Threshold {
     /// What may be reached, but not passed.
     pub above: u64,

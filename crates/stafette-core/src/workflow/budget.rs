@@ -7,7 +7,8 @@ use crate::{Millis, Usd};
 
 /// What a run may spend. Finite by default.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct Budget {
     /// In money.
     pub money: Usd,
@@ -21,7 +22,8 @@ pub struct Budget {
 
 /// What one agent may spend of a run's budget; what is not said is not limited further.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct AgentBudget {
     /// In money.
     #[serde(skip_serializing_if = "Option::is_none")]

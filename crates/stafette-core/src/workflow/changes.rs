@@ -8,7 +8,8 @@ use crate::lock::Pattern;
 
 /// How changes get into the project.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct ChangeRules {
     /// The command that says whether the project still works, such as `["cargo", "test"]`; nothing
     /// is asked when it is empty.

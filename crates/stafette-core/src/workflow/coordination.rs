@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 /// Where handoffs and the shared state are mirrored as files, and taken in from files.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct Coordination {
     /// The folder, within the project.
     pub folder: String,

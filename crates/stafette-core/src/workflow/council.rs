@@ -12,7 +12,7 @@ use crate::{AgentName, Party};
 
 /// Who decides together, and when they have decided.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct CouncilRules {
     /// Who has a voice, in the order in which they speak.
     pub members: Vec<AgentName>,

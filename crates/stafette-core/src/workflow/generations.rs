@@ -7,7 +7,8 @@ use crate::{Millis, Usd};
 
 /// How the team hands over to its next self.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct GenerationRules {
     /// Where the picture of the team is kept, relative to the project.
     pub context: String,

@@ -24,7 +24,7 @@ pub const PROTOCOL: [(&str, &[&str]); 6] = [
 /// A command that gets JSON on standard input when something happens. It ends with 0 to go on and
 /// with 2 to say no; what it then says on standard error is the reason.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Hook {
     /// When: `before_run`, `before_turn`, `question`, or the name of an event.
     pub on: String,

@@ -10,7 +10,8 @@ use crate::Millis;
 
 /// What is known and planned, and where it is kept.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct Knowledge {
     /// Where the graph is kept.
     pub graph: GraphHome,
@@ -53,7 +54,7 @@ pub enum GraphHome {
 
 /// A Neo4j server.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Neo4j {
     /// Where it is, such as `bolt://127.0.0.1:7687`.
     pub uri: String,
@@ -70,7 +71,8 @@ pub struct Neo4j {
 
 /// Where events are kept: a folder of iCalendar files, or a CalDAV server.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct CalendarHome {
     /// The folder, relative to this file.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,7 +111,8 @@ impl Default for CalendarHome {
 
 /// When work can be done.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct Week {
     /// Where the clock hangs, such as `Europe/Vienna`.
     pub timezone: String,
@@ -159,7 +162,8 @@ pub enum Day {
 
 /// What happens to questions while nobody can answer.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct People {
     /// What becomes of a question whose time runs out while nobody can answer it.
     pub when_away: WhenAway,
@@ -184,7 +188,8 @@ pub enum WhenAway {
 
 /// From when on a pattern is told.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct Mind {
     /// The fewest samples for times, estimates, returns and slips.
     pub samples: usize,

@@ -7,7 +7,8 @@ use crate::Millis;
 
 /// How locks are given.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct LockRules {
     /// What happens when somebody else has it.
     pub on_conflict: OnConflict,

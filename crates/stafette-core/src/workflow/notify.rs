@@ -7,7 +7,8 @@ use crate::Millis;
 
 /// News for people who look elsewhere. Without a channel there are none.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct Notify {
     /// What is news.
     pub on: Vec<News>,
@@ -49,7 +50,7 @@ pub enum News {
 
 /// A topic of an ntfy server.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Ntfy {
     /// The server.
     #[serde(default = "ntfy_server")]
@@ -63,7 +64,7 @@ pub struct Ntfy {
 
 /// A program that is told by HTTP.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Webhook {
     /// Where it listens.
     pub url: String,
@@ -73,7 +74,7 @@ pub struct Webhook {
 
 /// Hours in which only the urgent is told; everything else comes as one message afterwards.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Quiet {
     /// The first minute, such as `22:00`.
     pub from: String,

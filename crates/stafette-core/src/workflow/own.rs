@@ -7,7 +7,7 @@ use crate::Millis;
 
 /// The team's own program: how it is built, tried and started.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Own {
     /// The command that builds it, such as `["cargo", "build", "--release"]`.
     pub build: Vec<String>,

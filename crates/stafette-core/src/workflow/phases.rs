@@ -11,7 +11,7 @@ use crate::wire::phase::Phase;
 
 /// One phase of every run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct PhaseStep {
     /// Which: `research`, `write`, `validate` or `parallel`.
     pub phase: Phase,

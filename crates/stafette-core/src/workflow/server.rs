@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 /// A door on TCP. Without an address there is none until somebody opens the page.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct Server {
     /// Where to listen, such as `127.0.0.1:7400`. Beyond this machine it takes TLS and a token.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 /// A place for the runs other than the file in `.stafette`.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct Store {
     /// The environment variable with the address of a PostgreSQL database, such as
     /// `postgres://user:password@localhost/team?schema=stafette`. The address itself, which may

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// Where traces go.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct Telemetry {
     /// The receiver, such as `http://127.0.0.1:4318`; `env` takes it from
     /// `OTEL_EXPORTER_OTLP_ENDPOINT`. Without it nothing is sent.

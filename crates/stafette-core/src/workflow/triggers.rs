@@ -14,7 +14,7 @@ pub const MAX_TRIGGERS: usize = 64;
 
 /// Something that begins a run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Trigger {
     /// Its name, which is part of the address of a webhook.
     pub name: String,

@@ -45,7 +45,8 @@ impl fmt::Display for Term {
 
 /// What each part counts, and what hours and goals are worth in money.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct Weights {
     /// Of what it brings.
     pub benefit: f64,

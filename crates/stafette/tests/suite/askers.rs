@@ -28,6 +28,9 @@ to = "reviewer"
 [[routes]]
 from = "reviewer"
 to = "builder"
+[[routes]]
+from = "reviewer"
+to = "orchestrator"
 [[loops]]
 name = "pair"
 between = ["builder", "reviewer"]

@@ -51,7 +51,7 @@ fn created(plan: Option<Plan>) -> RunCreated {
 }
 
 fn created_by(workflow: &str, plan: Option<Plan>) -> RunCreated {
-    let workflow: crate::Workflow = toml::from_str(workflow).expect("a workflow");
+    let workflow = crate::workflow::file::parse(workflow).expect("a workflow");
     let first = Lineage::first(Time(0), Fields::new());
     let lineage = plan.map_or(first.clone(), |plan| first.planned(plan));
     RunCreated {
