@@ -92,6 +92,7 @@ async fn begin(
         by: caller.name.clone(),
         origin: Some(origin),
         trace: caller.within,
+        forecasts: None,
         lineage: None,
     };
     // A run that is there already was begun by this very message.
@@ -150,6 +151,10 @@ async fn answer(
     let input = Input::Answer { handoff: asked, values: words.values, text: words.text, by };
     match a2a.engine.send(run, input).await {
         Ok(Reply::Answered) => return Ok(run),
+        Ok(Reply::Unfit { complaints }) => {
+            let said = complaints.join("; ");
+            return Err(A2AError::invalid_params(format!("not what was asked for: {said}")));
+        }
         Ok(_) | Err(EngineError::Over { .. }) => {}
         Err(error) => return Err(task::refused(error)),
     }

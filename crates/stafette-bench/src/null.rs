@@ -277,6 +277,7 @@ pub(crate) fn created(number: u32) -> Result<RunCreated, Trouble> {
         by: "bench".into(),
         origin: None,
         trace: None,
+        forecasts: None,
         lineage: None,
     })
 }

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Time;
 use crate::run::{
-    adopt, alert, answer, assess, budget, change, close, council, create, fail, finish, fork,
-    hand_over, note, park, pause, permission, phase, postpone, propose, receipt, recover, renew,
-    resume, session, take, tell, turn,
+    adopt, alert, answer, assess, budget, change, close, council, create, expire, fail, finish,
+    fork, hand_over, note, park, pause, permission, phase, postpone, propose, receipt, recover,
+    renew, resume, session, take, tell, turn,
 };
 
 /// Something that became true. One variant a transition; each is defined, decided and applied in
@@ -42,6 +42,7 @@ pub enum Event {
     TurnFailed(fail::TurnFailed),
     RetryScheduled(fail::RetryScheduled),
     HandoffParked(park::HandoffParked),
+    HandoffOverdue(expire::HandoffOverdue),
     LateResultKept(Box<finish::LateResultKept>),
     RecoveryChosen(recover::RecoveryChosen),
     QuestionAnswered(answer::QuestionAnswered),
@@ -64,7 +65,7 @@ pub enum Event {
 
 impl Event {
     /// All names.
-    pub const NAMES: [&str; 44] = [
+    pub const NAMES: [&str; 45] = [
         "run_created",
         "run_forked",
         "run_adopted",
@@ -91,6 +92,7 @@ impl Event {
         "turn_failed",
         "retry_scheduled",
         "handoff_parked",
+        "handoff_overdue",
         "late_result_kept",
         "recovery_chosen",
         "question_answered",
@@ -141,6 +143,7 @@ impl Event {
             Event::TurnFailed(_) => "turn_failed",
             Event::RetryScheduled(_) => "retry_scheduled",
             Event::HandoffParked(_) => "handoff_parked",
+            Event::HandoffOverdue(_) => "handoff_overdue",
             Event::LateResultKept(_) => "late_result_kept",
             Event::RecoveryChosen(_) => "recovery_chosen",
             Event::QuestionAnswered(_) => "question_answered",
@@ -183,6 +186,7 @@ impl Event {
             Event::TurnFailed(e) => Some(e.turn.handoff),
             Event::RetryScheduled(e) => Some(e.handoff),
             Event::HandoffParked(e) => Some(e.handoff),
+            Event::HandoffOverdue(e) => Some(e.handoff),
             Event::LateResultKept(e) => Some(e.turn.handoff),
             Event::RecoveryChosen(e) => Some(e.handoff),
             Event::QuestionAnswered(e) => Some(e.handoff),

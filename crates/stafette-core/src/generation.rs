@@ -372,6 +372,7 @@ pub fn successor(run: &Run) -> Option<RunCreated> {
         by: format!("generation {}", lineage.number),
         origin: None,
         trace: run.trace,
+        forecasts: Some(run.purse.learned()),
         lineage: Some(Box::new(heir)),
     })
 }

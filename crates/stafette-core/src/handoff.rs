@@ -123,6 +123,9 @@ pub struct PriorAttempt {
     pub action: String,
     /// What came of it.
     pub result: String,
+    /// The party that was tried, where recovery tried it: only the kernel says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tried: Option<Party>,
 }
 
 /// What a dialect says that the model has no place for, kept so that nothing is lost on the way
@@ -235,7 +238,8 @@ pub struct Offer {
     /// What was tried before.
     #[serde(default)]
     pub prior_attempts: Vec<PriorAttempt>,
-    /// How long the taker has to take it.
+    /// How long the whole handoff may take, accepted or not. For a person it bounds the `escalated`
+    /// answer, which is given immediately; the question has a time of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Millis>,
     /// The question, when a person is asked.
@@ -430,6 +434,9 @@ pub enum State {
     Accepted(Turn),
     /// The agent has shown that it works on it.
     Running(Turn),
+    /// Its turn has ended, and the rest of the same step decides what follows. Never the end of a
+    /// step.
+    Undecided,
     /// It waits for other handoffs.
     Blocked {
         /// Those that are still open.
@@ -476,7 +483,7 @@ impl State {
             State::Parked { .. } => "parked",
             State::Accepted(_) => "accepted",
             State::Running(_) => "running",
-            State::Blocked { .. } => "blocked",
+            State::Undecided | State::Blocked { .. } => "blocked",
             State::Asked { .. } => "asked",
             State::Closed(closing) => match (closing.way, closing.response.outcome) {
                 (Way::Expired, _) => "expired",
@@ -503,6 +510,13 @@ impl State {
     /// The turn that is out, if one is.
     #[must_use]
     pub fn turn(&self) -> Option<&Turn> {
+        match self {
+            State::Ordered(turn) | State::Accepted(turn) | State::Running(turn) => Some(turn),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn turn_mut(&mut self) -> Option<&mut Turn> {
         match self {
             State::Ordered(turn) | State::Accepted(turn) | State::Running(turn) => Some(turn),
             _ => None,
@@ -602,6 +616,15 @@ pub struct Handoff {
     /// What its agent has told in the turn that is out.
     #[serde(default)]
     pub told: Told,
+    /// Answers of those who had it before and could not give all of it: what they gave counts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gathered: Vec<Response>,
+    /// When it has to be answered, where its document says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Time>,
+    /// Whether each use of its path is followed by the cooldown.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cools: bool,
     /// How often its own proposals were refused.
     #[serde(default)]
     pub refusals: u32,
@@ -628,6 +651,16 @@ impl Handoff {
     #[must_use]
     pub fn is_open(&self) -> bool {
         !self.state.is_closed()
+    }
+
+    /// Whether a step ended before it was decided what follows; older releases had no state of its own
+    /// for that.
+    pub(crate) fn is_undecided(&self) -> bool {
+        match &self.state {
+            State::Undecided => true,
+            State::Blocked { on } => on.is_empty(),
+            _ => false,
+        }
     }
 
     /// A value that the taker was given.

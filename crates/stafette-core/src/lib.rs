@@ -14,6 +14,7 @@
 pub mod amount;
 pub mod change;
 pub mod event;
+pub mod fields;
 pub mod generation;
 pub mod handoff;
 pub mod id;

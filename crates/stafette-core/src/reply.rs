@@ -43,6 +43,11 @@ pub enum Reply {
     },
     /// The question was open, and this answer closed it.
     Answered,
+    /// The answer is not what was asked for. Nothing is recorded, and the asker may try again.
+    Unfit {
+        /// What is wrong with each value.
+        complaints: Vec<String>,
+    },
     /// The turn is no longer the one that is out. A result is kept as evidence, anything else is
     /// dropped.
     Late,

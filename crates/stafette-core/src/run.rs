@@ -15,11 +15,12 @@ pub mod close;
 pub mod council;
 pub mod create;
 mod escalate;
-mod expire;
+pub mod expire;
 pub mod fail;
 pub mod finish;
 pub mod fork;
 pub mod hand_over;
+mod legacy;
 pub mod note;
 pub mod park;
 pub mod pause;
@@ -300,7 +301,9 @@ impl Run {
             Event::CouncilHeard(e) => e.apply(self),
             Event::CouncilConcluded(e) => e.apply(self),
             Event::CouncilReopened(e) => e.apply(self),
-            Event::RecoveryChosen(_) | Event::QuestionAnswered(_) | Event::AlertRaised(_) => {}
+            Event::RecoveryChosen(e) => e.apply(self),
+            Event::HandoffOverdue(e) => e.apply(self),
+            Event::QuestionAnswered(_) | Event::AlertRaised(_) => {}
         }
     }
 
@@ -348,15 +351,16 @@ impl Run {
         let held = self.stage == Stage::Paused || over_budget;
         self.open()
             .filter_map(|handoff| match &handoff.state {
-                State::Pending { not_before: moment } | State::Parked { until: moment } => {
+                State::Pending { .. } | State::Parked { .. } => {
                     let held = held
                         || budget::waits_for_others(self, handoff)
                         || council::waits_for_another(self, handoff);
-                    (!held).then_some(*moment)
+                    propose::ready_at(self, handoff).filter(|_| !held)
                 }
                 State::Asked { until } => Some(*until),
                 state => state.turn().map(|turn| turn.due.min(turn.finish_by)),
             })
+            .chain(self.open().filter_map(|handoff| handoff.deadline))
             .chain((!over_budget).then(|| self.out_of_time()))
             .min()
     }
@@ -509,7 +513,7 @@ impl Draft {
                 let pending: Vec<HandoffId> = self
                     .run
                     .open()
-                    .filter(|h| h.state.not_before().is_some_and(|moment| moment <= self.now))
+                    .filter(|h| propose::ready_at(&self.run, h).is_some_and(|at| at <= self.now))
                     .map(|h| h.id)
                     .collect();
                 for id in pending {

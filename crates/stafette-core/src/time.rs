@@ -15,6 +15,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub struct Time(pub i64);
 
 impl Time {
+    /// Later than every moment that can come.
+    pub const MAX: Time = Time(i64::MAX);
+
     /// The moment as RFC 3339 text in UTC, to the millisecond.
     #[must_use]
     pub fn rfc3339(self) -> String {

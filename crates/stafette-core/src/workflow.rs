@@ -198,9 +198,11 @@ pub struct Agent {
     /// The inputs that it cannot do without.
     #[serde(default)]
     pub needs: Vec<Need>,
-    /// What a turn is expected to use, until its own history tells.
-    #[serde(default)]
-    pub estimate: Usage,
+    /// What a turn is expected to use, until its own history tells. Without it the first turn of an
+    /// agent that nobody has seen at work has the run's budget to itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Usage")]
+    pub estimate: Option<Usage>,
     /// What it may spend in a run.
     #[serde(default, skip_serializing_if = "AgentBudget::is_silent")]
     pub budget: AgentBudget,

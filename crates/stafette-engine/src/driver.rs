@@ -2,10 +2,13 @@
 //! drive it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use stafette_core::run::create::RunCreated;
 use stafette_core::run::permission::Permit;
-use stafette_core::{Event, Input, Recorded, Reply, Run, RunId, Time, TurnKey, TurnOrder};
+use stafette_core::{
+    Event, HandoffId, Input, Recorded, Reply, Run, RunId, Time, TurnKey, TurnOrder,
+};
 use stafette_store::{Batch, Loaded};
 use thiserror::Error;
 
@@ -27,6 +30,8 @@ pub struct Step {
     pub events: Vec<Recorded>,
     /// What became of each input, in the order of the inputs.
     pub replies: Vec<Reply>,
+    /// The handoffs that it changes.
+    changed: Vec<HandoffId>,
     next: Run,
 }
 
@@ -58,10 +63,16 @@ pub enum RestoreError {
 }
 
 impl Step {
+    /// The first step of a run.
+    fn first(events: Vec<Recorded>, next: Run) -> Self {
+        let changed = next.handoffs.keys().copied().collect();
+        Step { expected_seq: 0, events, replies: Vec::new(), changed, next }
+    }
+
     /// What the store has to write.
     #[must_use]
     pub fn batch(&self) -> Batch {
-        record::batch(self.expected_seq, &self.events, &self.next)
+        record::batch(self.expected_seq, &self.events, &self.changed, &self.next)
     }
 
     /// Whether nothing became true.
@@ -78,7 +89,7 @@ impl Driver {
         let events = number(0, now, Run::begin(now, created));
         let next = Run::replay(&events).expect("a run begins with its creation");
         let driver = Driver { run: next.clone(), out: BTreeSet::new() };
-        (driver, Step { expected_seq: 0, events, replies: Vec::new(), next })
+        (driver, Step::first(events, next))
     }
 
     /// A run that goes on from another one as it was; nothing when that was over. It exists once
@@ -88,7 +99,7 @@ impl Driver {
         let events = number(0, now, from.fork(now, run, by)?);
         let next = Run::replay(&events).expect("a run begins with its fork");
         let driver = Driver { run: next.clone(), out: BTreeSet::new() };
-        Some((driver, Step { expected_seq: 0, events, replies: Vec::new(), next }))
+        Some((driver, Step::first(events, next)))
     }
 
     /// A run as the store has it. Nothing is being carried out for it yet.
@@ -146,7 +157,8 @@ impl Driver {
         }
         let (expected_seq, now) = (self.run.seq, draft.now());
         let (events, next) = draft.finish();
-        Step { expected_seq, events: number(expected_seq, now, events), replies, next }
+        let changed = changed(&self.run, &next);
+        Step { expected_seq, events: number(expected_seq, now, events), replies, changed, next }
     }
 
     /// Makes a stored step true, and says what to do about it.
@@ -163,6 +175,13 @@ impl Driver {
         self.out = keys;
         Plan { start, stop, permits }
     }
+}
+
+/// The handoffs that are not what they were. A step copies what it changes and shares the rest.
+fn changed(before: &Run, next: &Run) -> Vec<HandoffId> {
+    let same = |id: &HandoffId, now| before.handoffs.get(id).is_some_and(|it| Arc::ptr_eq(it, now));
+    let changed = next.handoffs.iter().filter(|(id, now)| !same(id, now));
+    changed.map(|(id, _)| *id).collect()
 }
 
 fn number(after: u64, at: Time, events: Vec<Event>) -> Vec<Recorded> {

@@ -164,9 +164,19 @@ impl Engine {
     ) -> Result<RunId, EngineError> {
         let run = RunId(Uuid::now_v7());
         let workflow = Arc::new(workflow);
-        let (origin, lineage) = (None, None);
-        let created =
-            RunCreated { run, workflow, request, inputs, budget, by, origin, trace, lineage };
+        let (origin, forecasts, lineage) = (None, None, None);
+        let created = RunCreated {
+            run,
+            workflow,
+            request,
+            inputs,
+            budget,
+            by,
+            origin,
+            trace,
+            forecasts,
+            lineage,
+        };
         self.begin(created).await
     }
 
@@ -181,6 +191,8 @@ impl Engine {
         alerts: Vec<String>,
     ) -> Result<RunId, EngineError> {
         let run = created.run;
+        let forecasts = self.forecasts(&created).await?;
+        let created = RunCreated { forecasts: Some(forecasts), ..created };
         let (driver, step) = Driver::begin(clock::now(), created);
         let position = self.store.append(step.batch()).await?;
         self.bump(position);

@@ -24,6 +24,7 @@ mod engine;
 mod error;
 mod explain;
 mod feed;
+mod forecast;
 mod fork;
 pub mod garbage;
 mod gate;

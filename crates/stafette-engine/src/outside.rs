@@ -156,6 +156,7 @@ impl Engine {
                 Some(refusal) => Err(EngineError::Refused { refusal }),
                 None => Ok(()),
             },
+            Reply::Unfit { complaints } => Err(EngineError::Mistaken { mistakes: complaints }),
             _ => Err(EngineError::Late { turn }),
         }
     }
@@ -193,6 +194,8 @@ impl Engine {
         let mut result = self.redacted(result);
         if result.offers.is_empty() {
             measure::check(&state, turn, &result.response)?;
+            let checked = state.check_response(turn, &result.response);
+            checked.map_err(|mistakes| EngineError::Mistaken { mistakes })?;
         }
         let offered_to = state.handoff(turn.handoff).map(|handoff| &handoff.offer.to);
         let agent = offered_to.and_then(|party| state.workflow.agent(party)).map(|(name, _)| name);

@@ -1,8 +1,6 @@
 //! What is written besides the events: a row for the run, rows for the handoffs that changed, and
 //! a snapshot from time to time.
 
-use std::collections::BTreeSet;
-
 use crate::{CouncilView, PhasesView};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -102,13 +100,18 @@ pub enum HandoffView {
     Admitted(Box<Handoff>),
 }
 
-pub(crate) fn batch(expected_seq: u64, events: &[Recorded], next: &Run) -> Batch {
+pub(crate) fn batch(
+    expected_seq: u64,
+    events: &[Recorded],
+    changed: &[HandoffId],
+    next: &Run,
+) -> Batch {
     Batch {
         run: next.id,
         expected_seq,
         entries: events.iter().map(entry).collect(),
         row: row(next),
-        handoffs: handoffs(events, next),
+        handoffs: handoffs(events, changed, next),
         snapshot: snapshot(expected_seq, next),
     }
 }
@@ -139,31 +142,13 @@ fn row(run: &Run) -> RunRow {
     }
 }
 
-fn handoffs(events: &[Recorded], next: &Run) -> Vec<HandoffRow> {
-    let touched: BTreeSet<HandoffId> =
-        events.iter().flat_map(|recorded| touched(&recorded.event, next)).collect();
-    let admitted = touched.iter().filter_map(|id| next.handoff(*id)).map(|h| admitted(next, h));
+fn handoffs(events: &[Recorded], changed: &[HandoffId], next: &Run) -> Vec<HandoffRow> {
+    let admitted = changed.iter().filter_map(|id| next.handoff(*id)).map(|h| admitted(next, h));
     let refused = events.iter().filter_map(|recorded| match &recorded.event {
         Event::HandoffRefused(event) => Some(refused(next.id, recorded.at, event)),
         _ => None,
     });
     admitted.chain(refused).collect()
-}
-
-/// The handoffs that an event changes: its own, and those that change along with it.
-fn touched(event: &Event, next: &Run) -> Vec<HandoffId> {
-    let own = event.handoff();
-    match event {
-        Event::RunForked(_) => next.handoffs.keys().copied().collect(),
-        Event::RunAdopted(adopted) => adopted.redelivered.clone(),
-        Event::HandoffClosed(_) => {
-            let closed = own.and_then(|id| next.handoff(id));
-            let others = closed.into_iter().flat_map(|h| [h.returns_to, h.cause]).flatten();
-            let others = others.filter(|id| next.handoff(*id).is_some_and(Handoff::is_open));
-            own.into_iter().chain(others).collect()
-        }
-        _ => own.into_iter().collect(),
-    }
 }
 
 fn admitted(run: &Run, handoff: &Handoff) -> HandoffRow {

@@ -114,7 +114,7 @@ fn shown(run: RunId, handoff: &Handoff) -> (Place, String, Value) {
         State::Pending { .. } | State::Ordered(_) | State::Parked { .. } | State::Asked { .. } => {
             (Place::Pending, MessageStatus::Pending)
         }
-        State::Accepted(_) | State::Running(_) | State::Blocked { .. } => {
+        State::Accepted(_) | State::Running(_) | State::Undecided | State::Blocked { .. } => {
             (Place::Accepted, MessageStatus::Accepted)
         }
         State::Closed(_) => match handoff.state.word() {

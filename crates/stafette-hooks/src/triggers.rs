@@ -271,6 +271,7 @@ impl Triggers {
             by: format!("trigger {}", trigger.name),
             origin: None,
             trace,
+            forecasts: None,
             lineage: None,
         };
         match self.engine.begin_keyed(key, created).await {

@@ -80,10 +80,16 @@ async fn answer(
     }
     let (run, handoff) = find(&edge, &question).await?;
     let by = visitor.signed(by);
-    let reply = edge.engine.send(run, Input::Answer { handoff, values, text, by }).await?;
-    if reply != Reply::Answered {
-        let problem = Problem::new(409, "already_answered", format!("{handoff} is not open"));
-        return Err(problem.because("someone else was faster; see `stafette inbox`"));
+    match edge.engine.send(run, Input::Answer { handoff, values, text, by }).await? {
+        Reply::Answered => {}
+        Reply::Unfit { complaints } => {
+            let problem = Problem::new(422, "unfit_answer", "The answer is not what was asked for");
+            return Err(problem.because(complaints.join("; ")));
+        }
+        _ => {
+            let problem = Problem::new(409, "already_answered", format!("{handoff} is not open"));
+            return Err(problem.because("someone else was faster; see `stafette inbox`"));
+        }
     }
     Ok(Json(Answered { answered: handoff, run: Shown::of(&edge, run).await? }))
 }

@@ -144,7 +144,18 @@ async fn start(
     let Begun { request, budget, lineage } = begun;
     let (run, workflow) = (RunId(Uuid::nil()), Arc::new(workflow));
     let origin = None;
-    let created = RunCreated { run, workflow, request, inputs, budget, by, origin, trace, lineage };
+    let created = RunCreated {
+        run,
+        workflow,
+        request,
+        inputs,
+        budget,
+        by,
+        origin,
+        trace,
+        forecasts: None,
+        lineage,
+    };
     let Some(key) = key else {
         let run = edge.engine.begin_new(created).await?;
         return Ok(Json(Started { run, repeated: false }));

@@ -124,7 +124,7 @@ impl Phase {
             State::Ordered(_) => Phase::Ordered,
             State::Accepted(_) => Phase::Accepted,
             State::Running(_) => Phase::Running,
-            State::Blocked { .. } => Phase::Blocked,
+            State::Undecided | State::Blocked { .. } => Phase::Blocked,
             State::Asked { .. } => Phase::Asked,
             State::Pending { .. } | State::Closed(_) => Phase::Pending,
         }

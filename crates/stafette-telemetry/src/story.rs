@@ -37,6 +37,7 @@ impl Story {
             by: "test".into(),
             origin: None,
             trace: None,
+            forecasts: None,
             lineage: None,
         };
         let now = Time(1_000_000);

@@ -1,7 +1,7 @@
 use stafette_core::wire::frame::{Found, Scanner, Word};
 use stafette_core::wire::phase::PhaseRequest;
 use stafette_core::workflow::{Agent, PromptVia, Runner};
-use stafette_core::{Kind, Offer, Reason, Time, TurnOrder, Usage};
+use stafette_core::{Kind, Offer, Reason, Time, TurnOrder};
 
 use super::*;
 use crate::Permissions;
@@ -43,7 +43,7 @@ pub(crate) fn job() -> Job {
         stall: None,
         sandbox: stafette_core::workflow::Sandbox::Off,
         needs: Vec::new(),
-        estimate: Usage::default(),
+        estimate: None,
         budget: stafette_core::workflow::AgentBudget::default(),
         mcp: true,
     };

@@ -9,7 +9,7 @@ use stafette_agents::scripted::{Entry, Event, read_ledger};
 use stafette_agents::{Job, Permissions, Session, Signal, start};
 use stafette_core::workflow::{Agent, PromptVia, ResultFormat, Runner, Sandbox};
 use stafette_core::{
-    Failure, Fields, Kind, Offer, Reason, RunId, Time, TurnKey, TurnOrder, TurnResult, Usage,
+    Failure, Fields, Kind, Offer, Reason, RunId, Time, TurnKey, TurnOrder, TurnResult,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc::Receiver;
@@ -113,7 +113,7 @@ impl World {
                 stall: None,
                 sandbox: Sandbox::Off,
                 needs: Vec::new(),
-                estimate: Usage::default(),
+                estimate: None,
                 budget: stafette_core::workflow::AgentBudget::default(),
                 mcp: true,
             },

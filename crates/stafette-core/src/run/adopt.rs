@@ -4,9 +4,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run};
+use super::{Draft, Run, legacy, resume, turn};
 use crate::handoff::{Receipt, State};
-use crate::{Event, HandoffId, Reply, Time};
+use crate::{Event, Fields, Handoff, HandoffId, Reply, Time};
 
 /// A process took the run over.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -19,6 +19,30 @@ pub struct RunAdopted {
     /// The turns that stay with somebody from outside.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<HandoffId>,
+    /// The new clocks of both; older releases left them to be worked out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clocks: Option<Vec<Clock>>,
+}
+
+/// When something is expected of a turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Clock {
+    /// The handoff whose turn it is.
+    pub handoff: HandoffId,
+    /// When the next sign of life is due.
+    pub due: Time,
+    /// When it must have ended.
+    pub finish_by: Time,
+}
+
+/// The clocks of a turn that was out when nobody was there: fresh ones, within its deadline.
+fn clock(run: &Run, now: Time, handoff: &Handoff) -> Option<Clock> {
+    let limits = &run.workflow.limits;
+    let turn = handoff.state.turn()?;
+    let lease = turn.taken.as_ref().map(|taken| taken.lease);
+    let due = now + lease.unwrap_or_else(|| turn::time_to_accept(run, handoff));
+    let finish_by = (now + limits.finish_timeout).min(handoff.deadline.unwrap_or(Time::MAX));
+    Some(Clock { handoff: handoff.id, due, finish_by })
 }
 
 pub(super) fn decide(draft: &mut Draft, by: String) -> Reply {
@@ -30,19 +54,26 @@ pub(super) fn decide(draft: &mut Draft, by: String) -> Reply {
             None => {}
         }
     }
-    draft.record(Event::RunAdopted(RunAdopted { by, redelivered, kept }));
+    let run = &draft.run;
+    let clocks = Some(run.open().filter_map(|it| clock(run, draft.now, it)).collect());
+    // A fork may begin in the middle of another run's step: what was undecided then is done again.
+    let undecided: Vec<HandoffId> =
+        draft.run.open().filter(|it| it.is_undecided()).map(|it| it.id).collect();
+    draft.record(Event::RunAdopted(RunAdopted { by, redelivered, kept, clocks }));
+    for id in undecided {
+        resume::resume(draft, id, Fields::new());
+    }
     Reply::Recorded
 }
 
 impl RunAdopted {
     pub(super) fn apply(&self, run: &mut Run, at: Time) {
-        let limits = run.workflow.limits.clone();
-        for id in &self.kept {
-            let Some(handoff) = run.handoff_mut(*id) else { continue };
-            if let State::Accepted(turn) | State::Running(turn) = &mut handoff.state {
-                let lease = turn.taken.as_ref().map_or(limits.lease, |taken| taken.lease);
-                turn.due = at + lease;
-                turn.finish_by = at + limits.finish_timeout;
+        let clocks = self.clocks.clone().unwrap_or_else(|| legacy::clocks(run, at));
+        for clock in clocks {
+            let handoff = run.handoff_mut(clock.handoff);
+            if let Some(turn) = handoff.and_then(|handoff| handoff.state.turn_mut()) {
+                turn.due = clock.due;
+                turn.finish_by = clock.finish_by;
             }
         }
         for id in &self.redelivered {
@@ -52,8 +83,6 @@ impl RunAdopted {
             };
             if let Some(turn) = handoff.state.turn() {
                 let mut turn = turn.clone();
-                turn.due = at + limits.accept_timeout;
-                turn.finish_by = at + limits.finish_timeout;
                 turn.deliveries += 1;
                 turn.receipt = Receipt::Queued;
                 handoff.permits.clear();

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Draft, Status, budget, change, close, council, finish, hand_over, permission, resume};
+use crate::fields;
 use crate::handoff::{About, State};
 use crate::{
     Event, Fields, Handoff, HandoffId, Ignored, Outcome, Party, Reply, Response, TurnResult,
@@ -38,7 +39,10 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) -> Reply 
         return Reply::Ignored(Ignored::NotOpen);
     };
     let about = handoff.offer.question.clone().unwrap_or_default().about;
-    let response = response(handoff, &answer);
+    let response = match response(handoff, &answer) {
+        Ok(response) => response,
+        Err(complaints) => return Reply::Unfit { complaints },
+    };
     let event = QuestionAnswered { handoff: id, answer: answer.clone() };
     draft.record(Event::QuestionAnswered(event));
     close::answered(draft, id, response.clone());
@@ -61,7 +65,7 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) -> Reply 
 }
 
 /// The words fill the one input that was asked for, or `answer` when none was named.
-fn response(handoff: &Handoff, answer: &Answer) -> Response {
+fn response(handoff: &Handoff, answer: &Answer) -> Result<Response, Vec<String>> {
     let missing = &handoff.offer.missing;
     let mut outputs = answer.values.clone();
     if !answer.text.is_empty() {
@@ -76,6 +80,10 @@ fn response(handoff: &Handoff, answer: &Answer) -> Response {
         };
         outputs.insert(key.to_owned(), Value::String(answer.text.clone()));
     }
+    if fields::size(&outputs) > fields::MAX {
+        return Err(vec![format!("it is more than {} bytes", fields::MAX)]);
+    }
+    fields::fit_all(missing, &mut outputs)?;
     let unresolved: Vec<String> = missing
         .iter()
         .map(|input| input.key.clone())
@@ -83,7 +91,7 @@ fn response(handoff: &Handoff, answer: &Answer) -> Response {
         .collect();
     let outcome = if unresolved.is_empty() { Outcome::Resolved } else { Outcome::Partial };
     let summary = answer.text.clone();
-    Response { outputs, unresolved, summary, ..Response::new(Party::Human, outcome) }
+    Ok(Response { outputs, unresolved, summary, ..Response::new(Party::Human, outcome) })
 }
 
 fn recover(draft: &mut Draft, failed: HandoffId, word: &str, outputs: Fields) {
@@ -171,6 +179,42 @@ mod tests {
         story.done(h(3));
         assert_eq!(story.status(), Status::Succeeded);
         assert_eq!(story.state(h(2)), "cancelled");
+    }
+
+    #[test]
+    fn s2_07_an_answer_is_read_as_what_was_asked_for_or_comes_back() {
+        let missing = crate::MissingInput {
+            key: "competitors".into(),
+            expected_type: "string[]".into(),
+            description: "the largest sellers".into(),
+            source: None,
+        };
+        let size = crate::MissingInput {
+            key: "size".into(),
+            expected_type: "number".into(),
+            ..missing.clone()
+        };
+        let mut story = Story::new(RELAY);
+        story.hands(h(1), vec![Offer { missing: vec![missing, size], ..ask("human") }]);
+        let question = story.question(h(2));
+        assert!(question.context.contains("`stafette answer 2 competitors=A,B size=1`"));
+        let says = |values: serde_json::Value| crate::Input::Answer {
+            handoff: h(2),
+            values: crate::run::story::fields(values),
+            text: String::new(),
+            by: "ada".into(),
+        };
+        let wrong = story.reply(says(serde_json::json!({ "competitors": "A,B", "size": "big" })));
+        assert_eq!(
+            wrong,
+            crate::Reply::Unfit { complaints: vec!["size should be a number".into()] }
+        );
+        assert_eq!(story.state(h(2)), "asked", "it stays open");
+        let right = story.reply(says(serde_json::json!({ "competitors": "A,B", "size": "9" })));
+        assert_eq!(right, crate::Reply::Answered);
+        let order = story.run.outbox().next().expect("the planner goes on");
+        assert_eq!(order.inputs["competitors"], serde_json::json!(["A", "B"]));
+        assert_eq!(order.inputs["size"], 9);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Work handed to the orchestrator: it closes what is complete and asks a person for the rest.
 
-use super::propose::{Proposal, propose};
+use super::propose::{self, Proposal};
 use super::{Draft, close, escalate, resume};
 use crate::{Fields, HandoffId, Kind, Offer, Outcome, Party, Reason, Response};
 
@@ -30,8 +30,6 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId) {
         foreign: None,
         ..asked
     };
-    match propose(draft, Proposal::within(offer, id)) {
-        Ok(question) => resume::block(draft, id, vec![question], Vec::new()),
-        Err(refusal) => close::answered(draft, id, refusal.response()),
-    }
+    let question = propose::ask(draft, Proposal::within(offer, id));
+    resume::block(draft, id, vec![question], Vec::new());
 }

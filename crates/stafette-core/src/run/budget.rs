@@ -7,8 +7,8 @@ mod tests;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::propose::{Proposal, propose};
-use super::{Draft, Run, Status, close};
+use super::propose::{self, Proposal};
+use super::{Draft, Run, Status, close, legacy};
 use crate::handoff::About;
 use crate::workflow::Budget;
 use crate::{
@@ -40,30 +40,79 @@ pub struct BudgetRaised {
     pub agent: Option<String>,
 }
 
-/// What the next turn of `handoff` is expected to use: what its agent's turns so far let one
-/// expect, else what the workflow says, else a twentieth of the budget, because nothing is for free.
-fn expected(run: &Run, handoff: &Handoff) -> Option<Usage> {
+/// What is known before a run about the cost of one turn of an agent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Forecast {
+    /// Its runner cannot report costs: handoffs and time bound it, and it never waits for money.
+    Unmetered,
+    /// The most that one of its turns used in earlier runs of the project.
+    Known(Usage),
+}
+
+/// What the next turn of `handoff` may use at most, as far as anybody can know: what its agent's
+/// turns have used in this run, what the workflow says, or what earlier runs have seen. None when
+/// nobody knows.
+fn known(run: &Run, handoff: &Handoff) -> Option<Usage> {
     let (name, agent) = run.workflow.agent(&handoff.offer.to)?;
-    if let Some(account) = run.purse.agents.get(name.as_str()).filter(|account| account.turns > 0) {
-        return Some(account.next);
+    let Some(forecasts) = &run.purse.forecasts else {
+        return Some(legacy::expected(run, name.as_str(), agent));
+    };
+    let account = run.purse.agents.get(name.as_str());
+    if let Some(account) = account.filter(|account| account.finished > 0) {
+        return Some(account.most);
     }
-    let limit = &run.purse.limit;
+    if agent.estimate.is_some() {
+        return agent.estimate;
+    }
     let earlier = run.lineage.as_ref().and_then(|lineage| lineage.agents.get(name.as_str()));
-    if let Some(service) = earlier.filter(|service| service.turns > 0 && service.cost > Usd(0)) {
-        // As in earlier generations, on average.
-        let money = Usd(service.cost.0.div_ceil(service.turns));
-        return Some(Usage { tokens: agent.estimate.tokens.max(limit.tokens / 20), money });
+    match forecasts.get(name.as_str()) {
+        Some(Forecast::Unmetered) => Some(Usage::default()),
+        Some(Forecast::Known(most)) => Some(*most),
+        None => earlier.filter(|service| service.turns > 0).map(|service| {
+            // As in earlier generations, on average.
+            Usage { tokens: 0, money: Usd(service.cost.0.div_ceil(service.turns)) }
+        }),
     }
-    if agent.estimate != Usage::default() {
-        return Some(agent.estimate);
+}
+
+/// Whether the cost of the turn that `handoff` has out was known when it began.
+pub(super) fn is_known(run: &Run, handoff: &Handoff) -> bool {
+    known(run, handoff).is_some()
+}
+
+/// What to set aside for the next turn of `handoff`. While nobody knows what a turn of its agent
+/// costs, that is all that is left, so that nothing which costs money begins beside it: a budget is
+/// passed by one turn at most.
+fn expected(run: &Run, handoff: &Handoff) -> Option<Usage> {
+    run.workflow.agent(&handoff.offer.to)?;
+    Some(known(run, handoff).unwrap_or_else(|| run.purse.left()))
+}
+
+/// Why the next turn of `handoff` waits although its moment has come; none when it does not.
+#[must_use]
+pub fn waits_because(run: &Run, handoff: &Handoff) -> Option<String> {
+    if handoff.state.not_before().is_none() || !waits_for_others(run, handoff) {
+        return None;
     }
-    Some(Usage { tokens: limit.tokens / 20, money: Usd(limit.money.0 / 20) })
+    Some(match known(run, handoff) {
+        None => format!(
+            "nobody knows yet what a turn of {} costs, so it waits until no other turn could use up \
+             the budget; an `estimate` for the agent avoids that",
+            handoff.offer.to
+        ),
+        Some(_) => "what is left of the budget is set aside for turns that are out".to_owned(),
+    })
 }
 
 /// What stands in the way of the next turn of `handoff`: the run's budget, or its agent's own.
 fn obstacle(run: &Run, handoff: &Handoff) -> Option<BudgetReached> {
     let more = expected(run, handoff)?;
     let new = handoff.turn == 0;
+    if known(run, handoff).is_none() && run.purse.is_all_set_aside() {
+        let why = format!("{} is set aside for turns that are out", run.purse.reserved.money);
+        return Some(BudgetReached { part: "money".into(), agent: None, why });
+    }
     let own = || {
         let (name, agent) = run.workflow.agent(&handoff.offer.to)?;
         let account = run.purse.agents.get(name.as_str()).cloned().unwrap_or_default();
@@ -109,8 +158,7 @@ fn ask(draft: &mut Draft, id: HandoffId, reached: BudgetReached) {
         question: Some(question),
         ..Offer::new(Party::Orchestrator, Party::Human, Kind::Delegate, Reason::ResourceExhausted)
     };
-    // A question to a person is never refused.
-    let _ = propose(draft, Proposal { cause: Some(id), ..Proposal::of(offer) });
+    propose::ask(draft, Proposal { cause: Some(id), ..Proposal::of(offer) });
 }
 
 /// Called when time has passed: a run has only so much of it.

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::propose::{Proposal, propose};
+use super::propose::{self, Proposal, propose};
 use super::{Draft, Run, close};
 use crate::change::{Action, ChangeId, ChangeStatus, Comment, Digest, FilePath, Gate, GateKind};
 use crate::handoff::{About, Way};
@@ -344,10 +344,7 @@ fn ask(draft: &mut Draft, change: ChangeId) {
         ..Offer::new(from, Party::Human, Kind::Delegate, Reason::RequiresHumanDecision)
     };
     // Nobody waits for the answer but the run: the agent has long gone on.
-    if propose(draft, Proposal { cause, ..Proposal::of(offer) }).is_err() {
-        let why = "nobody could be asked".to_owned();
-        settle(draft, change, ChangeStatus::Pending, String::new(), why);
-    }
+    propose::ask(draft, Proposal { cause, ..Proposal::of(offer) });
 }
 
 /// What the gates are about, in words that follow "it".

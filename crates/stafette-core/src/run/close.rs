@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run, Stage, Status, hand_over, phase, resume};
+use crate::fields;
 use crate::generation::Awaited;
 use crate::handoff::{Closing, State, Way};
-use crate::{Event, HandoffId, Outcome, Response, Time};
+use crate::{Event, Handoff, HandoffId, Outcome, Party, Response, Time};
 
 /// A handoff is over.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -20,6 +21,9 @@ pub struct HandoffClosed {
     /// Those that take its place: whoever waited for it waits for them now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub succeeded_by: Vec<HandoffId>,
+    /// The inputs of whoever waited that have to be cut, because they would be too large together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cuts: Vec<String>,
 }
 
 /// The run is over.
@@ -68,7 +72,9 @@ pub(super) fn succeeded_by(
         && !phase::holds(&draft.run, id);
     let why = response.failure.clone().unwrap_or_else(|| "a handoff failed".to_owned());
     let taken_over = !succeeded_by.is_empty();
-    let event = HandoffClosed { handoff: id, response, way, succeeded_by };
+    let cuts =
+        if succeeded_by.is_empty() { surplus(&draft.run, id, &response) } else { Vec::new() };
+    let event = HandoffClosed { handoff: id, response, way, succeeded_by, cuts };
     draft.record(Event::HandoffClosed(Box::new(event)));
     if taken_over {
         return;
@@ -78,6 +84,43 @@ pub(super) fn succeeded_by(
         // The baton was dropped and nobody picks it up.
         None if lost => end(draft, Status::Failed, &why),
         None => {}
+    }
+}
+
+/// Who gets the answer to a handoff: whoever waits for it, or who asked a person by the way.
+fn receiver(run: &Run, closed: &Handoff, response: &Response) -> Option<HandoffId> {
+    let aside = || closed.cause.filter(|_| response.by == Party::Human);
+    closed.returns_to.or_else(aside).filter(|id| run.handoff(*id).is_some_and(Handoff::is_open))
+}
+
+/// The inputs of the receiver that are too large once it has this answer, and all that was gathered.
+fn surplus(run: &Run, id: HandoffId, response: &Response) -> Vec<String> {
+    let Some(closed) = run.handoff(id) else { return Vec::new() };
+    let receiver = receiver(run, closed, response).and_then(|id| run.handoff(id));
+    let Some(receiver) = receiver else { return Vec::new() };
+    let more = closed.gathered.iter().chain([response]).map(|answer| fields::size(&answer.outputs));
+    if fields::size(&receiver.inputs) + more.sum::<usize>() <= fields::MAX {
+        return Vec::new();
+    }
+    let mut inputs = receiver.inputs.clone();
+    for answer in closed.gathered.iter().chain([response]) {
+        inputs.extend(answer.outputs.clone());
+    }
+    fields::surplus(&inputs, &closed.offer.missing)
+}
+
+/// Calls off everything that `id` waits for, directly or through others.
+pub(super) fn call_off_below(draft: &mut Draft, id: HandoffId, why: &str) {
+    let below = |run: &Run, above: HandoffId| -> Vec<HandoffId> {
+        let waited_for = run.open().filter(|handoff| handoff.returns_to == Some(above));
+        waited_for.map(|handoff| handoff.id).collect()
+    };
+    for child in below(&draft.run, id) {
+        call_off_below(draft, child, why);
+        let (response, way) = (Response::failed(why), Way::Cancelled);
+        let (succeeded_by, cuts) = (Vec::new(), Vec::new());
+        let event = HandoffClosed { handoff: child, response, way, succeeded_by, cuts };
+        draft.record(Event::HandoffClosed(Box::new(event)));
     }
 }
 
@@ -102,8 +145,8 @@ pub(super) fn end_awaiting(draft: &mut Draft, status: Status, why: &str, awaits:
     let open: Vec<HandoffId> = draft.run.open().map(|handoff| handoff.id).collect();
     for id in open {
         let response = Response::failed(why);
-        let event =
-            HandoffClosed { handoff: id, response, way: Way::Cancelled, succeeded_by: Vec::new() };
+        let (way, succeeded_by, cuts) = (Way::Cancelled, Vec::new(), Vec::new());
+        let event = HandoffClosed { handoff: id, response, way, succeeded_by, cuts };
         draft.record(Event::HandoffClosed(Box::new(event)));
     }
     let ending = Ending { status, why: why.to_owned() };
@@ -129,19 +172,27 @@ impl HandoffClosed {
         let (way, response) = (self.way, self.response.clone());
         handoff.state = State::Closed(Box::new(Closing { at, response, way }));
         handoff.answers = Vec::new();
+        let gathered = std::mem::take(&mut handoff.gathered);
         if let Some(waiting) = waiting.and_then(|id| run.handoff_mut(id)) {
             if let State::Blocked { on } = &mut waiting.state {
                 on.retain(|id| *id != self.handoff);
                 on.extend(&self.succeeded_by);
             }
             if self.succeeded_by.is_empty() && !dark {
-                waiting.inputs.extend(self.response.outputs.clone());
-                waiting.answers.push(self.response.clone());
+                for answer in gathered.into_iter().chain([self.response.clone()]) {
+                    waiting.inputs.extend(answer.outputs.clone());
+                    waiting.answers.push(answer);
+                }
+                fields::cut(&mut waiting.inputs, &self.cuts, self.handoff);
+                for answer in &mut waiting.answers {
+                    fields::cut(&mut answer.outputs, &self.cuts, self.handoff);
+                }
             }
-        } else if self.response.by == crate::Party::Human {
+        } else if self.response.by == Party::Human {
             // A question that nobody waited for: its answer helps whoever asked, if still at it.
             if let Some(asker) = aside.and_then(|id| run.handoff_mut(id)).filter(|h| h.is_open()) {
                 asker.inputs.extend(self.response.outputs.clone());
+                fields::cut(&mut asker.inputs, &self.cuts, self.handoff);
             }
         }
         phase::closed(run, self);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::budget::Purse;
+use super::budget::{Forecast, Purse};
 use super::propose::{self, Proposal};
 use super::{Draft, Run, Stage, Status, Tally, close, hand_over, phase};
 use crate::generation::Lineage;
@@ -37,6 +37,9 @@ pub struct RunCreated {
     /// What the one who asked did it in, in a trace of theirs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Traceparent>,
+    /// What is known about the cost of each agent's turns; an agent without one may cost anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forecasts: Option<BTreeMap<String, Forecast>>,
     /// What earlier generations have left, when it follows some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lineage: Option<Box<Lineage>>,
@@ -87,7 +90,7 @@ impl Run {
             tally: Tally::default(),
             recent: VecDeque::new(),
             last_use: Vec::new(),
-            purse: Purse::new(created.budget.clone()),
+            purse: Purse::new(created.budget.clone(), created.forecasts.clone()),
             phases: None,
             sessions: BTreeMap::new(),
             changes: BTreeMap::new(),

@@ -1,8 +1,9 @@
 //! A person is asked.
 
 use super::Draft;
-use super::propose::{Proposal, Refusal, propose};
+use super::propose::{self, Proposal, Refusal};
 use super::resume;
+use crate::fields;
 use crate::handoff::About;
 use crate::{HandoffId, Kind, MissingInput, Offer, Party, Question, Reason};
 
@@ -17,12 +18,18 @@ pub(super) fn recommendations() -> Vec<String> {
     .to_vec()
 }
 
-/// Whatever goes to a person is a question, also when the giver did not phrase one.
-pub(super) fn with_question(offer: Offer) -> Offer {
-    if offer.to != Party::Human || offer.question.is_some() {
+/// Whatever goes to a person is a question, also when the giver did not phrase one. Where values are
+/// asked for, it says how to give them.
+pub(super) fn with_question(offer: Offer, id: HandoffId) -> Offer {
+    if offer.to != Party::Human {
         return offer;
     }
-    let question = question_of(&offer);
+    let mut question = question_of(&offer);
+    if !offer.missing.is_empty() && !question.context.contains("stafette answer ") {
+        let how = format!("stafette answer {} {}", id.0, fields::example(&offer.missing));
+        let gap = if question.context.is_empty() { "" } else { "\n" };
+        question.context.push_str(&format!("{gap}Answer with `{how}`"));
+    }
     Offer { question: Some(question), ..offer }
 }
 
@@ -56,7 +63,7 @@ pub(super) fn park(draft: &mut Draft, id: HandoffId, question: Question) {
     park_for(draft, id, question, Vec::new());
 }
 
-/// The same for an answer that fills in inputs. Gives the question, when it could be asked.
+/// The same for an answer that fills in inputs. Returns the question; none when `id` is not known.
 pub(super) fn park_for(
     draft: &mut Draft,
     id: HandoffId,
@@ -79,7 +86,7 @@ pub(super) fn park_for(
     };
     // The answer is acted upon by its meaning, not merged: so nothing returns to `id` by itself.
     let proposal = Proposal { cause: Some(id), ..Proposal::of(offer) };
-    let question = propose(draft, proposal).ok()?;
+    let question = propose::ask(draft, proposal);
     resume::block(draft, id, vec![question], Vec::new());
     Some(question)
 }
@@ -116,4 +123,63 @@ pub(super) fn about_loop(draft: &mut Draft, id: HandoffId, refusal: &Refusal) {
         ..Question::default()
     };
     park(draft, id, question);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::run::story::{RELAY, Story, fields, h};
+    use crate::{FailureKind, Millis, Status};
+
+    /// As much as a handoff may carry, nearly.
+    fn full() -> crate::Fields {
+        fields(json!({ "notes": "x".repeat(1_048_500) }))
+    }
+
+    #[test]
+    fn b_02_however_large_the_inputs_are_the_question_about_a_failure_is_asked() {
+        let mut story = Story::given(RELAY, full());
+        story.breaks(h(1), FailureKind::Fatal);
+        assert_eq!((story.state(h(2)), story.status()), ("asked", Status::WaitingForHuman));
+        let question = story.run.handoff(h(2)).expect("a question");
+        assert!(question.inputs.is_empty(), "it carries its words and nothing else");
+        story.person_says(h(2), "retry").done(h(1));
+        assert_eq!(story.status(), Status::Succeeded);
+    }
+
+    #[test]
+    fn b_02_when_time_is_over_a_person_is_asked_once() {
+        let text = RELAY.to_owned() + "[budget]\ntime = \"1h\"\n";
+        let mut story = Story::given(&text, full());
+        story.accept(h(1)).later(Millis::hours(2));
+        let before = story.log.len();
+        for _ in 0..5 {
+            story.later(Millis(1));
+        }
+        assert_eq!(story.log.len(), before, "{}", story.transcript());
+        let asked =
+            story.run.open().filter(|it| crate::run::budget::is_budget_question(it)).count();
+        assert_eq!(asked, 1);
+    }
+
+    #[test]
+    fn b_02_answers_do_not_grow_the_inputs_past_their_limit() {
+        let mut story = Story::given(RELAY, full());
+        story.hands(h(1), vec![crate::run::story::ask("human")]);
+        story.person_says(h(2), &"y".repeat(1_000_000));
+        let order = story.run.outbox().next().expect("the planner goes on");
+        assert!(crate::fields::size(&order.inputs) <= crate::fields::MAX);
+        assert_eq!(order.inputs["notes"]["$cut"]["key"], "notes", "the largest is cut");
+        let long = crate::Input::Answer {
+            handoff: h(2),
+            values: full(),
+            text: "z".repeat(1_000_000),
+            by: "ada".into(),
+        };
+        let mut story = Story::new(RELAY);
+        story.hands(h(1), vec![crate::run::story::ask("human")]);
+        assert!(matches!(story.reply(long), crate::Reply::Unfit { .. }));
+        assert_eq!(story.state(h(2)), "asked", "it stays open");
+    }
 }

@@ -1,9 +1,21 @@
 //! Time has passed: whatever was due and did not come is acted upon.
 
-use super::{Draft, answer, budget, close, fail};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Draft, Run, answer, budget, close, fail, recover};
 use crate::handoff::{State, Way};
 use crate::workflow::Trouble;
-use crate::{Failure, FailureKind, HandoffId, Reply, Response, Usage};
+use crate::{Event, Failure, FailureKind, HandoffId, Reply, Response, Time, Usage};
+
+/// A handoff was not answered within the time that its document gives it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct HandoffOverdue {
+    /// The handoff, whose deadline is over.
+    pub handoff: HandoffId,
+    /// When it should have been answered.
+    pub deadline: Time,
+}
 
 pub(super) fn decide(draft: &mut Draft) -> Reply {
     let open: Vec<HandoffId> = draft.run.open().map(|handoff| handoff.id).collect();
@@ -15,11 +27,15 @@ pub(super) fn decide(draft: &mut Draft) -> Reply {
 }
 
 fn one(draft: &mut Draft, id: HandoffId) {
-    let Some(handoff) = draft.run.handoff(id) else {
+    // What was due before it in the same step may have closed it.
+    let Some(handoff) = draft.run.handoff(id).filter(|handoff| handoff.is_open()) else {
         return;
     };
     let limits = &draft.run.workflow.limits;
     let now = draft.now;
+    if let Some(deadline) = handoff.deadline.filter(|deadline| *deadline <= now) {
+        return overdue(draft, id, deadline);
+    }
     let (message, trouble) = match &handoff.state {
         State::Asked { until } if *until <= now => return unanswered(draft, id),
         state => match state.turn() {
@@ -36,11 +52,46 @@ fn one(draft: &mut Draft, id: HandoffId) {
             _ => return,
         },
     };
+    gone(draft, id, message, trouble);
+}
+
+/// The turn that is out is given up. What it really used is not known: what was set aside for it
+/// counts as spent, unless that was all there is, because nobody knows what its agent costs.
+fn gone(draft: &mut Draft, id: HandoffId, message: String, trouble: Trouble) {
+    let Some(handoff) = draft.run.handoff(id) else { return };
+    let reserved = handoff.state.turn().map_or(Usage::default(), |turn| turn.reserved);
+    let usage = match budget::is_known(&draft.run, handoff) {
+        true => reserved,
+        false => handoff.told.usage,
+    };
     let turn = handoff.key(draft.run.id);
     let failure = Failure::new(FailureKind::Recoverable, message);
-    // What it really used is not known: what was set aside for it counts as spent.
-    let usage = handoff.state.turn().map_or(Usage::default(), |turn| turn.reserved);
     fail::broke(draft, turn, failure, usage, trouble);
+}
+
+/// The time of the whole handoff is over, wherever it stands: nobody works on it any longer, and
+/// recovery decides what its asker gets.
+fn overdue(draft: &mut Draft, id: HandoffId, deadline: Time) {
+    let Some(handoff) = draft.run.handoff(id) else { return };
+    let within = handoff.offer.timeout.unwrap_or(deadline.since(handoff.admitted_at));
+    let message = format!("not answered within {within}");
+    let is_out = handoff.state.turn().is_some();
+    draft.record(Event::HandoffOverdue(HandoffOverdue { handoff: id, deadline }));
+    if is_out {
+        return gone(draft, id, message, Trouble::Expired);
+    }
+    close::call_off_below(draft, id, &message);
+    recover::decide(draft, id, Response::failed(message), Trouble::Expired);
+}
+
+impl HandoffOverdue {
+    pub(super) fn apply(&self, run: &mut Run) {
+        let Some(handoff) = run.handoff_mut(self.handoff) else { return };
+        handoff.deadline = None;
+        if handoff.state.turn().is_none() {
+            handoff.state = State::Undecided;
+        }
+    }
 }
 
 /// Nobody answered: the default is taken; without one the run cannot go on.
@@ -62,8 +113,8 @@ fn unanswered(draft: &mut Draft, id: HandoffId) {
 
 #[cfg(test)]
 mod tests {
-    use crate::run::story::{RELAY, Story, h};
-    use crate::{Input, Millis, Status};
+    use crate::run::story::{RELAY, Story, ask, h};
+    use crate::{Input, Millis, Offer, Status};
 
     #[test]
     fn b_02_a_turn_that_nobody_accepts_is_given_out_again() {
@@ -90,6 +141,94 @@ mod tests {
         story.later(Millis::seconds(120));
         assert!(story.transcript().contains("no sign of life"));
         assert_eq!(story.run.tally.retries, 1);
+    }
+
+    const PAIR: &str = r#"
+        workflow = { name = "pair", entry = "writer" }
+        agents = { writer.runner = "scripted", research.runner = "scripted" }
+        routes = [{ from = "writer", to = "research" }]
+        limits = { cooldown = 0 }
+    "#;
+
+    /// An offer with a `timeoutMs` of two seconds.
+    fn within_two_seconds(to: &str) -> Offer {
+        Offer { timeout: Some(Millis::seconds(2)), ..ask(to) }
+    }
+
+    #[test]
+    fn s2_03_a_timeout_bounds_the_whole_handoff_and_a_later_answer_is_kept_as_evidence() {
+        let mut story = Story::new(PAIR);
+        story.hands(h(1), vec![within_two_seconds("research")]).accept(h(2));
+        assert_eq!(story.run.deadline(), Some(story.now + Millis::seconds(2)));
+        story.input(Input::Adopt { by: "node 2".into() });
+        assert_eq!(
+            story.run.deadline(),
+            Some(story.now + Millis::seconds(2)),
+            "nor does a restart"
+        );
+        let late = story.key(h(2));
+        story.later(Millis::seconds(2)).later(Millis::seconds(6));
+        let result = Box::new(crate::run::story::done());
+        assert_eq!(story.reply(Input::Finish { turn: late, result }), crate::Reply::Late);
+        assert_eq!(story.status(), Status::WaitingForHuman);
+        insta::assert_snapshot!(story.transcript(), @r"
+        run created: Add user auth
+        h1 human → writer (task_handoff)
+        h1 turn 1.1 ordered
+        h1 acknowledged
+        h1 turn ended
+        h2 writer → research (missing_required_input)
+        h1 waits for [h2]
+        h2 turn 1.1 ordered
+        h2 acknowledged
+        run adopted, redelivered [h2]
+        h2 is overdue
+        h2 turn failed: not answered within 2s
+        h2 recovery: Escalate
+        h3 research → human (handoff_failed)
+        h2 waits for [h3]
+        h2 late result of 1.1 kept
+        ");
+    }
+
+    #[test]
+    fn s2_03_a_timeout_counts_before_the_handoff_is_accepted_and_while_it_waits_for_others() {
+        let mut story = Story::new(&PAIR.replace("cooldown = 0", "cooldown = \"1h\""));
+        story.hands(h(1), vec![within_two_seconds("research"), within_two_seconds("research")]);
+        assert_eq!(story.run.outbox().count(), 1, "the other one cools down");
+        story.later(Millis::seconds(2));
+        assert!(story.transcript().contains("h3 is overdue"), "{}", story.transcript());
+
+        let chain = PAIR
+            .replace(
+                "research.runner = \"scripted\" }",
+                "research.runner = \"scripted\", library.runner = \"scripted\" }",
+            )
+            .replace(
+                "to = \"research\" }",
+                "to = \"research\" }, { from = \"research\", to = \"library\" }",
+            );
+        let mut story = Story::new(&chain);
+        story.hands(h(1), vec![within_two_seconds("research")]).hands(h(2), vec![ask("library")]);
+        assert_eq!((story.state(h(2)), story.state(h(3))), ("blocked", "pending"));
+        story.later(Millis::seconds(2));
+        assert_eq!(story.state(h(3)), "cancelled", "nobody waits for the library any more");
+    }
+
+    #[test]
+    fn s2_03_a_timeout_to_a_person_bounds_the_escalated_answer_and_not_the_question() {
+        let mut story = Story::new(PAIR);
+        story.hands(h(1), vec![within_two_seconds("human")]);
+        let response = story.run.response(h(2)).expect("an answer immediately");
+        assert_eq!(response.outcome, crate::Outcome::Escalated);
+        story.later(Millis::hours(2));
+        assert_eq!(story.state(h(2)), "asked");
+
+        // Nor does it run while a person is asked on the way to the answer.
+        let mut story = Story::new(PAIR);
+        story.hands(h(1), vec![within_two_seconds("research")]).hands(h(2), vec![ask("human")]);
+        story.later(Millis::hours(2)).person_says(h(3), "JWT").done(h(2)).done(h(1));
+        assert_eq!(story.status(), Status::Succeeded);
     }
 
     #[test]

@@ -98,8 +98,7 @@ impl TurnFailed {
                 // The next attempt hears what was wrong with this one.
                 handoff.answers.push(Response::failed(self.failure.message.clone()));
             }
-            // Decided upon in the same step; nothing is out any more.
-            handoff.state = State::Blocked { on: Vec::new() };
+            handoff.state = State::Undecided;
         }
     }
 }

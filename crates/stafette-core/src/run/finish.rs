@@ -140,6 +140,10 @@ fn is_completion(offer: &Offer) -> bool {
 
 /// The agent handed nothing on: its answer decides.
 fn conclude(draft: &mut Draft, id: HandoffId, response: Response) {
+    let response = match tell::fitting(draft.run.handoff(id), response) {
+        Ok(response) => response,
+        Err(complaints) => return think_again(draft, id, complaints),
+    };
     if phase::holds(&draft.run, id) {
         return phase::conclude(draft, id, response);
     }
@@ -158,27 +162,42 @@ fn give_back(draft: &mut Draft, id: HandoffId, refusals: &[Refusal]) {
     if let Some(parked) = refusals.iter().find(|refusal| refusal.parks()) {
         return escalate::about_loop(draft, id, parked);
     }
-    let Some(handoff) = draft.run.handoff(id) else {
-        return;
-    };
-    if handoff.refusals >= draft.run.workflow.limits.refusals {
+    if is_worn_out(draft, id) {
         let said: Vec<String> = refusals.iter().map(ToString::to_string).collect();
         return escalate::about_failure(draft, id, &said.join("; "));
     }
     resume::refused(draft, id, refusals.iter().map(Refusal::response).collect());
 }
 
+/// The answer is not what was asked for: the agent hears why and may give another one, until a person
+/// is asked.
+fn think_again(draft: &mut Draft, id: HandoffId, complaints: Vec<String>) {
+    if is_worn_out(draft, id) {
+        return escalate::about_failure(draft, id, &complaints.join("; "));
+    }
+    resume::refused(draft, id, complaints.into_iter().map(Response::failed).collect());
+}
+
+/// Whether the agent has got as much back as it may.
+fn is_worn_out(draft: &Draft, id: HandoffId) -> bool {
+    let limit = draft.run.workflow.limits.refusals;
+    draft.run.handoff(id).is_some_and(|handoff| handoff.refusals >= limit)
+}
+
 impl TurnFinished {
     pub(super) fn apply(&self, run: &mut Run) {
         super::budget::settle(run, self.turn, self.result.usage);
+        let agent = run.handoff(self.turn.handoff).map(|handoff| handoff.offer.to.to_string());
+        if let Some(account) = agent.and_then(|agent| run.purse.agents.get_mut(&agent)) {
+            account.finished += 1;
+        }
         let Some(handoff) = run.handoff_mut(self.turn.handoff) else {
             return;
         };
         handoff.answers.clear();
         handoff.permits.clear();
         handoff.told = tell::Told::default();
-        // Decided upon in the same step; nothing is out any more.
-        handoff.state = State::Blocked { on: Vec::new() };
+        handoff.state = State::Undecided;
     }
 }
 

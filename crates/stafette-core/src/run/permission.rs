@@ -49,7 +49,8 @@ pub(super) fn ask(draft: &mut Draft, turn: TurnKey, request: String, question: Q
             Reason::RequiresHumanDecision,
         )
     };
-    propose::reply(draft, Proposal { cause: Some(turn.handoff), ..Proposal::of(offer) })
+    let proposal = Proposal { cause: Some(turn.handoff), ..Proposal::of(offer) };
+    Reply::Admitted { handoff: propose::ask(draft, proposal) }
 }
 
 pub(super) fn answered(draft: &mut Draft, turn: TurnKey, request: String, choice: String) {

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::close::HandoffClosed;
-use super::propose::{Proposal, propose};
+use super::propose::{self, Proposal, propose};
 use super::{Draft, Run, Status, close, escalate, recover, resume, tell};
 use crate::handoff::Way;
 use crate::wire::phase::{Decision, Phase, PhaseRequest, PhaseResponse, asked, decision};
@@ -270,9 +270,8 @@ fn clarify(draft: &mut Draft, id: HandoffId, response: &Response) {
             Reason::RequiresHumanDecision,
         )
     };
-    if let Ok(question) = propose(draft, Proposal::within(offer, id)) {
-        resume::block(draft, id, vec![question], Vec::new());
-    }
+    let question = propose::ask(draft, Proposal::within(offer, id));
+    resume::block(draft, id, vec![question], Vec::new());
 }
 
 /// Called whenever something has happened: a phase whose parts are all over is over, and the next

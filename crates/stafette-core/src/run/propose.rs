@@ -12,12 +12,16 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CLOSED_KEPT, Draft, PathUse, Run, Step, council, escalate, phase};
+use super::vote::clip;
+use super::{Draft, PathUse, Run, Step, council, escalate, legacy, phase};
 use crate::handoff::{About, State, Trail};
-use crate::{Event, Handoff, HandoffId, Offer, Outcome, Party, Reply, Response, Time, Usage};
+use crate::{
+    Event, Fields, Handoff, HandoffId, Offer, Outcome, Party, Reply, Response, Time, Usage,
+};
 
 pub use circularity::WINDOW;
-pub use limits::MAX_PAYLOAD;
+pub(super) use limits::ready_at;
+pub use limits::{MAX_PAYLOAD, MAX_QUESTION};
 pub use refusal::Refusal;
 
 /// A handoff was admitted and has its number.
@@ -37,6 +41,38 @@ pub struct HandoffAdmitted {
     pub trail: Trail,
     /// Where it starts.
     pub state: State,
+    /// What was decided about it besides; older releases did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terms: Option<Terms>,
+}
+
+/// What the kernel decided about a handoff when it admitted it, so that nothing is left to decide
+/// when the event is applied.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Terms {
+    /// Whether it counts against the limits of its item and of the run.
+    pub counts: bool,
+    /// Whether each use of its path is followed by the cooldown.
+    pub cools: bool,
+    /// Whether it is part of the window in which repetitions are looked for.
+    pub windowed: bool,
+    /// Whether it begins with what its cause knows.
+    pub inherits: bool,
+    /// When it has to be answered, where its document says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Time>,
+    /// The handoffs whose deadline ends here, because a person is asked on their behalf.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub releases: Vec<HandoffId>,
+    /// The handoff that it takes the place of: what was gathered there counts here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continues: Option<HandoffId>,
+    /// How many turns it may have before a person is asked.
+    pub turn_limit: u32,
+    /// Closed handoffs that the run no longer remembers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub forgets: Vec<HandoffId>,
 }
 
 /// A proposal was refused.
@@ -62,11 +98,20 @@ pub(super) struct Proposal {
     pub(super) fingerprint: Option<String>,
     /// The workflow declares this step by a need or a recovery rule, so no route is asked for.
     pub(super) declared: bool,
+    /// The handoff that it takes the place of, with what is left of its time.
+    pub(super) continues: Option<HandoffId>,
 }
 
 impl Proposal {
     pub(super) fn of(offer: Offer) -> Self {
-        Proposal { offer, cause: None, returns_to: None, fingerprint: None, declared: false }
+        Proposal {
+            offer,
+            cause: None,
+            returns_to: None,
+            fingerprint: None,
+            declared: false,
+            continues: None,
+        }
     }
 
     /// The giver is at work on `cause`, and waits for the answer when the offer says so.
@@ -93,43 +138,97 @@ pub(super) fn reply(draft: &mut Draft, proposal: Proposal) -> Reply {
     }
 }
 
-/// What the answer to a question decides is ours to say, never the asker's: otherwise an agent
-/// could dress up as the budget.
+/// What the answer to a question decides, and who was tried before, is ours to say, never the
+/// asker's: otherwise an agent could dress up as the budget.
 pub(super) fn from_outside(mut offer: Offer) -> Offer {
     if let Some(question) = &mut offer.question {
         question.about = About::Inputs;
+    }
+    for prior in &mut offer.prior_attempts {
+        prior.tried = None;
     }
     offer
 }
 
 /// Admits or refuses; either is an event.
 pub(super) fn propose(draft: &mut Draft, proposal: Proposal) -> Result<HandoffId, Refusal> {
-    let id = HandoffId(draft.run.next_handoff);
-    let verdict = judge(&draft.run, &proposal);
-    let Proposal { offer, cause, returns_to, .. } = proposal;
-    match verdict {
+    match judge(&draft.run, &proposal) {
         Err(refusal) => {
+            let id = HandoffId(draft.run.next_handoff);
+            let Proposal { offer, cause, .. } = proposal;
             let event = HandoffRefused { id, offer, cause, refusal: refusal.clone() };
             draft.record(Event::HandoffRefused(Box::new(event)));
             Err(refusal)
         }
         Ok(trail) => {
-            let offer = escalate::with_question(offer);
-            let state = match (&offer.to, &offer.question) {
-                (Party::Human, Some(question)) => {
-                    let within =
-                        question.within.unwrap_or(draft.run.workflow.limits.answer_timeout);
-                    State::Asked { until: draft.now + within }
-                }
-                _ => State::Pending {
-                    not_before: limits::cooled_down(&draft.run, &offer, draft.now),
-                },
-            };
-            let event = HandoffAdmitted { id, offer, cause, returns_to, trail, state };
-            draft.record(Event::HandoffAdmitted(Box::new(event)));
-            Ok(id)
+            let inherits = !phase::is_fresh(&proposal.offer);
+            Ok(admit(draft, proposal, trail, inherits))
         }
     }
+}
+
+/// Asks a person what only the system can ask: about a budget, a failure, a loop. Nothing refuses
+/// such a question, or a run could stall with nobody knowing. It carries nothing but its words, and
+/// those are cut to a length that fits every inbox.
+pub(super) fn ask(draft: &mut Draft, mut proposal: Proposal) -> HandoffId {
+    let cause = proposal.cause.and_then(|id| draft.run.handoff(id));
+    let trail = cause.map(|handoff| handoff.trail.clone()).unwrap_or_default();
+    let offer = &mut proposal.offer;
+    offer.detail = clip(&offer.detail, MAX_QUESTION);
+    offer.summary = clip(&offer.summary, MAX_QUESTION);
+    offer.instructions = offer.instructions.take().map(|text| clip(&text, MAX_QUESTION));
+    offer.outputs = Fields::new();
+    if let Some(question) = &mut offer.question {
+        question.details = clip(&question.details, MAX_QUESTION);
+        question.context = clip(&question.context, MAX_QUESTION);
+    }
+    admit(draft, proposal, trail, false)
+}
+
+fn admit(draft: &mut Draft, proposal: Proposal, trail: Trail, inherits: bool) -> HandoffId {
+    let Proposal { offer, cause, returns_to, continues, .. } = proposal;
+    let run = &draft.run;
+    let id = HandoffId(run.next_handoff);
+    let offer = escalate::with_question(offer, id);
+    let state = match (&offer.to, &offer.question) {
+        (Party::Human, Some(question)) => {
+            let within = question.within.unwrap_or(run.workflow.limits.answer_timeout);
+            State::Asked { until: draft.now + within }
+        }
+        _ => State::Pending { not_before: draft.now },
+    };
+    let asks = matches!(state, State::Asked { .. });
+    let waits = offer.question.as_ref().is_some_and(|question| question.blocking);
+    let left = continues.and_then(|id| run.handoff(id)).and_then(|handoff| handoff.deadline);
+    let terms = Terms {
+        counts: limits::counts(&offer),
+        cools: limits::counts(&offer),
+        windowed: !asks && !offer.is_council_turn(),
+        inherits,
+        deadline: left.or(offer.timeout.map(|timeout| draft.now + timeout)).filter(|_| !asks),
+        releases: if asks && waits { timed_above(run, returns_to.or(cause)) } else { Vec::new() },
+        continues,
+        turn_limit: run.workflow.limits.turns_per_handoff,
+        forgets: legacy::forgotten(run, draft.now),
+    };
+    let terms = Some(terms);
+    let event = HandoffAdmitted { id, offer, cause, returns_to, trail, state, terms };
+    draft.record(Event::HandoffAdmitted(Box::new(event)));
+    id
+}
+
+/// The handoffs with a deadline that wait, directly or through others, for what `id` does next.
+fn timed_above(run: &Run, id: Option<HandoffId>) -> Vec<HandoffId> {
+    let mut found = Vec::new();
+    let mut next = id;
+    while let Some(handoff) = next.and_then(|id| run.handoff(id)) {
+        if handoff.deadline.is_some() {
+            found.push(handoff.id);
+        }
+        // Whoever waits for a handoff is older than it, so this ends.
+        next = handoff.returns_to.filter(|above| *above < handoff.id);
+    }
+    found
 }
 
 pub(super) fn judge(run: &Run, proposal: &Proposal) -> Result<Trail, Refusal> {
@@ -151,20 +250,36 @@ pub(super) fn judge(run: &Run, proposal: &Proposal) -> Result<Trail, Refusal> {
 
 impl HandoffAdmitted {
     pub(super) fn apply(&self, run: &mut Run, at: Time) {
-        let offer = &self.offer;
-        let held = self.cause.filter(|_| !phase::is_fresh(offer));
-        let mut inputs =
-            held.and_then(|id| run.handoff(id)).map(|h| h.inputs.clone()).unwrap_or_default();
+        let mut offer = self.offer.clone();
+        let terms = match &self.terms {
+            Some(terms) => terms.clone(),
+            None => {
+                offer.prior_attempts = legacy::attempts(&offer);
+                legacy::terms(run, self, at)
+            }
+        };
+        let held = self.cause.filter(|_| terms.inherits).and_then(|id| run.handoff(id));
+        let mut inputs = held.map(|handoff| handoff.inputs.clone()).unwrap_or_default();
         inputs.extend(offer.outputs.clone());
-        if limits::counts(offer) {
+        if terms.counts {
             run.tally.handoffs += 1;
-            *run.tally.per_item.entry(limits::item(offer).to_owned()).or_default() += 1;
+            *run.tally.per_item.entry(limits::item(&offer).to_owned()).or_default() += 1;
         }
-        match offer.to {
-            Party::Human => run.tally.escalated += 1,
-            _ if offer.is_council_turn() => {}
-            _ => remember(run, offer, at),
+        if offer.to == Party::Human {
+            run.tally.escalated += 1;
         }
+        if terms.windowed {
+            remember(run, &offer);
+            if !terms.cools {
+                used(run, &offer, at);
+            }
+        }
+        for id in &terms.releases {
+            if let Some(handoff) = run.handoff_mut(*id) {
+                handoff.deadline = None;
+            }
+        }
+        let gathered = terms.continues.and_then(|id| run.handoff(id)).map(|h| h.gathered.clone());
         if let Some(lap) = self.trail.lap() {
             run.tally.rounds = run.tally.rounds.max(lap.round);
         }
@@ -178,20 +293,23 @@ impl HandoffAdmitted {
             waiting.trail.lap_mut().into_iter().for_each(|lap| lap.away = true);
         }
         run.next_handoff = self.id.0 + 1;
-        let turn_limit = run.workflow.limits.turns_per_handoff;
+        council::seated(run, self.id, &offer, self.cause);
         let handoff = Handoff {
             id: self.id,
-            offer: offer.clone(),
+            offer,
             cause: self.cause,
             returns_to: self.returns_to,
             state: self.state.clone(),
             attempt: 1,
             turn: 0,
-            turn_limit,
+            turn_limit: terms.turn_limit,
             inputs,
             answers: Vec::new(),
             permits: Vec::new(),
             told: super::tell::Told::default(),
+            gathered: gathered.unwrap_or_default(),
+            deadline: terms.deadline,
+            cools: terms.cools,
             refusals: 0,
             assessed: Vec::new(),
             trail: self.trail.clone(),
@@ -199,12 +317,13 @@ impl HandoffAdmitted {
             usage: Usage::default(),
         };
         run.handoffs.insert(self.id, Arc::new(handoff));
-        council::seated(run, self.id, offer, self.cause);
-        forget_old(run, at);
+        for id in &terms.forgets {
+            run.handoffs.remove(id);
+        }
     }
 }
 
-fn remember(run: &mut Run, offer: &Offer, at: Time) {
+fn remember(run: &mut Run, offer: &Offer) {
     run.recent.push_back(Step {
         from: offer.from.clone(),
         to: offer.to.clone(),
@@ -213,27 +332,13 @@ fn remember(run: &mut Run, offer: &Offer, at: Time) {
     if run.recent.len() > WINDOW {
         run.recent.pop_front();
     }
+}
+
+/// The path was used now: the next use of it waits for the cooldown.
+pub(super) fn used(run: &mut Run, offer: &Offer, at: Time) {
     match run.last_use.iter_mut().find(|path| path.from == offer.from && path.to == offer.to) {
         Some(path) => path.at = at,
         None => run.last_use.push(PathUse { from: offer.from.clone(), to: offer.to.clone(), at }),
-    }
-}
-
-/// Keeps the state bounded: the store has every handoff, the run only those closed last. What was
-/// closed this very moment stays, because its row is still to be written.
-fn forget_old(run: &mut Run, now: Time) {
-    let closed_at = |handoff: &Handoff| match &handoff.state {
-        State::Closed(closing) => Some(closing.at),
-        _ => None,
-    };
-    let mut closed: Vec<(Time, HandoffId)> =
-        run.handoffs.values().filter_map(|h| Some((closed_at(h)?, h.id))).collect();
-    closed.sort_unstable();
-    let surplus = closed.len().saturating_sub(CLOSED_KEPT);
-    for (at, id) in closed.into_iter().take(surplus) {
-        if at < now {
-            run.handoffs.remove(&id);
-        }
     }
 }
 

@@ -21,6 +21,9 @@ pub struct RecoveryChosen {
     /// Whom to try instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Party>,
+    /// What was given before it failed: it counts when the rest comes from somebody else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gathered: Option<Box<Response>>,
 }
 
 struct Choice {
@@ -56,11 +59,15 @@ pub(super) fn fail_over(draft: &mut Draft, id: HandoffId, failure: &str) -> bool
 }
 
 fn take(draft: &mut Draft, id: HandoffId, response: Response, choice: Choice) {
+    let goes_on = matches!(choice.action, Strategy::RetryDifferentTarget | Strategy::Escalate);
+    let waits = draft.run.handoff(id).is_some_and(|handoff| handoff.returns_to.is_some());
+    let kept = goes_on && waits && !response.outputs.is_empty();
     draft.record(Event::RecoveryChosen(RecoveryChosen {
         handoff: id,
         action: choice.action,
         reason: choice.reason.clone(),
         target: choice.target.clone(),
+        gathered: kept.then(|| Box::new(response.clone())),
     }));
     let failure = response.failure.clone().unwrap_or_else(|| choice.reason.clone());
     match choice.action {
@@ -160,7 +167,7 @@ fn listed(run: &Run, handoff: &Handoff) -> Option<Party> {
     if offer.is_council_turn() {
         return None;
     }
-    let first = offer.prior_attempts.iter().find_map(|prior| target_of(&prior.action));
+    let first = offer.prior_attempts.iter().find_map(|prior| prior.tried.clone());
     let route = [Some(offer.to.clone()), first]
         .into_iter()
         .flatten()
@@ -174,15 +181,7 @@ fn is_new(handoff: &Handoff, party: &Party) -> bool {
 }
 
 fn was_tried(handoff: &Handoff, party: &Party) -> bool {
-    handoff.offer.prior_attempts.iter().any(|prior| prior.action == tried(party))
-}
-
-fn tried(party: &Party) -> String {
-    format!("handed to {party}")
-}
-
-fn target_of(action: &str) -> Option<Party> {
-    action.strip_prefix("handed to ").map(Party::from)
+    handoff.offer.prior_attempts.iter().any(|prior| prior.tried.as_ref() == Some(party))
 }
 
 fn critical_lacking<'a>(
@@ -208,13 +207,17 @@ fn try_other(draft: &mut Draft, id: HandoffId, response: Response, target: Party
     let mut offer = Offer { to: target, ..handoff.offer.clone() };
     offer.prior_attempts.push(PriorAttempt {
         attempt: u32::try_from(offer.prior_attempts.len()).unwrap_or(u32::MAX).saturating_add(1),
-        action: tried(&handoff.offer.to),
+        action: format!("handed to {}", handoff.offer.to),
         result: failure.to_owned(),
+        tried: Some(handoff.offer.to.clone()),
     });
+    // What somebody has given already is not asked for again.
+    offer.missing.retain(|input| !is_given(handoff, &input.key));
     let proposal = Proposal {
         cause: handoff.cause,
         returns_to: handoff.returns_to,
         declared: true,
+        continues: Some(id),
         ..Proposal::of(offer)
     };
     match propose(draft, proposal) {
@@ -223,6 +226,20 @@ fn try_other(draft: &mut Draft, id: HandoffId, response: Response, target: Party
             close::succeeded_by(draft, id, response, Way::Answered, vec![successor]);
         }
         Err(refusal) => escalate::about_failure(draft, id, &format!("{failure}; {refusal}")),
+    }
+}
+
+fn is_given(handoff: &Handoff, key: &str) -> bool {
+    handoff.gathered.iter().any(|response| response.outputs.contains_key(key))
+}
+
+impl RecoveryChosen {
+    pub(super) fn apply(&self, run: &mut Run) {
+        if let Some(response) = &self.gathered
+            && let Some(handoff) = run.handoff_mut(self.handoff)
+        {
+            handoff.gathered.push((**response).clone());
+        }
     }
 }
 
@@ -251,6 +268,58 @@ mod tests {
             })
             .collect();
         Offer { missing, ..ask("research") }
+    }
+
+    #[test]
+    fn s2_08_what_one_source_gave_is_there_when_the_rest_comes_from_another() {
+        let mut story = Story::new(TRIO);
+        story.hands(h(1), vec![wants(&["market_size", "competitors"])]);
+        story.answers(h(2), Outcome::Failed, json!({ "market_size": "9 bn" }));
+        // The orchestrator asks a person for what is left, and for nothing else.
+        let asked = story.run.handoff(h(4)).expect("a question");
+        let keys: Vec<&str> = asked.offer.missing.iter().map(|it| it.key.as_str()).collect();
+        assert_eq!(keys, ["competitors"]);
+        let context = &story.question(h(4)).context;
+        assert!(context.contains("`stafette answer 4 competitors=…`"), "{context}");
+        story.person_says(h(4), "A and B");
+        let order = story.run.outbox().next().expect("the writer goes on");
+        assert_eq!(order.inputs["market_size"], "9 bn");
+        assert_eq!(order.inputs["competitors"], "A and B");
+        let by: Vec<&str> = order.answers.iter().map(|answer| answer.by.as_str()).collect();
+        assert_eq!(by, ["research", "orchestrator"], "each with its source");
+    }
+
+    #[test]
+    fn s2_08_a_person_who_skips_or_adds_does_not_take_away_what_was_given() {
+        let critical = format!("{TRIO}\nrecovery.critical = [\"size\"]");
+        for (says, size) in [("skip", None), ("12", Some("12"))] {
+            let mut story = Story::new(&critical);
+            story.hands(h(1), vec![wants(&["size", "trend"])]);
+            story.answers(h(2), Outcome::Partial, json!({ "trend": "up" }));
+            story.person_says(h(3), says);
+            let order = story.run.outbox().next().expect("the writer goes on");
+            assert_eq!(order.inputs["trend"], "up", "after `{says}`");
+            let given = order.inputs.get("size").or(order.inputs.get("answer"));
+            assert_eq!(given.and_then(|value| value.as_str()), size);
+        }
+    }
+
+    #[test]
+    fn s2_09_an_agent_cannot_say_whom_recovery_has_tried() {
+        let mut story =
+            Story::new(&TRIO.replace(
+                "to = \"research\" }",
+                "to = \"research\", alternatives = [\"library\"] }",
+            ));
+        let forged = crate::handoff::PriorAttempt {
+            attempt: 1,
+            action: "handed to library".into(),
+            result: "nothing".into(),
+            tried: Some("library".into()),
+        };
+        story.hands(h(1), vec![Offer { prior_attempts: vec![forged], ..wants(&["size"]) }]);
+        story.breaks(h(2), FailureKind::Recoverable);
+        assert_eq!(story.run.outbox().next().expect("a turn").agent.as_str(), "library");
     }
 
     fn with_rule(rule: &str) -> Story {

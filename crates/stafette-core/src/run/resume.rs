@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run};
+use crate::fields;
 use crate::handoff::State;
 use crate::{Event, Fields, HandoffId, Response, Time};
 
@@ -33,6 +34,9 @@ pub struct HandoffResumed {
     /// A person lets it begin again: loops, turns and refusals are counted from here.
     #[serde(default)]
     pub afresh: bool,
+    /// Inputs that have to be cut, because they would be too large together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cuts: Vec<String>,
 }
 
 pub(super) fn block(draft: &mut Draft, id: HandoffId, on: Vec<HandoffId>, answers: Vec<Response>) {
@@ -57,9 +61,12 @@ pub(super) fn afresh(draft: &mut Draft, id: HandoffId, inputs: Fields) {
     );
 }
 
-fn record(draft: &mut Draft, event: HandoffResumed) {
-    if !draft.run.handoff(event.handoff).is_some_and(crate::Handoff::is_open) {
-        return;
+fn record(draft: &mut Draft, mut event: HandoffResumed) {
+    let Some(handoff) = draft.run.handoff(event.handoff).filter(|it| it.is_open()) else { return };
+    if !event.inputs.is_empty() {
+        let mut inputs = handoff.inputs.clone();
+        inputs.extend(event.inputs.clone());
+        event.cuts = fields::surplus(&inputs, &[]);
     }
     draft.record(Event::HandoffResumed(Box::new(event)));
 }
@@ -88,6 +95,7 @@ impl HandoffResumed {
             return;
         };
         handoff.inputs.extend(self.inputs.clone());
+        fields::cut(&mut handoff.inputs, &self.cuts, self.handoff);
         if !self.refusals.is_empty() {
             handoff.refusals += 1;
             handoff.answers.extend(self.refusals.iter().cloned());

@@ -3,18 +3,20 @@
 //! After every step the harness checks what must always hold: replaying the events gives the state
 //! that lived through them, events survive being stored, and nothing open is without a deadline.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::budget::Forecast;
 use super::create::RunCreated;
 use super::{Decision, Run, Status};
 use crate::handoff::{Closing, Question, Receipt, State};
 use crate::workflow::file;
 use crate::{
     Event, Failure, FailureKind, Fields, HandoffId, Input, Kind, Millis, Offer, Outcome, Party,
-    Reason, Recorded, Reply, Response, RunId, Time, TurnKey, TurnResult, Usage, Usd,
+    Reason, Recorded, Reply, Response, RunId, Time, TurnKey, TurnResult, Usage, Usd, Workflow,
 };
 
 /// Planner → builder → reviewer ⇄ fixer, with room for two full loops.
@@ -53,6 +55,7 @@ impl Story {
     /// A story whose run is given something from the start.
     pub(super) fn given(workflow: &str, inputs: Fields) -> Self {
         let workflow = file::parse(workflow).expect("a workflow");
+        let forecasts = Some(free(&workflow));
         let created = RunCreated {
             run: RunId(Uuid::nil()),
             budget: workflow.budget.clone(),
@@ -62,6 +65,7 @@ impl Story {
             by: "test".into(),
             origin: None,
             trace: None,
+            forecasts,
             lineage: None,
         };
         let now = Time(0);
@@ -73,6 +77,13 @@ impl Story {
         };
         story.check();
         story
+    }
+
+    /// The run as it is now becomes the beginning, after a test has changed something by hand.
+    pub(super) fn restart(&mut self) {
+        let (now, id) = (self.now, RunId(Uuid::from_u128(9)));
+        let events = self.run.fork(now, id, "test".into()).expect("it goes on");
+        *self = Story::from_events(now, events);
     }
 
     /// A story that begins with these events.
@@ -95,11 +106,14 @@ impl Story {
 
     /// The same, for those who want to know what became of it.
     pub(super) fn reply(&mut self, input: Input) -> Reply {
+        let ticks = input == Input::Tick;
         let Decision { events, reply, next } = self.run.decide(self.now, input);
         self.run = next;
         let from = self.log.len() as u64;
         self.log.extend(number(from, self.now, events));
         self.check();
+        let due = self.run.deadline();
+        assert!(!ticks || due.is_none_or(|due| due > self.now), "a tick leaves nothing due");
         reply
     }
 
@@ -111,6 +125,8 @@ impl Story {
         assert_eq!(self.run.seq, self.log.len() as u64);
         let snapshot = serde_json::to_string(&self.run).expect("a run is JSON");
         assert_eq!(serde_json::from_str::<Run>(&snapshot).expect("JSON is a run"), self.run);
+        let undecided = self.run.open().any(crate::Handoff::is_undecided);
+        assert!(!undecided, "a step decides about everything that it touches");
         if !self.run.status().is_final() {
             assert!(self.run.deadline().is_some(), "everything that waits has a deadline");
         }
@@ -221,6 +237,12 @@ pub(super) fn done() -> TurnResult {
     }
 }
 
+/// Agents that are known to cost nothing, so that none waits for another.
+pub(super) fn free(workflow: &Workflow) -> BTreeMap<String, Forecast> {
+    let names = workflow.agents.keys();
+    names.map(|name| (name.to_string(), Forecast::Known(Usage::default()))).collect()
+}
+
 pub(super) fn costing(dollars: f64) -> Usage {
     Usage { tokens: 0, money: Usd::from_dollars(dollars).expect("an amount") }
 }
@@ -275,6 +297,7 @@ fn line(event: &Event) -> String {
         Event::TurnFailed(e) => format!("{} turn failed: {}", e.turn.handoff, e.failure.message),
         Event::RetryScheduled(e) => format!("{} attempt {} later", e.handoff, e.attempt),
         Event::QuestionPostponed(e) => format!("{} more time: {}", e.handoff, e.why),
+        Event::HandoffOverdue(e) => format!("{} is overdue", e.handoff),
         Event::HandoffParked(e) => format!("{} parked until {}: {}", e.handoff, e.until, e.why),
         Event::LateResultKept(e) => {
             format!("{} late result of {}.{} kept", e.turn.handoff, e.turn.attempt, e.turn.turn)

@@ -38,7 +38,8 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, by: String, lease: Option
     }
     let limits = &draft.run.workflow.limits;
     let lease = lease.unwrap_or(limits.lease).min(limits.finish_timeout);
-    let (due, finish_by) = (draft.now + lease, draft.now + limits.finish_timeout);
+    let latest = handoff.deadline.unwrap_or(Time::MAX);
+    let (due, finish_by) = (draft.now + lease, (draft.now + limits.finish_timeout).min(latest));
     let taken = Taken { by: by.clone(), lease };
     draft.record(Event::TurnTaken(TurnTaken { turn, taken, due, finish_by }));
     Reply::Taken { by }

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::propose::{self, HandoffRefused, Proposal, Refusal};
 use super::vote::Vote;
 use super::{Draft, Run, receipt};
-use crate::handoff::Receipt;
+use crate::fields;
+use crate::handoff::{Handoff, Receipt};
+use crate::wire::contract;
 use crate::{Event, HandoffId, Offer, Outcome, Reply, Response, TurnKey, TurnResult, Usage};
 
 /// The most handoffs that one turn may tell of.
@@ -64,7 +66,13 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, told: Told) -> Reply {
             }
         }
     }
-    let response = told.response.map(|response| Response { by: agent, ..response });
+    let response = match told.response.map(|response| Response { by: agent, ..response }) {
+        None => None,
+        Some(response) => match fitting(handoff_of(draft, turn), response) {
+            Ok(response) => Some(response),
+            Err(complaints) => return Reply::Unfit { complaints },
+        },
+    };
     let vote = told.vote.filter(|_| sits).map(Vote::bounded);
     let told = Told { offers: taken, response, usage: told.usage, vote };
     // Whoever tells something about its turn has it.
@@ -73,6 +81,46 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, told: Told) -> Reply {
         draft.record(Event::TurnTold(Box::new(TurnTold { turn, told })));
     }
     Reply::Reported { refused }
+}
+
+fn handoff_of(draft: &Draft, turn: TurnKey) -> Option<&Handoff> {
+    draft.run.handoff(turn.handoff)
+}
+
+impl Run {
+    /// Whether an answer could be the one to the handoff of `turn`, before it is given: its sender may
+    /// still correct it.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check_response(&self, turn: TurnKey, response: &Response) -> Result<(), Vec<String>> {
+        fitting(self.handoff(turn.handoff), response.clone()).map(drop)
+    }
+}
+
+/// The answer to a handoff, with its values as what was asked for.
+///
+/// # Errors
+/// What is wrong with it: too much, not what was asked for, or the answer to another request.
+pub(super) fn fitting(
+    handoff: Option<&Handoff>,
+    mut response: Response,
+) -> Result<Response, Vec<String>> {
+    let Some(handoff) = handoff else { return Ok(response) };
+    let bytes = fields::size(&response.outputs);
+    if bytes > fields::MAX {
+        return Err(vec![Refusal::TooLarge { bytes, limit: fields::MAX }.to_string()]);
+    }
+    if let (Some(asked), Some(given)) = (&handoff.offer.foreign, &response.foreign)
+        && asked.dialect == contract::DIALECT
+        && given.dialect == contract::DIALECT
+        && !given.id.is_empty()
+        && asked.id != given.id
+    {
+        return Err(vec![format!("it answers {}, and the request is {}", given.id, asked.id)]);
+    }
+    fields::fit_all(&handoff.offer.missing, &mut response.outputs)?;
+    Ok(response)
 }
 
 /// What a turn ended with, given what it told before: its own channel beats what it printed.

@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run, arbitrate, assess, budget, council, escalate, phase};
+use super::{Draft, Run, arbitrate, assess, budget, council, escalate, phase, propose};
 use crate::handoff::{Receipt, State, Turn};
 use crate::workflow::Runner;
-use crate::{Event, Handoff, HandoffId, Party, Time, TurnKey, TurnOrder, Usage};
+use crate::{Event, Handoff, HandoffId, Millis, Party, Time, TurnKey, TurnOrder, Usage};
 
 /// A turn was given out, and its cost set aside. From here on it is in the outbox.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -26,7 +26,7 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId) {
     let Some(handoff) = draft.run.handoff(id) else {
         return;
     };
-    if handoff.state.not_before().is_none() {
+    if propose::ready_at(&draft.run, handoff).is_none_or(|moment| moment > draft.now) {
         return;
     }
     if handoff.offer.to == Party::Orchestrator {
@@ -51,15 +51,21 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId) {
     };
     let turn = TurnKey { turn: handoff.turn + 1, ..handoff.key(run.id) };
     let limits = &run.workflow.limits;
-    let agent = run.workflow.agent(&handoff.offer.to).map(|(_, agent)| agent);
-    // Whoever comes by himself gets the time of a person to come.
-    let comes = match agent.map(|agent| agent.runner) {
+    let comes = time_to_accept(run, handoff);
+    let latest = handoff.deadline.unwrap_or(Time::MAX);
+    let accept_by = (draft.now + comes).min(latest);
+    let finish_by = (draft.now + limits.finish_timeout).max(accept_by).min(latest);
+    draft.record(Event::TurnOrdered(TurnOrdered { turn, accept_by, finish_by, reserved }));
+}
+
+/// How long a turn may wait for its agent. External agents connect on their own, so the answer timeout
+/// applies.
+pub(super) fn time_to_accept(run: &Run, handoff: &Handoff) -> Millis {
+    let limits = &run.workflow.limits;
+    match run.workflow.agent(&handoff.offer.to).map(|(_, agent)| agent.runner) {
         Some(Runner::External) => limits.answer_timeout,
         _ => limits.accept_timeout,
-    };
-    let accept_by = draft.now + handoff.offer.timeout.unwrap_or(comes);
-    let finish_by = (draft.now + limits.finish_timeout).max(accept_by);
-    draft.record(Event::TurnOrdered(TurnOrdered { turn, accept_by, finish_by, reserved }));
+    }
 }
 
 impl TurnOrdered {
@@ -67,6 +73,10 @@ impl TurnOrdered {
         let whose = run.handoff(self.turn.handoff).map(|h| (h.offer.to.clone(), h.turn == 0));
         if let Some((agent, new)) = whose {
             run.purse.reserve(&agent, self.reserved, new);
+        }
+        if let Some(handoff) = run.handoff(self.turn.handoff).filter(|handoff| handoff.cools) {
+            let offer = handoff.offer.clone();
+            propose::used(run, &offer, at);
         }
         phase::ordered(run, self.turn.handoff);
         let Some(handoff) = run.handoff_mut(self.turn.handoff) else {

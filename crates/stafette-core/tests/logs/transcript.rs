@@ -200,6 +200,8 @@ impl Watch {
                     let _ = write!(text, " {note:?}");
                 }
             }
+            // It was blocked on nothing when these logs were written.
+            State::Undecided => text.push_str(" on nobody"),
             State::Closed(_) => {}
         }
         let _ = write!(text, ", {} → {}", handoff.offer.from, handoff.offer.to);

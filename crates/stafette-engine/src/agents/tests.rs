@@ -42,6 +42,7 @@ impl Team {
             by: "test".into(),
             origin: None,
             trace: None,
+            forecasts: None,
             lineage: None,
         };
         let now = Time(1_000_000);

@@ -142,10 +142,20 @@ impl Engine {
             ("comments".to_owned(), json!([comment])),
         ]);
         let (run, budget) = (RunId(Uuid::now_v7()), workflow.budget.clone());
-        let (origin, trace, lineage) = (None, None, None);
+        let (origin, trace, forecasts, lineage) = (None, None, None, None);
         let workflow = Arc::new(workflow);
-        let created =
-            RunCreated { run, workflow, request, inputs, budget, by, origin, trace, lineage };
+        let created = RunCreated {
+            run,
+            workflow,
+            request,
+            inputs,
+            budget,
+            by,
+            origin,
+            trace,
+            forecasts,
+            lineage,
+        };
         // The set is the run's before anybody can propose it again, and has what the run begins with.
         let (entry, word) = (Some(HandoffId(1)), comment.clone());
         let give = async move |changes: Changes| {

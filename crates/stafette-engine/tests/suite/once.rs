@@ -29,6 +29,7 @@ async fn b_01_the_same_key_is_the_same_run_also_after_a_restart() {
             by: "ada".into(),
             origin: None,
             trace: None,
+            forecasts: None,
             lineage: None,
         };
         engine.begin_keyed(key, created).await

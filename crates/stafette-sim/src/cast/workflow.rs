@@ -136,9 +136,9 @@ fn phases(chance: &mut Chance, names: &[AgentName]) -> Vec<PhaseStep> {
 fn agent(chance: &mut Chance) -> Agent {
     let needs = KEYS.iter().filter(|_| chance.percent(10)).copied().collect::<Vec<_>>();
     let estimate = match chance.below(3) {
-        0 => Usage::default(),
-        1 => Usage { tokens: 500, money: Usd(20_000) },
-        _ => Usage { tokens: chance.below(3000), money: Usd(chance.below(200_000)) },
+        0 => None,
+        1 => Some(Usage { tokens: 500, money: Usd(20_000) }),
+        _ => Some(Usage { tokens: chance.below(3000), money: Usd(chance.below(200_000)) }),
     };
     let plain = plain().agents.into_values().next().expect("it has an agent");
     let needs = needs.into_iter().map(|key| need(chance, key)).collect();

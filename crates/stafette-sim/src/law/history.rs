@@ -29,6 +29,9 @@ pub(crate) struct History {
     refused: BTreeSet<HandoffId>,
     closed: BTreeMap<HandoffId, Closed>,
     answered: BTreeSet<HandoffId>,
+    /// Which handoff waits for each.
+    awaited_by: BTreeMap<HandoffId, HandoffId>,
+    overdue: BTreeSet<HandoffId>,
     /// Handoffs whose offers wait for a person's word.
     unconfirmed: BTreeSet<HandoffId>,
     pub(super) paths: Paths,
@@ -160,6 +163,9 @@ impl History {
                 self.paths.begin_afresh(e.handoff);
                 self.turns.remove(&e.handoff);
             }
+            Event::HandoffOverdue(e) => {
+                self.overdue.insert(e.handoff);
+            }
             Event::HandoffClosed(e) => {
                 let way = e.way;
                 let closed = Closed { way, succeeded_by: e.succeeded_by.clone() };
@@ -225,6 +231,9 @@ impl History {
     fn admit(&mut self, before: Option<&Run>, e: &HandoffAdmitted) -> Verdict {
         let new = !self.refused.contains(&e.id) && self.admitted.insert(e.id);
         must(new, "a handoff has one number", || e.id.to_string())?;
+        if let Some(above) = e.returns_to {
+            self.awaited_by.insert(e.id, above);
+        }
         if matches!(e.state, State::Asked { .. }) {
             self.asked.push(e.id);
         }
@@ -237,11 +246,18 @@ impl History {
         }
     }
 
+    /// Whether whoever waited for it, directly or through others, has run out of time.
+    fn nobody_waits(&self, id: HandoffId) -> bool {
+        let above = self.awaited_by.get(&id);
+        above.is_some_and(|above| self.overdue.contains(above) || self.nobody_waits(*above))
+    }
+
     /// Work that failed and was given to someone else came to something before the run succeeded.
     fn succeeds_with_nothing_dropped(&self) -> Verdict {
         for (id, closed) in &self.closed {
             for successor in &closed.succeeded_by {
-                let done = self.closed.get(successor).is_some_and(|it| it.way == Way::Answered);
+                let done = self.closed.get(successor).is_some_and(|it| it.way == Way::Answered)
+                    || self.nobody_waits(*successor);
                 must(done, "a run succeeds when its work is done", || {
                     format!("{id} was given to {successor}, which was called off")
                 })?;

@@ -162,6 +162,7 @@ impl World {
             by: "the seed".to_owned(),
             origin: None,
             trace: None,
+            forecasts: Some(BTreeMap::new()),
             lineage: self.lineage(),
         })
     }

@@ -39,6 +39,7 @@ impl Story {
             by: "ada".into(),
             origin: None,
             trace: None,
+            forecasts: None,
             lineage: None,
         };
         let events = Run::begin(now, created);

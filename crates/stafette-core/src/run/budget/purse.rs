@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::BudgetReached;
+use super::{BudgetReached, Forecast};
 use crate::workflow::{AgentBudget, Budget};
 use crate::{Millis, Party, Time, Usage, Usd};
 
@@ -29,6 +29,9 @@ pub struct Purse {
     /// What stood in the way last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reached: Option<BudgetReached>,
+    /// What was known about each agent's cost when the run began; runs of older releases have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forecasts: Option<BTreeMap<String, Forecast>>,
 }
 
 /// What an agent has spent.
@@ -36,6 +39,9 @@ pub struct Purse {
 pub struct Account {
     /// Turns that ended.
     pub turns: u32,
+    /// Those of them that ended with a result, and so with what they cost.
+    #[serde(default)]
+    pub finished: u32,
     /// What they used together.
     pub spent: Usage,
     /// The most that one used.
@@ -129,7 +135,10 @@ impl Account {
 }
 
 impl Purse {
-    pub(in crate::run) fn new(limit: Budget) -> Self {
+    pub(in crate::run) fn new(
+        limit: Budget,
+        forecasts: Option<BTreeMap<String, Forecast>>,
+    ) -> Self {
         let nothing = Usage::default();
         Purse {
             limit,
@@ -139,7 +148,38 @@ impl Purse {
             agents: BTreeMap::new(),
             days: BTreeMap::new(),
             reached: None,
+            forecasts,
         }
+    }
+
+    /// What is known about each agent's cost after this run: what it was known to cost before, and the
+    /// most that it has cost here.
+    #[must_use]
+    pub fn learned(&self) -> BTreeMap<String, Forecast> {
+        let mut known = self.forecasts.clone().unwrap_or_default();
+        for (name, account) in self.agents.iter().filter(|(_, account)| account.finished > 0) {
+            let before = match known.get(name) {
+                Some(Forecast::Known(most)) => *most,
+                _ => Usage::default(),
+            };
+            known.insert(name.clone(), Forecast::Known(before.max(account.most)));
+        }
+        known
+    }
+
+    /// What is neither spent nor set aside.
+    pub(super) fn left(&self) -> Usage {
+        let (spent, reserved, limit) = (self.spent, self.reserved, &self.limit);
+        let money = limit.money.0.saturating_sub(spent.money.0).saturating_sub(reserved.money.0);
+        let tokens = limit.tokens.saturating_sub(spent.tokens).saturating_sub(reserved.tokens);
+        Usage { tokens, money: Usd(money) }
+    }
+
+    /// Whether turns that are out have set aside all that is left.
+    pub(super) fn is_all_set_aside(&self) -> bool {
+        let (left, reserved) = (self.left(), self.reserved);
+        (left.money == Usd(0) && reserved.money > Usd(0))
+            || (left.tokens == 0 && reserved.tokens > 0)
     }
 
     /// A turn of `agent` is given out.
@@ -181,8 +221,8 @@ impl Purse {
         self.handoffs = 0;
         self.days.clear();
         for account in self.agents.values_mut() {
-            let Account { most, next, reserved, .. } = *account;
-            *account = Account { most, next, reserved, ..Account::default() };
+            let Account { finished, most, next, reserved, .. } = *account;
+            *account = Account { finished, most, next, reserved, ..Account::default() };
         }
     }
 

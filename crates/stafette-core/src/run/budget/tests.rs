@@ -105,6 +105,65 @@ fn b_05_more_time_counts_from_the_moment_it_is_given() {
     assert_eq!(story.run.out_of_time(), story.now + Millis::hours(1));
 }
 
+/// Five members, each of whose turns costs thirty cents, before anybody has seen one.
+fn five_unknown() -> Story {
+    let names = ["a", "b", "c", "d", "e"];
+    let agents: Vec<String> =
+        names.iter().map(|name| format!("{name}.runner = \"scripted\"")).collect();
+    let routes: Vec<String> =
+        names.iter().map(|name| format!("{{ from = \"lead\", to = \"{name}\" }}")).collect();
+    let workflow = format!(
+        "workflow = {{ name = \"five\", entry = \"lead\" }}
+         agents = {{ lead.runner = \"scripted\", {} }}
+         routes = [{}]
+         limits = {{ cooldown = 0, handoffs_per_item = 99 }}
+         budget = {{ money = \"1usd\" }}",
+        agents.join(", "),
+        routes.join(", "),
+    );
+    let mut story = Story::new(&workflow);
+    let forecasts = story.run.purse.forecasts.as_mut().expect("forecasts");
+    forecasts.retain(|name, _| name == "lead");
+    story.restart();
+    story.hands(h(1), names.iter().map(|name| pass(name)).collect());
+    story
+}
+
+#[test]
+fn b_05_five_at_the_same_time_pass_a_budget_by_one_turn_at_most() {
+    let mut story = five_unknown();
+    let mut most = 0;
+    loop {
+        let out: Vec<_> = story.run.turns_out().map(|(key, _)| key.handoff).collect();
+        let Some(next) = out.first() else { break };
+        most = most.max(out.len());
+        story.ends(*next, TurnResult { usage: costing(0.30), ..done() });
+    }
+    assert_eq!(most, 1, "nothing begins beside a turn of which nobody knows what it costs");
+    assert_eq!(story.status(), Status::WaitingForBudget);
+    assert!(story.run.purse.spent.money <= Usd(1_300_000), "{:?}", story.run.purse.spent);
+}
+
+#[test]
+fn b_05_the_wait_for_an_unknown_cost_is_explained_and_what_is_known_goes_on_beside() {
+    let story = five_unknown();
+    let waiting = story.run.handoff(h(3)).expect("the second member");
+    let why = super::waits_because(&story.run, waiting).expect("it waits");
+    assert!(why.contains("what a turn of b costs"), "{why}");
+    assert_eq!(super::waits_because(&story.run, story.run.handoff(h(2)).expect("it")), None);
+
+    let learned = story.run.purse.learned();
+    assert_eq!(learned.len(), 1, "only the lead has finished a turn");
+}
+
+#[test]
+fn b_05_a_turn_of_unknown_cost_that_dies_does_not_take_the_whole_budget_along() {
+    let mut story = five_unknown();
+    story.later(Millis::seconds(30));
+    assert!(story.transcript().contains("not accepted in time"));
+    assert_eq!(story.run.purse.spent.money, Usd(0));
+}
+
 fn with_own(budget: &str) -> Story {
     let own = format!("agents.twin = {{ runner = \"scripted\", budget = {budget} }}");
     Story::new(&ONE_AGENT.replace(

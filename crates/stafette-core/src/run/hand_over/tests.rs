@@ -52,6 +52,7 @@ fn created(plan: Option<Plan>) -> RunCreated {
 
 fn created_by(workflow: &str, plan: Option<Plan>) -> RunCreated {
     let workflow = crate::workflow::file::parse(workflow).expect("a workflow");
+    let forecasts = Some(crate::run::story::free(&workflow));
     let first = Lineage::first(Time(0), Fields::new());
     let lineage = plan.map_or(first.clone(), |plan| first.planned(plan));
     RunCreated {
@@ -63,6 +64,7 @@ fn created_by(workflow: &str, plan: Option<Plan>) -> RunCreated {
         by: "ada".into(),
         origin: None,
         trace: None,
+        forecasts,
         lineage: Some(Box::new(lineage)),
     }
 }

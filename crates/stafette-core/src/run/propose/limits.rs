@@ -1,13 +1,15 @@
 //! Counts, sizes and the cooldown.
 
-use serde_json::Value;
-
 use super::Refusal;
+use crate::fields;
 use crate::run::Run;
-use crate::{Fields, Offer, Party, Time};
+use crate::{Fields, Handoff, Offer, Party, Time};
 
 /// The most that a handoff may carry, in bytes.
-pub const MAX_PAYLOAD: usize = 1024 * 1024;
+pub const MAX_PAYLOAD: usize = fields::MAX;
+
+/// The most characters of a text in a question that the system asks.
+pub const MAX_QUESTION: usize = 8 * 1024;
 
 /// Handoffs between agents and to the council count; questions to people, the orchestrator's rulings,
 /// a person's own requests and the turns of a council's members do not.
@@ -38,42 +40,26 @@ pub(super) fn check_counts(run: &Run, offer: &Offer) -> Result<(), Refusal> {
 
 /// What travels along counts too: it is all given to the taker.
 pub(super) fn check_size(offer: &Offer, held: Option<&Fields>) -> Result<(), Refusal> {
-    let held = held.into_iter().flatten().filter(|(key, _)| !offer.outputs.contains_key(*key));
+    let along = held.into_iter().flatten().filter(|(key, _)| !offer.outputs.contains_key(*key));
     let bytes = offer.summary.len()
         + offer.detail.len()
         + offer.instructions.as_ref().map_or(0, String::len)
-        + offer
-            .outputs
-            .iter()
-            .chain(held)
-            .map(|(key, value)| key.len() + size(value))
-            .sum::<usize>();
+        + fields::size(&offer.outputs)
+        + along.map(|(key, value)| key.len() + fields::size_of(value)).sum::<usize>();
     if bytes > MAX_PAYLOAD {
         return Err(Refusal::TooLarge { bytes, limit: MAX_PAYLOAD });
     }
     Ok(())
 }
 
-/// About as many bytes as the value's JSON, without writing it.
-fn size(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) => 5,
-        Value::Number(_) => 8,
-        Value::String(text) => text.len() + 2,
-        Value::Array(items) => items.iter().map(|item| size(item) + 1).sum::<usize>() + 2,
-        Value::Object(fields) => {
-            fields.iter().map(|(key, value)| key.len() + size(value) + 4).sum::<usize>() + 2
-        }
+/// When the next turn of a handoff that waits for one may be given out: not before its own moment,
+/// and the first turn not before its path has cooled down since it was last used.
+pub(in crate::run) fn ready_at(run: &Run, handoff: &Handoff) -> Option<Time> {
+    let not_before = handoff.state.not_before()?;
+    if !handoff.cools || handoff.turn > 0 {
+        return Some(not_before);
     }
-}
-
-/// When the path may be used again: a new proposal on it is delayed, not refused.
-pub(super) fn cooled_down(run: &Run, offer: &Offer, now: Time) -> Time {
-    if !counts(offer) {
-        return now;
-    }
-    run.last_use
-        .iter()
-        .find(|path| path.from == offer.from && path.to == offer.to)
-        .map_or(now, |path| now.max(path.at + run.workflow.limits.cooldown))
+    let offer = &handoff.offer;
+    let last = run.last_use.iter().find(|path| path.from == offer.from && path.to == offer.to);
+    Some(last.map_or(not_before, |path| not_before.max(path.at + run.workflow.limits.cooldown)))
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::run::story::{RELAY, Story, ask, fields, h, pass};
-use crate::{Event, Millis, Status};
+use crate::{Event, Millis, Reason, Status};
 use serde_json::json;
 
 fn refusals(story: &Story) -> Vec<String> {
@@ -280,7 +280,7 @@ fn the_state_of_a_long_run_stays_small() {
         let child = story.run.next_handoff;
         story.hands(h(1), vec![Offer { reason, ..ask("b") }]).done(h(child));
     }
-    assert!(story.run.handoffs.len() <= CLOSED_KEPT + 2);
+    assert!(story.run.handoffs.len() <= crate::run::CLOSED_KEPT + 2);
 }
 
 impl Story {
@@ -290,5 +290,26 @@ impl Story {
         workflow.limits.handoffs_per_run = per_run;
         workflow.limits.turns_per_handoff = per_run;
         Story::new(&toml::to_string(&workflow).expect("TOML"))
+    }
+}
+
+#[test]
+fn s2_03_the_cooldown_counts_from_each_use_of_a_path() {
+    let mut story = Story::new(
+        r#"
+        workflow = { name = "pair", entry = "a" }
+        agents = { a.runner = "scripted", b.runner = "scripted" }
+        routes = [{ from = "a", to = "b" }]
+        limits = { cooldown = "5s" }
+        "#,
+    );
+    let offer = |reason: &str| Offer { reason: Reason::Other(reason.into()), ..pass("b") };
+    story.hands(h(1), vec![offer("one"), offer("two"), offer("three")]);
+    assert_eq!(story.run.outbox().count(), 1, "all were admitted at the same moment");
+    for out in [2, 3] {
+        story.later(Millis::seconds(4));
+        assert_eq!(story.run.outbox().count(), out - 1);
+        story.later(Millis::seconds(1));
+        assert_eq!(story.run.outbox().count(), out);
     }
 }

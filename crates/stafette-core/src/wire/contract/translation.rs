@@ -70,7 +70,7 @@ impl HandoffRequest {
         });
         let prior = target.prior_attempts.unwrap_or_default().into_iter().map(|prior| {
             let attempt = u32::try_from(prior.attempt.get()).unwrap_or(u32::MAX);
-            PriorAttempt { attempt, action: prior.action, result: prior.result }
+            PriorAttempt { attempt, action: prior.action, result: prior.result, tried: None }
         });
         let mut offer = Offer {
             detail: self.reason_detail,

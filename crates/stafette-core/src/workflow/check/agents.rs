@@ -59,10 +59,11 @@ pub(super) fn check(report: &mut Report<'_>) {
             knows_profile(report, profile, &format!("{at}/profile"));
         }
         let budget = &workflow.budget;
-        if agent.estimate.tokens > budget.tokens || agent.estimate.money > budget.money {
+        let estimate = agent.estimate.unwrap_or_default();
+        if estimate.tokens > budget.tokens || estimate.money > budget.money {
             let message = format!(
                 "`{name}` is expected to use {} tokens and {}, but a run has only {} tokens and {}",
-                agent.estimate.tokens, agent.estimate.money, budget.tokens, budget.money
+                estimate.tokens, estimate.money, budget.tokens, budget.money
             );
             report.add(Diagnostic::error("over-budget", &format!("{at}/estimate"), message));
         }

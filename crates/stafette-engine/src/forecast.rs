@@ -1,0 +1,56 @@
+//! What a turn of an agent costs, learned over the runs of the project.
+
+use std::collections::BTreeMap;
+
+use stafette_core::run::budget::Forecast;
+use stafette_core::run::create::RunCreated;
+use stafette_core::workflow::Runner;
+
+use crate::{Engine, EngineError};
+
+/// How many of the newest runs are looked at: enough to have met every agent, and few enough that a
+/// run begins without delay.
+const RUNS: usize = 32;
+
+impl Engine {
+    /// What is known about the cost of each agent of a run that is about to begin. What its creator
+    /// knows comes first; after that, the most that a turn used in the newest runs of the same
+    /// workflow. An agent that nobody has seen finish a turn has no forecast.
+    pub(crate) async fn forecasts(
+        &self,
+        created: &RunCreated,
+    ) -> Result<BTreeMap<String, Forecast>, EngineError> {
+        let mut known = created.forecasts.clone().unwrap_or_default();
+        let agents = &created.workflow.agents;
+        for (name, agent) in agents {
+            // A terminal shows no bill.
+            if agent.runner == Runner::Pty {
+                known.insert(name.to_string(), Forecast::Unmetered);
+            }
+        }
+        let unknown = |known: &BTreeMap<String, Forecast>| {
+            agents.keys().any(|name| !known.contains_key(name.as_str()))
+        };
+        if !unknown(&known) {
+            return Ok(known);
+        }
+        let mut seen: BTreeMap<String, Forecast> = BTreeMap::new();
+        for view in self.runs(RUNS).await? {
+            if view.workflow != created.workflow.workflow.name {
+                continue;
+            }
+            for (name, account) in &view.purse.agents {
+                let before = match seen.get(name) {
+                    Some(Forecast::Known(most)) => *most,
+                    _ => stafette_core::Usage::default(),
+                };
+                if account.finished > 0 {
+                    seen.insert(name.clone(), Forecast::Known(before.max(account.most)));
+                }
+            }
+        }
+        seen.retain(|name, _| agents.keys().any(|agent| agent.as_str() == name));
+        seen.extend(known);
+        Ok(seen)
+    }
+}
