@@ -59,9 +59,8 @@ impl RunState {
     /// The state of `run`, without the votes that were closed at that moment.
     #[must_use]
     pub fn of(run: &Run) -> Self {
-        let handoff = |(id, handoff): (&HandoffId, &Arc<Handoff>)| {
-            (*id, HandoffState::of(run, handoff))
-        };
+        let handoff =
+            |(id, handoff): (&HandoffId, &Arc<Handoff>)| (*id, HandoffState::of(run, handoff));
         RunState {
             handoffs: run.handoffs.iter().map(handoff).collect(),
             sessions: run.sessions.clone(),

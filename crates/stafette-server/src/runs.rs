@@ -35,7 +35,10 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
                 about("startRun", "Begin a run; with a key, once however often it is asked for"),
             ),
         )
-        .api_route("/v1/runs/{run}", get_with(show, about("getRun", "Show a run, now or as it was after an event")))
+        .api_route(
+            "/v1/runs/{run}",
+            get_with(show, about("getRun", "Show a run, now or as it was after an event")),
+        )
         .api_route(
             "/v1/runs/{run}/settled",
             get_with(settled, about("waitForRun", "Wait until a run is over or needs a person")),

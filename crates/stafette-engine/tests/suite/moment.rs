@@ -58,7 +58,8 @@ fn recorded(path: &Path) -> Vec<Recorded> {
     let text = fs::read_to_string(path).expect("a log");
     let event = |line: &str| {
         let fields: Value = serde_json::from_str(line).expect("JSON");
-        let at = fields["at"].as_str().and_then(Time::parse).expect("a time");
+        let written = || fields["at"].as_str().and_then(Time::parse);
+        let at = fields["at"].as_i64().map(Time).or_else(written).expect("a time");
         let seq = fields["seq"].as_u64().expect("a number");
         let event: Event = serde_json::from_value(fields).expect("an event");
         Recorded { seq, at, event }
@@ -66,20 +67,25 @@ fn recorded(path: &Path) -> Vec<Recorded> {
     text.lines().filter(|line| !line.is_empty()).map(event).collect()
 }
 
-fn logs() -> Vec<PathBuf> {
+/// The logs of a folder; none when it is not there.
+fn logs(folder: &str) -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let folder = root.join("web/test/logs");
-    let entries = fs::read_dir(folder).expect("the page's logs");
-    let mut logs: Vec<PathBuf> = entries.map(|entry| entry.expect("a file").path()).collect();
-    let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    logs.retain(|path| name(path).ends_with(".jsonl") && !name(path).contains(".changed."));
+    let entries = fs::read_dir(root.join(folder)).into_iter().flatten();
+    let paths = entries.map(|entry| entry.expect("a file").path());
+    let is_log = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.ends_with(".jsonl") && !name.ends_with(".changed.jsonl")
+    };
+    let mut logs: Vec<PathBuf> = paths.filter(is_log).collect();
     logs.sort();
     logs
 }
 
+const PAGE: &str = "web/test/logs";
+
 #[test]
 fn b_12_what_clients_are_sent_of_each_event_adds_up_to_the_state() {
-    for path in logs() {
+    for path in logs(PAGE).into_iter().chain(logs("fixtures/logs")) {
         let events = recorded(&path);
         let changes = state_changes(&events).expect("a run");
         let mut known = Map::new();
@@ -96,7 +102,8 @@ fn b_12_what_clients_are_sent_of_each_event_adds_up_to_the_state() {
 /// `UPDATE_GOLDEN=1 cargo test -p stafette-engine moment` writes them anew.
 #[test]
 fn the_recorded_changes_of_the_page_are_those_of_the_core() {
-    for path in logs() {
+    assert!(!logs(PAGE).is_empty(), "the page has logs");
+    for path in logs(PAGE) {
         let changes = state_changes(&recorded(&path)).expect("a run");
         let lines: String = changes.iter().map(|changed| format!("{}\n", json!(changed))).collect();
         let kept = path.with_extension("changed.jsonl");

@@ -15,11 +15,7 @@ const RUN: &str = "run, workflow, title, status, waiting_on, seq, created_at, up
 const HANDOFF: &str = "run, id, giver, taker, reason, state, question, opened_at, updated_at, \
                        closed_at, body";
 
-pub(super) fn load_at(
-    conn: &Connection,
-    run: RunId,
-    seq: u64,
-) -> rusqlite::Result<Option<Loaded>> {
+pub(super) fn load_at(conn: &Connection, run: RunId, seq: u64) -> rusqlite::Result<Option<Loaded>> {
     // One transaction, so that the snapshot and what follows it are of one moment.
     let tx = conn.unchecked_transaction()?;
     let known =
