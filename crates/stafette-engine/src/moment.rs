@@ -265,7 +265,8 @@ fn json(value: &impl Serialize) -> Value {
 
 fn object(value: &impl Serialize) -> Map<String, Value> {
     match json(value) {
-        Value::Object(fields) => fields,
+        // Null is a field that is gone.
+        Value::Object(fields) => fields.into_iter().filter(|(_, value)| !value.is_null()).collect(),
         _ => Map::new(),
     }
 }

@@ -34,6 +34,10 @@ fn merge(known: &mut Map<String, Value>, changed: &Map<String, Value>) {
 fn whole(view: &RunView, state: &RunState) -> Map<String, Value> {
     let mut fields = json!(view).as_object().expect("fields").clone();
     fields.extend(json!(state).as_object().expect("fields").clone());
+    // A client takes null for a field that is not there.
+    for set in fields["changes"].as_object_mut().into_iter().flat_map(Map::values_mut) {
+        set.as_object_mut().expect("fields").retain(|_, value| !value.is_null());
+    }
     fields
 }
 
