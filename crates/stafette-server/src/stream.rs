@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use stafette_core::RunId;
-use stafette_engine::{Engine, Feed, StateFeed, Stored};
+use stafette_engine::{Engine, EngineError, Feed, StateFeed, Stored};
 
 use crate::answer::{Form, Raw};
 use crate::openapi::named;
@@ -347,7 +347,7 @@ impl Tail {
                 (Place::Now(feed), _) => feed.next().await.ok()??,
             };
             // Before anything is taken out of the events.
-            let changed = self.changed(&page).await;
+            let changed = self.changed(&page).await?;
             let closed = self.engine.veil(&mut page).await.ok()?;
             let mut lines = self.opened().await?;
             lines.extend(self.take(&page, changed));
@@ -361,9 +361,10 @@ impl Tail {
         }
     }
 
-    /// What each event of a page changed of its run; nothing for those who did not ask.
-    async fn changed(&mut self, page: &[Stored]) -> Vec<Option<Changed>> {
-        let Some(states) = &mut self.states else { return vec![None; page.len()] };
+    /// What each event of a page changed of its run; nothing for those who did not ask. `None` when
+    /// the store fails: then the stream ends, and its client goes on from the last event that it has.
+    async fn changed(&mut self, page: &[Stored]) -> Option<Vec<Option<Changed>>> {
+        let Some(states) = &mut self.states else { return Some(vec![None; page.len()]) };
         let mut all = Vec::with_capacity(page.len());
         for stored in page {
             let ours = self.run.is_none_or(|run| run == stored.run);
@@ -371,13 +372,17 @@ impl Tail {
                 true => states.change(&self.engine, stored).await,
                 false => Ok(None),
             };
-            // One run that cannot be read must not end the stream of the others.
-            all.push(changed.unwrap_or_else(|error| {
-                tracing::warn!(run = %stored.run, %error, "what an event changed is not known");
-                None
-            }));
+            all.push(match changed {
+                Ok(changed) => changed,
+                Err(EngineError::Read { .. }) => return None,
+                // One run that cannot be understood must not end the stream of the others.
+                Err(error) => {
+                    tracing::warn!(run = %stored.run, %error, "what an event changed is not known");
+                    None
+                }
+            });
         }
-        all
+        Some(all)
     }
 
     /// What was closed when it was told, and is open by now.
@@ -433,5 +438,5 @@ impl Tail {
 
 async fn head(engine: &Engine) -> Result<u64, Problem> {
     let head = engine.store().head().await;
-    Ok(head.map_err(|source| stafette_engine::EngineError::Read { source })?)
+    Ok(head.map_err(|source| EngineError::Read { source })?)
 }
