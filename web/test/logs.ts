@@ -1,15 +1,20 @@
 import { readFileSync } from 'node:fs'
-import type { Recorded, RunView } from '../src/api/types'
+import type { Changed, Recorded, RunView } from '../src/api/types'
 
 const folder = new URL('./logs/', import.meta.url)
 
-/** The events of a run that a real daemon recorded. */
-export function log(name: string): Recorded[] {
-  const text = readFileSync(new URL(`${name}.jsonl`, folder), 'utf8')
+function lines<T>(file: string): T[] {
+  const text = readFileSync(new URL(file, folder), 'utf8')
   return text
     .split('\n')
     .filter(Boolean)
-    .map((line) => JSON.parse(line) as Recorded)
+    .map((line) => JSON.parse(line) as T)
+}
+
+/** The events of a run that a real daemon recorded, with what it would send that each of them changed. */
+export function log(name: string): Recorded[] {
+  const changed = lines<Changed>(`${name}.changed.jsonl`)
+  return lines<Recorded>(`${name}.jsonl`).map((event, index) => ({ ...event, changed: changed[index]! }))
 }
 
 /** The same run in the daemon's own words. */
@@ -51,13 +56,19 @@ export function crowd(agents: number, events: number): Recorded[] {
     budget: { money: 50, tokens: 20_000_000, time: 86_400_000 },
     by: 'test',
   })
+  const changed = (id: string, fields: object): object => ({ changed: { handoffs: { [id]: fields } } })
   names.forEach((name, index) => {
-    push({ event: 'handoff_admitted', id: `h${index + 1}`, offer: offer('human', name), trail: { held_by: [] }, state: { pending: { not_before: 0 } } })
-    push({ event: 'turn_ordered', turn: `${run}/h${index + 1}/1.1`, accept_by: 0, finish_by: start + 9e7, reserved: { tokens: 10_000, money: 0.1 } })
+    const id = `h${index + 1}`
+    const made = { id, offer: offer('human', name), trail: { held_by: [] }, state: { pending: { not_before: 0 } } }
+    push({ event: 'handoff_admitted', ...made, ...changed(id, { ...made, attempt: 1, turn: 0, usage: { tokens: 0, money: 0 } }) })
+    const turn = { ordered_at: start, finish_by: start + 9e7, receipt: 'queued' }
+    push({ event: 'turn_ordered', turn: `${run}/${id}/1.1`, accept_by: 0, finish_by: start + 9e7, reserved: { tokens: 10_000, money: 0.1 }, ...changed(id, { state: { ordered: turn }, turn: 1 }) })
   })
   for (let index = 0; list.length < events; index += 1) {
-    const leg = (index % agents) + 1
-    push({ event: 'lease_renewed', turn: `${run}/h${leg}/1.1`, due: 0, note: `Step ${Math.floor(index / agents) + 1}: reading module ${index}` })
+    const id = `h${(index % agents) + 1}`
+    const note = `Step ${Math.floor(index / agents) + 1}: reading module ${index}`
+    const turn = { ordered_at: start, finish_by: start + 9e7, receipt: 'acknowledged', note }
+    push({ event: 'lease_renewed', turn: `${run}/${id}/1.1`, due: 0, note, ...changed(id, { state: { running: turn } }) })
   }
   return list
 }

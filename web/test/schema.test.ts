@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import openapiTS, { astToString } from 'openapi-typescript'
 import { expect, test } from 'vitest'
 import type { components } from '../src/api/schema'
-import type { Change, FileDiff, Problem, Purse, Recorded, Report, RunView } from '../src/api/types'
+import type { Change, Changed, FileDiff, Handoff, Problem, Purse, Recorded, Report, RunView } from '../src/api/types'
 
 const description = new URL('../../docs/openapi.json', import.meta.url)
 const generated = new URL('../src/api/schema.ts', import.meta.url)
@@ -14,6 +14,8 @@ const views: ((run: Schemas['RunView']) => Omit<RunView, 'run' | 'purse'>)[] = [
 const problems: ((problem: Schemas['Problem']) => Pick<Problem, 'code' | 'title' | 'status'>)[] = [(problem) => problem]
 const purses: ((purse: Schemas['Purse']) => (keyof Purse)[])[] = [(purse) => Object.keys(purse) as (keyof Schemas['Purse'])[]]
 
+const states: ((field: keyof Changed) => keyof Schemas['RunDetail'])[] = [(field) => field]
+const handoffs: ((handoff: Schemas['HandoffState']) => Pick<Handoff, 'id' | 'attempt' | 'turn'>)[] = [(handoff) => handoff]
 const sets: ((change: Schemas['Change']) => Pick<Change, 'id' | 'status' | 'reason' | 'edits' | 'proposed_at'>)[] = [(change) => change]
 const diffs: ((diff: Schemas['FileDiff']) => Pick<FileDiff, 'file' | 'action' | 'added' | 'removed' | 'hunks'>)[] = [(diff) => diff]
 const reports: ((report: Schemas['Report2']) => Pick<Report, 'rolled_back' | 'left'>)[] = [(report) => report]
@@ -34,7 +36,7 @@ test('the types are those of the API; `npm run types` makes them anew', async ()
   const fresh = astToString(await openapiTS(description))
   const kept = readFileSync(generated, 'utf8')
   expect(kept.slice(kept.indexOf('export interface paths'))).toBe(fresh.slice(fresh.indexOf('export interface paths')))
-  expect([views, problems, purses, sets, diffs, reports].every((list) => list.length === 1)).toBe(true)
+  expect([views, problems, purses, states, handoffs, sets, diffs, reports].every((list) => list.length === 1)).toBe(true)
 })
 
 test('the page knows every event that the daemon can tell', () => {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { Recorded } from '../src/api/types'
-import { type Council, councilOf, quorum, sealed, stanceWord, stands, verdictWord } from '../src/state/council'
+import { type Council, councilOf, decided, stanceWord, stands, verdictWord } from '../src/state/council'
 import { count, generations, neighbours } from '../src/state/lineage'
-import { findings, saving, steps, summaryTokens } from '../src/state/phases'
+import { findings, steps, summaryTokens } from '../src/state/phases'
 import { type RunState, replay } from '../src/state/run'
 import { log, view } from './logs'
 
@@ -17,17 +17,17 @@ function after(member: string, round: number): RunState {
 const look = (run: RunState): { council: Council; words: string[]; agreed: number } => {
   const council = councilOf(run, null)!
   const members = stands(council, run)
-  return { council, words: members.map((one) => stanceWord(one.stance, one.turns, sealed(council))), agreed: quorum(council, members).agreed }
+  return { council, words: members.map((one) => stanceWord(one.stance, one.turns, council.view.sealed)), agreed: council.view.agreed }
 }
 
 describe('s4_03 a council', () => {
   test('hides the first votes until all are given', () => {
     const blind = look(after('Jordan', 1))
-    expect(sealed(blind.council)).toBe(true)
+    expect(blind.council.view.sealed).toBe(true)
     expect(blind.words).toEqual(['has voted', 'has voted', 'has voted', 'has voted', 'yet to speak'])
     expect(blind.agreed).toBe(0)
     const open = look(after('Pierre', 1))
-    expect(sealed(open.council)).toBe(false)
+    expect(open.council.view.sealed).toBe(false)
     expect(open.words).toEqual(['is building', 'agrees', 'disagrees', 'abstains', 'is building'])
   })
 
@@ -38,25 +38,24 @@ describe('s4_03 a council', () => {
     const next = lived('generation1', log('generation1').find((one) => one.seq > run.seq && one.event === 'turn_ordered')!.seq)
     const council = councilOf(next, 'h1')!
     expect(stands(council, next).filter((one) => one.speaks).map((one) => one.member)).toEqual(['Jordan'])
-    expect(quorum(council, stands(council, next))).toMatchObject({ needed: 5, total: 6 })
+    expect(council.view).toMatchObject({ needed: 5, total: 6 })
   })
 
   test('comes to the verdict of the daemon, with its dissent and decisions', () => {
     const run = lived('generation1')
     const { council, agreed } = look(run)
-    const verdict = council.verdict!
+    const verdict = council.view.verdict!
     expect([verdictWord(verdict), agreed, verdict.agreed]).toEqual(['Consensus', 5, 5])
     expect(verdict.dissent).toEqual([{ member: 'Morgan', signal: 'disagree', reason: 'the schema file does not reach those who lose data' }])
-    expect(council.decisions.map((one) => one.text)).toEqual(verdict.key_decisions)
-    expect(council.decisions.map((one) => one.by)).toEqual(['Sam', 'Alex', 'Pierre'])
-    expect(council.nextTopic).toBe(verdict.next_topic)
+    expect(decided(council).map((one) => one.text)).toEqual(verdict.key_decisions)
+    expect(decided(council).map((one) => one.by)).toEqual(['Sam', 'Alex', 'Pierre'])
+    expect(council.view.next_topic).toBe(verdict.next_topic)
   })
 
-  test('speaks on when a person lets it, and hears the person', () => {
+  test('hears the person who lets it speak on', () => {
     const run = after('Pierre', 1)
     const said = { position: 0, run: run.id, seq: run.seq + 1, at: '2026-11-15T18:00:00Z', event: 'council_reopened', handoff: 'h1', advice: 'Mind the zeros' } as Recorded
     const council = councilOf(replay([...log('generation1').slice(0, run.seq), said])!, null)!
-    expect(council.turns).toBe(6)
     expect(council.speeches.at(-1)).toMatchObject({ by: 'human', said: 'Mind the zeros' })
   })
 })
@@ -83,27 +82,17 @@ describe('s4_01 generations', () => {
     expect(second.lineage?.spent).toBe(first.purse.spent.money)
     expect(count(second.lineage!)).toEqual({ now: 2, most: 3 })
   })
-
-  test('take a note, also when they are over, which does not move the end', () => {
-    const note = { position: 0, run: second.id, seq: second.seq + 1, at: '2026-11-16T09:00:00Z', event: 'note_left', text: 'Mind the manual', by: 'mia' } as Recorded
-    const noted = replay([...log('generation2'), note])!
-    expect(noted.lineage?.notes).toMatchObject([{ text: 'Mind the manual', by: 'mia' }])
-    expect(noted.updatedAt).toBe(second.updatedAt)
-    const plain = lived('demo')
-    const one = replay([...log('demo'), { ...note, run: plain.id, seq: plain.seq + 1 }])!
-    expect(one.lineage).toMatchObject({ number: 1, notes: [{ text: 'Mind the manual' }] })
-  })
 })
 
 describe('s3_05 phases', () => {
   const run = lived('phases')
 
   test('took, are used to and saved what the daemon says', () => {
-    const daemon = (view('phases') as unknown as { phases: { phases: { tokens: object; rounds: number; typical: { total: number } }[]; saving: { raw: number; handed_on: number } } }).phases
+    const daemon = (view('phases') as unknown as { phases: { phases: { tokens: object; rounds: number; typical: { total: number } }[]; saving: object } }).phases
     expect(steps(run).map((step) => step.tokens)).toEqual(daemon.phases.map((line) => line.tokens))
     expect(steps(run).map((step) => step.rounds.length)).toEqual(daemon.phases.map((line) => line.rounds))
     expect(steps(run).map((step) => step.typical)).toEqual(daemon.phases.map((line) => line.typical.total))
-    expect(saving(run)).toEqual({ raw: daemon.saving.raw, handedOn: daemon.saving.handed_on })
+    expect(run.phases?.saving).toEqual(daemon.saving)
   })
 
   test('stand where they are at every moment', () => {
@@ -142,7 +131,7 @@ describe('b_12 a fork goes on where it began', () => {
       ['Jordan', 1, 'abstain', 1, 'h10'],
       ['Pierre', 1, 'building', 1, null],
     ])
-    expect(quorum(council, stands(council, run))).toEqual({ agreed: 3, needed: 5, total: 6 })
+    expect(council.view).toMatchObject({ agreed: 3, needed: 5, total: 6 })
     expect(run.lineage?.number).toBe(1)
   })
 
@@ -150,6 +139,6 @@ describe('b_12 a fork goes on where it began', () => {
     const run = lived('forked-phases')
     expect(steps(run).map((step) => [step.standing, step.tokens.reported])).toEqual([['passed', 1380], ['now', 2240], ['sent back', 1120]])
     expect(run.rounds.at(-1)?.parts.map((part) => part.handoff)).toEqual(['h4'])
-    expect(saving(run)).toEqual({ raw: 4740, handedOn: 71 })
+    expect(run.phases?.saving).toEqual({ raw: 4740, handed_on: 71 })
   })
 })

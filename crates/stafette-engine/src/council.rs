@@ -2,15 +2,21 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_core::run::council::Decision;
+use stafette_core::run::council::{Decision, Verdict};
 use stafette_core::run::vote::Stance;
-use stafette_core::{AgentName, Run};
+use stafette_core::{AgentName, HandoffId, Run};
 
 /// How a council stands.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CouncilView {
+    /// The handoff that it decides on; missing in what older versions recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handoff: Option<HandoffId>,
     /// What about.
     pub topic: String,
+    /// How often each member may speak.
+    #[serde(default)]
+    pub limit: u32,
     /// Who has a voice, in the order in which they speak.
     pub members: Vec<MemberView>,
     /// Whether nobody may know yet who votes how: the first vote is blind, and not everyone has voted.
@@ -27,6 +33,15 @@ pub struct CouncilView {
     /// The same in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// The whole verdict, when it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    /// The key decisions that members hold to be settled, the first one first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub decisions: Vec<String>,
+    /// The topic that members want to discuss next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_topic: Option<String>,
 }
 
 /// A member of a council.
@@ -41,6 +56,12 @@ pub struct MemberView {
     /// Where it stands; nothing before it has said so, and while nobody may know it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<Stance>,
+    /// The reason that it gave for its signal.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// The handoff in which it is speaking, while it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speaks_in: Option<HandoffId>,
 }
 
 impl CouncilView {
@@ -49,21 +70,33 @@ impl CouncilView {
         let rules = run.workflow.council.as_ref()?;
         let member = |name: &AgentName| {
             let position = council.positions.get(name).cloned().unwrap_or_default();
-            let (turns, signal) = (position.turns, position.signal);
-            MemberView { member: name.clone(), weight: rules.weight(name), turns, signal }
+            let sitting = council.sitting.iter().find(|(_, member)| *member == name);
+            MemberView {
+                member: name.clone(),
+                weight: rules.weight(name),
+                turns: position.turns,
+                signal: position.signal,
+                reason: position.reason,
+                speaks_in: sitting.map(|(handoff, _)| *handoff),
+            }
         };
         let members: Vec<MemberView> = rules.members.iter().map(member).collect();
         let agrees = members.iter().filter(|member| member.signal == Some(Stance::Agree));
         let agreed = agrees.fold(0, |sum: u32, member| sum.saturating_add(member.weight));
         let verdict = council.verdict.as_ref();
         Some(CouncilView {
+            handoff: Some(council.handoff),
             topic: council.topic.clone(),
+            limit: council.limit,
             sealed: run.votes_blindly(),
             agreed,
             needed: rules.needed(),
             total: rules.total(),
             decision: verdict.map(|verdict| verdict.decision),
             why: verdict.map(|verdict| verdict.why.clone()),
+            verdict: verdict.cloned(),
+            decisions: council.decisions.clone(),
+            next_topic: council.next_topic.clone(),
             members,
         })
     }

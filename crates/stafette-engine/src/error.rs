@@ -32,6 +32,16 @@ pub enum EngineError {
         /// What was asked for.
         handoff: HandoffId,
     },
+    /// The run has no event of that number.
+    #[error("run {run} has no event {seq}")]
+    NoEvent {
+        /// The run.
+        run: RunId,
+        /// The number that was asked for.
+        seq: u64,
+        /// The number of the last event that was found.
+        last: u64,
+    },
     /// The run is over and takes nothing any more.
     #[error("run {run} is over")]
     Over {

@@ -1,9 +1,6 @@
 //! Runs that go their own way from a moment in another one's past.
 
-use std::sync::Arc;
-
-use stafette_core::{Run, RunId};
-use stafette_store::Loaded;
+use stafette_core::RunId;
 use uuid::Uuid;
 
 use crate::task::First;
@@ -16,7 +13,7 @@ impl Engine {
     /// now.
     ///
     /// # Errors
-    /// When there is no such run, it was over by then, or the store does not take it.
+    /// When there is no such run or event, it was over by then, or the store does not take it.
     pub async fn fork(
         &self,
         from: RunId,
@@ -25,7 +22,7 @@ impl Engine {
     ) -> Result<RunId, EngineError> {
         let moment = match seq {
             None => self.state(from).await?,
-            Some(seq) => Arc::new(self.state_at(from, seq).await?),
+            Some(seq) => self.state_at(from, seq).await?,
         };
         let run = RunId(Uuid::now_v7());
         let (workflow, request) = (&*moment.workflow, moment.request.as_str());
@@ -39,19 +36,5 @@ impl Engine {
         self.spawn(driver, First::Adopt { by });
         self.alert(run, alerts).await;
         Ok(run)
-    }
-
-    /// A run as it was after event `seq`.
-    ///
-    /// # Errors
-    /// When there is no such run.
-    pub async fn state_at(&self, run: RunId, seq: u64) -> Result<Run, EngineError> {
-        let mut events = self.recorded(run, 0).await?;
-        events.retain(|stored| stored.entry.seq <= seq);
-        let loaded = Loaded { snapshot: None, entries: events };
-        match loaded.entries.is_empty() {
-            true => Err(EngineError::NoRun { run: run.to_string() }),
-            false => Ok(Driver::restore(&loaded)?.run().clone()),
-        }
     }
 }

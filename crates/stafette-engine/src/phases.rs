@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::Run;
-use stafette_core::run::phase::{Hop, Saving};
+use stafette_core::run::phase::{Hop, Part, Saving};
 use stafette_core::wire::phase::{Phase, Typical};
 
 /// How a run got on in its phases.
@@ -14,6 +14,9 @@ pub struct PhasesView {
     /// Which one it is in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub now: Option<Phase>,
+    /// The parts of that one, one for each agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
     /// Those that were entered, in order.
     pub phases: Vec<PhaseLine>,
     /// What summaries saved, all phases together.
@@ -39,6 +42,7 @@ impl PhasesView {
         Some(PhasesView {
             task_id: phases.task_id.clone(),
             now: step.map(|step| step.phase),
+            parts: phases.parts.clone(),
             phases: phases.hops.iter().map(line).collect(),
             saving: phases.saving(),
         })

@@ -60,7 +60,9 @@ impl RunView {
         matches!(self.status.as_str(), "succeeded" | "failed" | "cancelled")
     }
 
-    pub(crate) fn of(run: &Run) -> Self {
+    /// The view of `run`.
+    #[must_use]
+    pub fn of(run: &Run) -> Self {
         let status = run.status();
         let ending = match &run.stage {
             stafette_core::run::Stage::Finished(ending) => Some(ending.why.clone()),

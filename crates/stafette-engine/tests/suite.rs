@@ -6,6 +6,8 @@ mod flaky;
 mod garbage;
 #[path = "suite/locks.rs"]
 mod locks;
+#[path = "suite/moment.rs"]
+mod moment;
 #[path = "suite/once.rs"]
 mod once;
 #[path = "suite/outside.rs"]

@@ -99,6 +99,7 @@ impl From<EngineError> for Problem {
         let (status, code) = match &error {
             EngineError::NoRun { .. } => (404, "no_run"),
             EngineError::NoHandoff { .. } => (404, "no_handoff"),
+            EngineError::NoEvent { .. } => (404, "no_event"),
             EngineError::Ambiguous { .. } => (409, "ambiguous"),
             EngineError::Over { .. } => (409, "run_over"),
             EngineError::Store { .. } => (507, "not_stored"),
@@ -125,6 +126,9 @@ impl From<EngineError> for Problem {
             EngineError::NobodyHears { change, .. } => format!(
                 "\nfix: begin a run that makes it anew, and `stafette changes refuse {change}`"
             ),
+            EngineError::NoEvent { last, .. } => {
+                format!("its events are numbered from 1, and the last one is {last}")
+            }
             error => causes(error),
         };
         Problem::new(status, code, error.to_string()).because(because)

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stafette_core::run::create::RunCreated;
 use stafette_core::{Fields, HandoffId, Input, RunId, Usd};
-use stafette_engine::{Explanation, RunView};
+use stafette_engine::{Explanation, RunState, RunView};
 use uuid::Uuid;
 
 use crate::answer::Listed;
@@ -35,7 +35,10 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
                 about("startRun", "Begin a run; with a key, once however often it is asked for"),
             ),
         )
-        .api_route("/v1/runs/{run}", get_with(show, about("getRun", "Show a run")))
+        .api_route(
+            "/v1/runs/{run}",
+            get_with(show, about("getRun", "Show a run, now or as it was after an event")),
+        )
         .api_route(
             "/v1/runs/{run}/settled",
             get_with(settled, about("waitForRun", "Wait until a run is over or needs a person")),
@@ -202,7 +205,7 @@ async fn list(
     Ok(Listed { items, next })
 }
 
-/// A run as it is now.
+/// A run, with its whole state when that was asked for.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "RunDetail")]
 pub(crate) struct Shown {
@@ -211,21 +214,39 @@ pub(crate) struct Shown {
     /// Why it cannot go on at the moment, when it cannot.
     #[serde(skip_serializing_if = "Option::is_none")]
     trouble: Option<String>,
+    #[serde(flatten)]
+    state: Option<RunState>,
+}
+
+/// How much of a run to show, and of which moment.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(crate) struct Moment {
+    /// The number of an event: the run is shown with its state after that event.
+    #[schemars(range(min = 1))]
+    at: Option<u64>,
+    /// Whether to add the state: handoffs, sessions, changes and lineage.
+    state: bool,
 }
 
 impl Shown {
     pub(crate) async fn of(edge: &Edge, run: RunId) -> Result<Self, Problem> {
         let (view, trouble) = edge.engine.view(run).await?;
-        Ok(Shown { view, trouble })
+        Ok(Shown { view, trouble, state: None })
     }
 }
 
 async fn show(
     State(edge): State<Edge>,
     Named(TheRun { run }): Named<TheRun>,
+    Asked(Moment { at, state }): Asked<Moment>,
 ) -> Result<Json<Shown>, Problem> {
     let run = find(&edge, &run).await?;
-    Ok(Json(Shown::of(&edge, run).await?))
+    if at.is_none() && !state {
+        return Ok(Json(Shown::of(&edge, run).await?));
+    }
+    let (view, state) = edge.engine.moment(run, at).await?;
+    Ok(Json(Shown { view, trouble: None, state: Some(state) }))
 }
 
 /// Answers once the run is over or waits for a person, or after a minute with whatever is.

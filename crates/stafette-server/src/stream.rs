@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use stafette_core::RunId;
-use stafette_engine::{Engine, Feed, Stored};
+use stafette_engine::{Engine, EngineError, Feed, StateFeed, Stored};
 
 use crate::answer::{Form, Raw};
 use crate::openapi::named;
@@ -67,6 +67,9 @@ pub(crate) struct From {
     /// Whether to stay for what comes. Server-sent events and WebSockets always do.
     #[serde(default)]
     follow: bool,
+    /// Whether each event comes with what it changed of its run, as `changed`.
+    #[serde(default)]
+    state: bool,
 }
 
 /// An event as the streams tell it.
@@ -81,6 +84,11 @@ pub(crate) struct EventLine {
     seq: u64,
     /// When it became true.
     at: String,
+    /// The fields of `RunDetail` that it changed, when `state` was asked for: relative to the run
+    /// after the event before it, `GET /v1/runs/{run}?at=N`. A field that is gone is null. `handoffs`
+    /// and `changes` list only those that changed, each with the fields that changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changed: Option<serde_json::Map<String, Value>>,
     /// What became true.
     #[serde(flatten)]
     event: stafette_core::Event,
@@ -123,6 +131,7 @@ async fn all(
     let (follow, sse) = (from.follow, wants_sse(&headers));
     let after = last.unwrap_or(from.after);
     let tail = Tail::of_all(&edge.engine, after, follow || sse).await?;
+    let tail = tail.with_state(from.state);
     Ok(answer(tail, sse).into())
 }
 
@@ -136,6 +145,7 @@ async fn of_run(
     let run = crate::runs::find(&edge, &run).await?;
     let (follow, sse) = (from.follow, wants_sse(&headers));
     let tail = Tail::of_run(&edge.engine, run, last.unwrap_or(from.after), follow || sse).await?;
+    let tail = tail.with_state(from.state);
     Ok(answer(tail, sse).into())
 }
 
@@ -145,7 +155,7 @@ async fn all_live(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Raw<Switched>, Problem> {
     let upgrade = upgrade?;
-    let tail = Tail::of_all(&edge.engine, from.after, true).await?;
+    let tail = Tail::of_all(&edge.engine, from.after, true).await?.with_state(from.state);
     Ok(upgrade.max_message_size(SAID).on_upgrade(|socket| pour(socket, tail)).into())
 }
 
@@ -157,7 +167,7 @@ async fn run_live(
 ) -> Result<Raw<Switched>, Problem> {
     let upgrade = upgrade?;
     let run = crate::runs::find(&edge, &run).await?;
-    let tail = Tail::of_run(&edge.engine, run, from.after, true).await?;
+    let tail = Tail::of_run(&edge.engine, run, from.after, true).await?.with_state(from.state);
     Ok(upgrade.max_message_size(SAID).on_upgrade(|socket| pour(socket, tail)).into())
 }
 
@@ -224,6 +234,9 @@ async fn pour(socket: WebSocket, tail: Tail) {
     let _ = out.send(Message::Close(None)).await;
 }
 
+/// The fields that an event changed of its run.
+type Changed = serde_json::Map<String, Value>;
+
 /// An event on its way out.
 #[derive(Debug)]
 struct Line {
@@ -236,7 +249,7 @@ struct Line {
 impl Line {
     /// An event that was told before, without what nobody could know then.
     fn again(stored: &Stored) -> Self {
-        let mut line = Line::of(stored, true);
+        let mut line = Line::of(stored, None, true);
         if let Ok(Value::Object(mut fields)) = serde_json::from_str(&line.body) {
             fields.insert("again".to_owned(), true.into());
             line.body = Value::Object(fields).to_string();
@@ -244,7 +257,7 @@ impl Line {
         line
     }
 
-    fn of(stored: &Stored, within_run: bool) -> Self {
+    fn of(stored: &Stored, changed: Option<Changed>, within_run: bool) -> Self {
         let mut line = json!({
             "position": stored.position,
             "run": stored.run,
@@ -255,6 +268,7 @@ impl Line {
             (line.as_object_mut(), serde_json::from_str(&stored.entry.body))
         {
             fields.extend(event);
+            fields.extend(changed.map(|changed| ("changed".to_owned(), changed.into())));
         }
         let number = if within_run { stored.entry.seq } else { stored.position };
         Line { number, name: stored.entry.name.clone(), body: line.to_string() }
@@ -275,6 +289,8 @@ struct Tail {
     place: Place,
     /// What was told without what nobody may know yet: told again once everybody may.
     closed: Vec<Stored>,
+    /// Computes what events change, for those who asked for it.
+    states: Option<StateFeed>,
 }
 
 #[derive(Debug)]
@@ -292,7 +308,8 @@ impl Tail {
         let until = if follow { None } else { Some(head(engine).await?) };
         let place = if follow { Place::Now(engine.feed(after)) } else { Place::Past };
         let (engine, closed) = (engine.clone(), Vec::new());
-        Ok(Tail { engine, run: None, seq: 0, position: after, until, place, closed })
+        let (run, seq, states) = (None, 0, None);
+        Ok(Tail { engine, run, seq, position: after, until, place, closed, states })
     }
 
     async fn of_run(
@@ -306,7 +323,12 @@ impl Tail {
         let until = (!follow).then_some(position);
         let (engine, run) = (engine.clone(), Some(run));
         let (place, closed) = (Place::Past, Vec::new());
-        Ok(Tail { engine, run, seq: after, position, until, place, closed })
+        Ok(Tail { engine, run, seq: after, position, until, place, closed, states: None })
+    }
+
+    /// The same with what each event changed of its run.
+    fn with_state(self, wanted: bool) -> Self {
+        Tail { states: wanted.then(StateFeed::default), ..self }
     }
 
     /// The next events; at the end, or when the store fails, there are none.
@@ -324,9 +346,11 @@ impl Tail {
                 }
                 (Place::Now(feed), _) => feed.next().await.ok()??,
             };
+            // Before anything is taken out of the events.
+            let changed = self.changed(&page).await?;
             let closed = self.engine.veil(&mut page).await.ok()?;
             let mut lines = self.opened().await?;
-            lines.extend(self.take(&page));
+            lines.extend(self.take(&page, changed));
             let stays = self.until.is_none();
             let is_ours = |it: &Stored| stays && self.run.is_none_or(|run| run == it.run);
             self.closed.extend(closed.into_iter().filter(is_ours));
@@ -335,6 +359,30 @@ impl Tail {
                 return Some((lines, self));
             }
         }
+    }
+
+    /// What each event of a page changed of its run; nothing for those who did not ask. `None` when
+    /// the store fails: then the stream ends, and its client goes on from the last event that it has.
+    async fn changed(&mut self, page: &[Stored]) -> Option<Vec<Option<Changed>>> {
+        let Some(states) = &mut self.states else { return Some(vec![None; page.len()]) };
+        let mut all = Vec::with_capacity(page.len());
+        for stored in page {
+            let ours = self.run.is_none_or(|run| run == stored.run);
+            let changed = match ours {
+                true => states.change(&self.engine, stored).await,
+                false => Ok(None),
+            };
+            all.push(match changed {
+                Ok(changed) => changed,
+                Err(EngineError::Read { .. }) => return None,
+                // One run that cannot be understood must not end the stream of the others.
+                Err(error) => {
+                    tracing::warn!(run = %stored.run, %error, "what an event changed is not known");
+                    None
+                }
+            });
+        }
+        Some(all)
     }
 
     /// What was closed when it was told, and is open by now.
@@ -365,9 +413,9 @@ impl Tail {
         Some(page)
     }
 
-    fn take(&mut self, page: &[Stored]) -> Vec<Line> {
+    fn take(&mut self, page: &[Stored], changed: Vec<Option<Changed>>) -> Vec<Line> {
         let mut lines = Vec::new();
-        for stored in page {
+        for (stored, changed) in page.iter().zip(changed) {
             let new = match self.run {
                 Some(run) => stored.run == run && stored.entry.seq > self.seq,
                 None => self.until.is_none_or(|until| stored.position <= until),
@@ -375,7 +423,7 @@ impl Tail {
             self.position = self.position.max(stored.position);
             if new {
                 self.seq = stored.entry.seq;
-                lines.push(Line::of(stored, self.run.is_some()));
+                lines.push(Line::of(stored, changed, self.run.is_some()));
             }
             if self.run.is_some() && new && stored.entry.name == "run_finished" {
                 self.place = Place::End;
@@ -390,5 +438,5 @@ impl Tail {
 
 async fn head(engine: &Engine) -> Result<u64, Problem> {
     let head = engine.store().head().await;
-    Ok(head.map_err(|source| stafette_engine::EngineError::Read { source })?)
+    Ok(head.map_err(|source| EngineError::Read { source })?)
 }

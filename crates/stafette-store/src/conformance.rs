@@ -30,6 +30,7 @@ macro_rules! conformance {
             a_closed_store_says_so
             rows_follow_the_events
             a_snapshot_shortens_the_load
+            a_run_is_loaded_as_it_was_after_any_event
             the_feed_is_in_order_and_its_cursor_misses_nothing
             a_page_ends_at_its_limit
             the_entries_of_a_handoff_are_found

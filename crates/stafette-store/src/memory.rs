@@ -99,7 +99,7 @@ impl MemoryStore {
     /// # Errors
     /// Only when the handle is closed.
     pub fn load_now(&self, run: RunId) -> Result<Option<Loaded>, ReadError> {
-        self.read_now(|content| content.runs.get(&run).map(load))
+        self.read_now(|content| content.runs.get(&run).map(|kept| load_at(kept, u64::MAX)))
     }
 
     /// [`Store::unfinished`] without waiting.
@@ -271,11 +271,12 @@ impl Book {
     }
 }
 
-fn load(kept: &Kept) -> Loaded {
-    let newest = kept.snapshots.last_key_value();
+fn load_at(kept: &Kept, seq: u64) -> Loaded {
+    let newest = kept.snapshots.range(..=seq).next_back();
     let snapshot = newest.map(|(&seq, body)| Snapshot { seq, body: body.clone() });
-    let seq = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
-    Loaded { snapshot, entries: kept.after(seq).to_vec() }
+    let after = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
+    let entries = kept.after(after).iter().take_while(|stored| stored.entry.seq <= seq);
+    Loaded { snapshot, entries: entries.cloned().collect() }
 }
 
 impl Store for MemoryStore {
@@ -283,8 +284,8 @@ impl Store for MemoryStore {
         Box::pin(ready(self.append_now(batch)))
     }
 
-    fn load(&self, run: RunId) -> Reply<'_, Result<Option<Loaded>, ReadError>> {
-        Box::pin(ready(self.load_now(run)))
+    fn load_at(&self, run: RunId, seq: u64) -> Reply<'_, Result<Option<Loaded>, ReadError>> {
+        self.read(|content| content.runs.get(&run).map(|kept| load_at(kept, seq)))
     }
 
     fn entries(

@@ -179,8 +179,8 @@ impl Store for PostgresStore {
         Box::pin(queue::append(&self.jobs, batch))
     }
 
-    fn load(&self, run: RunId) -> Reply<'_, Result<Option<Loaded>, ReadError>> {
-        self.read(move |link| Box::pin(query::load(link, run)))
+    fn load_at(&self, run: RunId, seq: u64) -> Reply<'_, Result<Option<Loaded>, ReadError>> {
+        self.read(move |link| Box::pin(query::load_at(link, run, seq)))
     }
 
     fn entries(

@@ -127,8 +127,8 @@ impl Store for SqliteStore {
         Box::pin(queue::append(&self.jobs, batch))
     }
 
-    fn load(&self, run: RunId) -> Reply<'_, Result<Option<Loaded>, ReadError>> {
-        self.read(move |conn| query::load(conn, run))
+    fn load_at(&self, run: RunId, seq: u64) -> Reply<'_, Result<Option<Loaded>, ReadError>> {
+        self.read(move |conn| query::load_at(conn, run, seq))
     }
 
     fn entries(

@@ -51,7 +51,12 @@ pub trait Store: Send + Sync + 'static {
     fn append(&self, batch: Batch) -> Reply<'_, Result<u64, AppendError>>;
 
     /// The newest snapshot of a run and what came after it; `None` when there is no such run.
-    fn load(&self, run: RunId) -> Reply<'_, Result<Option<Loaded>, ReadError>>;
+    fn load(&self, run: RunId) -> Reply<'_, Result<Option<Loaded>, ReadError>> {
+        self.load_at(run, u64::MAX)
+    }
+
+    /// The same as of event `seq`: the newest snapshot up to there and the entries between the two.
+    fn load_at(&self, run: RunId, seq: u64) -> Reply<'_, Result<Option<Loaded>, ReadError>>;
 
     /// The entries of a run after `after_seq`, in order.
     ///

@@ -293,15 +293,7 @@ pub enum Fact {
 /// The events that tell nothing here; their text need not be read.
 #[must_use]
 pub fn is_silent(name: &str) -> bool {
-    matches!(
-        name,
-        "run_adopted"
-            | "run_paused"
-            | "run_unpaused"
-            | "turn_told"
-            | "permit_given"
-            | "inputs_assessed"
-    )
+    matches!(name, "run_paused" | "run_unpaused" | "turn_told" | "permit_given" | "inputs_assessed")
 }
 
 impl Book {
@@ -346,7 +338,7 @@ impl Book {
                 let state = &forked.state;
                 let mut open =
                     OpenRun::new(&state.workflow, &state.request, at, &state.purse.limit);
-                (open.spent, open.asked_in) = (state.purse.spent, state.trace);
+                open.asked_in = state.trace;
                 for handoff in state.open() {
                     open.take_over(run, handoff);
                 }
@@ -463,6 +455,14 @@ impl OpenRun {
                 };
                 Vec::new()
             }
+            Event::RunAdopted(adopted) => {
+                for id in &adopted.redelivered {
+                    if let Some(open) = self.handoffs.get_mut(id) {
+                        open.state = Phase::Ordered;
+                    }
+                }
+                Vec::new()
+            }
             Event::BudgetReached(reached) => vec![Fact::BudgetReached(reached.part.clone())],
             Event::BudgetRaised(raised) => {
                 self.limit = raised.limit.clone();
@@ -500,7 +500,7 @@ impl OpenRun {
 
     fn ended(&mut self, turn: TurnKey, usage: Usage, failure: Option<Failure>) -> Vec<Fact> {
         let Some(open) = self.handoffs.get_mut(&turn.handoff) else { return Vec::new() };
-        open.state = Phase::Pending;
+        open.state = Phase::Blocked;
         let Some((_, began)) = open.turn.take() else { return Vec::new() };
         let about = open.about.clone();
         vec![Fact::TurnEnded { about, turn, began, usage, failure, cancelled: false }]
@@ -567,3 +567,6 @@ fn word(strategy: Strategy) -> &'static str {
         Strategy::FallbackDefault => "fallback_default",
     }
 }
+
+#[cfg(test)]
+mod tests;

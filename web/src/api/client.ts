@@ -45,9 +45,9 @@ export async function post<T>(path: string, body: object = {}, patience = PATIEN
   return answer.json() as Promise<T>
 }
 
-/** The events of a run after number `after`. */
+/** The events of a run after number `after`, with what each of them changed. */
 export async function eventsOf(run: string, after = 0): Promise<Recorded[]> {
-  const text = await (await ask(`/v1/runs/${encodeURIComponent(run)}/events?after=${after}`)).text()
+  const text = await (await ask(`/v1/runs/${encodeURIComponent(run)}/events?after=${after}&state=true`)).text()
   return lines(text)
 }
 

@@ -29,7 +29,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Show a run */
+        /** Show a run, now or as it was after an event */
         get: operations["getRun"];
         put?: never;
         post?: never;
@@ -1947,10 +1947,81 @@ export interface components {
             task_id: string;
             /** @description Which one it is in. */
             now?: ("research" | "write" | "validate" | "parallel") | null;
+            /** @description The parts of that one, one for each agent. */
+            parts?: components["schemas"]["Part"][];
             /** @description Those that were entered, in order. */
             phases: components["schemas"]["PhaseLine"][];
             /** @description What summaries saved, all phases together. */
             saving: components["schemas"]["Saving"];
+        };
+        /** @description One agent's part in a phase. */
+        Part: {
+            /** @description Its handoff. */
+            handoff: components["schemas"]["HandoffId"];
+            /** @description Who works on it. */
+            agent: components["schemas"]["Party"];
+            /** @description The name that its request carries. */
+            task_id: string;
+            /** @description What it took so far. */
+            tokens: components["schemas"]["Tokens"];
+            /** @description What was counted of its last answer. */
+            measured?: components["schemas"]["Measured"] | null;
+            /** @description What it brought, once it is over. */
+            brought?: components["schemas"]["Brought"] | null;
+        };
+        /** @description A handoff, numbered within its run: `h7`. */
+        HandoffId: string;
+        /**
+         * @description Whoever can give or take work. Any name parses; whether the workflow knows it is a rule's
+         *     business (`Unknown target`), not the parser's.
+         */
+        Party: string;
+        /** @description What a phase took, in tokens. */
+        Tokens: {
+            /**
+             * Format: uint64
+             * @description What its agents were given, as counted.
+             */
+            request: number;
+            /**
+             * Format: uint64
+             * @description What they answered, as counted.
+             */
+            response: number;
+            /**
+             * Format: uint64
+             * @description What they say that they used.
+             */
+            reported: number;
+        };
+        /** @description What was counted of an answer; nothing where it was too long to be counted. */
+        Measured: {
+            /**
+             * Format: uint64
+             * @description The request that it answers.
+             */
+            request?: number | null;
+            /**
+             * Format: uint64
+             * @description All of it.
+             */
+            response?: number | null;
+            /**
+             * Format: uint64
+             * @description Its summary.
+             */
+            summary?: number | null;
+        };
+        /** @description What a part brought. */
+        Brought: {
+            /** @description Whether it came to a good end. */
+            passed: boolean;
+            /** @description What its agent recommends, if it said so. */
+            decision?: ("PROCEED" | "STOP" | "CLARIFY") | null;
+            /** @description What the next phase needs to know of it. */
+            summary: string;
+            /** @description What is wrong, if something is. */
+            problem?: string | null;
         };
         /** @description One phase. */
         PhaseLine: {
@@ -1976,24 +2047,6 @@ export interface components {
             saving: components["schemas"]["Saving"];
             /** @description What it usually takes, in tokens. */
             typical?: components["schemas"]["Typical"] | null;
-        };
-        /** @description What a phase took, in tokens. */
-        Tokens: {
-            /**
-             * Format: uint64
-             * @description What its agents were given, as counted.
-             */
-            request: number;
-            /**
-             * Format: uint64
-             * @description What they answered, as counted.
-             */
-            response: number;
-            /**
-             * Format: uint64
-             * @description What they say that they used.
-             */
-            reported: number;
         };
         /** @description What a summary saves the next phase from reading. */
         Saving: {
@@ -2029,8 +2082,16 @@ export interface components {
         };
         /** @description How a council stands. */
         CouncilView: {
+            /** @description The handoff that it decides on; missing in what older versions recorded. */
+            handoff?: components["schemas"]["HandoffId"] | null;
             /** @description What about. */
             topic: string;
+            /**
+             * Format: uint32
+             * @description How often each member may speak.
+             * @default 0
+             */
+            limit: number;
             /** @description Who has a voice, in the order in which they speak. */
             members: components["schemas"]["MemberView"][];
             /** @description Whether nobody may know yet who votes how: the first vote is blind, and not everyone has voted. */
@@ -2054,6 +2115,12 @@ export interface components {
             decision?: components["schemas"]["Decision"] | null;
             /** @description The same in a sentence. */
             why?: string | null;
+            /** @description The whole verdict, when it has ended. */
+            verdict?: components["schemas"]["Verdict"] | null;
+            /** @description The key decisions that members hold to be settled, the first one first. */
+            decisions?: string[];
+            /** @description The topic that members want to discuss next. */
+            next_topic?: string | null;
         };
         /** @description A member of a council. */
         MemberView: {
@@ -2071,6 +2138,10 @@ export interface components {
             turns: number;
             /** @description Where it stands; nothing before it has said so, and while nobody may know it. */
             signal?: components["schemas"]["Stance"] | null;
+            /** @description The reason that it gave for its signal. */
+            reason?: string;
+            /** @description The handoff in which it is speaking, while it is. */
+            speaks_in?: components["schemas"]["HandoffId"] | null;
         };
         /** @description An agent of a workflow. */
         AgentName: string;
@@ -2078,6 +2149,47 @@ export interface components {
         Stance: "building" | "agree" | "disagree" | "abstain";
         /** @description How a council ended. */
         Decision: "consensus" | "exhausted" | "accepted";
+        /** @description What came of a council. */
+        Verdict: {
+            /** @description How it ended. */
+            decision: components["schemas"]["Decision"];
+            /** @description In a sentence. */
+            why: string;
+            /**
+             * Format: uint32
+             * @description The weight of those who agree.
+             */
+            agreed: number;
+            /**
+             * Format: uint32
+             * @description The weight that was needed.
+             */
+            needed: number;
+            /**
+             * Format: uint32
+             * @description The weight of all.
+             */
+            total: number;
+            /** @description The last signal of each who gave one. */
+            signals: {
+                [key: string]: components["schemas"]["Stance"];
+            };
+            /** @description Who is not for it, and why. */
+            dissent?: components["schemas"]["Dissent"][];
+            /** @description What is settled. */
+            key_decisions?: string[];
+            /** @description What should be taken up next. */
+            next_topic?: string | null;
+        };
+        /** @description Somebody who is not for it. */
+        Dissent: {
+            /** @description Who. */
+            member: components["schemas"]["AgentName"];
+            /** @description Where it stands; nothing when it never said. */
+            signal?: components["schemas"]["Stance"] | null;
+            /** @description Why. */
+            reason?: string;
+        };
         /** @description Something went wrong: what, why, and under which stable code. */
         Problem: {
             /**
@@ -2174,7 +2286,21 @@ export interface components {
             /** @description Its id, some of its first or last digits, or `latest`. */
             run: string;
         };
-        /** @description A run as it is now. */
+        /** @description How much of a run to show, and of which moment. */
+        Moment: {
+            /**
+             * Format: uint64
+             * @description The number of an event: the run is shown with its state after that event.
+             * @default null
+             */
+            at: number | null;
+            /**
+             * @description Whether to add the state: handoffs, sessions, changes and lineage.
+             * @default false
+             */
+            state: boolean;
+        };
+        /** @description A run, with its whole state when that was asked for. */
         RunDetail: {
             /** @description Its name. */
             run: components["schemas"]["RunId"];
@@ -2214,52 +2340,90 @@ export interface components {
             council?: components["schemas"]["CouncilView"] | null;
             /** @description Why it cannot go on at the moment, when it cannot. */
             trouble?: string | null;
+            /** @description The open handoffs and the last 64 that were closed, by id. */
+            handoffs?: {
+                [key: string]: components["schemas"]["HandoffState"];
+            };
+            /** @description The state of each agent's process, for agents that have one. */
+            sessions?: {
+                [key: string]: components["schemas"]["SessionState"];
+            };
+            /** @description The newest sets of edits that were proposed, by id. */
+            changes?: {
+                [key: string]: components["schemas"]["SetState"];
+            };
+            /** @description The run's place among the generations of its team. */
+            lineage?: components["schemas"]["Lineage"] | null;
         };
-        /** @description How long to wait. */
-        Wait: {
-            /**
-             * Format: uint32
-             * @description In seconds; a minute is the most, and what is taken when nothing is said.
-             * @default null
-             */
-            within: number | null;
-        };
-        /** @description The way of the work to one handoff, the user's request first. */
-        Explanation: {
-            /** @description The run. */
-            run: components["schemas"]["RunId"];
-            /** @description What the user asked for. */
-            request: string;
-            /** @description What has become of it so far, and why. */
-            outcome: string;
-            /** @description Each handoff on the way, and the one that was asked about last. */
-            legs: components["schemas"]["Leg"][];
-        };
-        /** @description One handoff on the way. */
-        Leg: {
-            /** @description Which one. */
-            id: components["schemas"]["HandoffId"];
-            /** @description How it stands. */
-            state: string;
-            /** @description All of it. */
-            handoff: components["schemas"]["HandoffView"];
-            /** @description What became of it, event by event. */
-            events: unknown[];
-        };
-        /** @description A handoff, numbered within its run: `h7`. */
-        HandoffId: string;
-        /** @description A handoff as people and programs see it: admitted, or refused with the rule. */
-        HandoffView: components["schemas"]["HandoffRefused"] | components["schemas"]["Handoff"];
-        /** @description A proposal was refused. */
-        HandoffRefused: {
+        /** @description A handoff within the state of its run. */
+        HandoffState: {
             /** @description Its name within the run. */
             id: components["schemas"]["HandoffId"];
             /** @description What was asked. */
             offer: components["schemas"]["Offer"];
             /** @description The handoff that the giver was working on. */
             cause?: components["schemas"]["HandoffId"] | null;
-            /** @description Under which rule. */
-            refusal: components["schemas"]["Refusal"];
+            /** @description The handoff that waits for this one. */
+            returns_to?: components["schemas"]["HandoffId"] | null;
+            /** @description Where it stands. */
+            state: components["schemas"]["State"];
+            /**
+             * Format: uint32
+             * @description Which try, from 1.
+             */
+            attempt: number;
+            /**
+             * Format: uint32
+             * @description Which turn, from 1; 0 before the first.
+             */
+            turn: number;
+            /**
+             * Format: uint32
+             * @description How many turns it may have before a person is asked.
+             */
+            turn_limit: number;
+            /** @description What the taker has to work with. */
+            inputs: {
+                [key: string]: unknown;
+            };
+            /** @description Answers that came back to it since its last turn. */
+            answers?: components["schemas"]["Response"][];
+            /** @description What it was allowed and refused in the turn that is out. */
+            permits?: components["schemas"]["Permit"][];
+            /**
+             * @description What its agent has told in the turn that is out.
+             * @default {
+             *       "offers": [],
+             *       "response": null,
+             *       "usage": {
+             *         "tokens": 0,
+             *         "money": 0
+             *       }
+             *     }
+             */
+            told: components["schemas"]["Told"];
+            /**
+             * Format: uint32
+             * @description How often its own proposals were refused.
+             * @default 0
+             */
+            refusals: number;
+            /** @description The needs that were already asked for. */
+            assessed?: string[];
+            /** @description How far the request has come. */
+            trail: components["schemas"]["Trail"];
+            /** @description When it was admitted. */
+            admitted_at: components["schemas"]["Time"];
+            /**
+             * @description What it has used so far.
+             * @default {
+             *       "tokens": 0,
+             *       "money": 0
+             *     }
+             */
+            usage: components["schemas"]["Usage"];
+            /** @description True when a blind vote was left out of it. */
+            sealed?: boolean;
         };
         /** @description A handoff as somebody proposes it: a request in any dialect, translated. */
         Offer: {
@@ -2318,11 +2482,6 @@ export interface components {
             /** @description What the giver did it in, in a trace of their own. */
             trace?: components["schemas"]["Traceparent"] | null;
         };
-        /**
-         * @description Whoever can give or take work. Any name parses; whether the workflow knows it is a rule's
-         *     business (`Unknown target`), not the parser's.
-         */
-        Party: string;
         /** @description What happens to the giver. */
         Kind: "transfer" | "delegate";
         /**
@@ -2534,6 +2693,519 @@ export interface components {
         ChangeId: string;
         /** @description A span in its trace, as one side tells it to the other: the `traceparent` of W3C Trace Context. */
         Traceparent: string;
+        /** @description Where a handoff stands. */
+        State: {
+            pending: {
+                /** @description Not before this: cooldown or backoff. */
+                not_before: components["schemas"]["Time"];
+            };
+        } | {
+            parked: {
+                /** @description When that should be. */
+                until: components["schemas"]["Time"];
+            };
+        } | {
+            ordered: components["schemas"]["Turn"];
+        } | {
+            accepted: components["schemas"]["Turn"];
+        } | {
+            running: components["schemas"]["Turn"];
+        } | {
+            blocked: {
+                /** @description Those that are still open. */
+                on: components["schemas"]["HandoffId"][];
+            };
+        } | {
+            asked: {
+                /** @description When the default is taken, or the handoff expires. */
+                until: components["schemas"]["Time"];
+            };
+        } | {
+            closed: components["schemas"]["Closing"];
+        };
+        /**
+         * Format: int64
+         * @description A moment.
+         */
+        Time: number;
+        /** @description A turn that has been given out and has not come back. */
+        Turn: {
+            /** @description When it was given out. */
+            ordered_at: components["schemas"]["Time"];
+            /** @description When the next sign of life is due: acceptance first, then the lease. */
+            due: components["schemas"]["Time"];
+            /** @description When it must have ended. */
+            finish_by: components["schemas"]["Time"];
+            /** @description What was set aside for it. */
+            reserved: components["schemas"]["Usage"];
+            /**
+             * Format: uint32
+             * @description How often it was delivered, counting again after each restart.
+             */
+            deliveries: number;
+            /**
+             * @description How far it got.
+             * @default queued
+             */
+            receipt: components["schemas"]["Receipt"];
+            /** @description What the agent last said it is doing. */
+            note?: string | null;
+            /** @description Who has it, when that is somebody from outside. */
+            taken?: components["schemas"]["Taken"] | null;
+        };
+        /** @description How far a turn got on its way into the agent, the same on every transport. */
+        Receipt: "queued" | "delivered" | "ingested" | "acknowledged";
+        /** @description In whose hands a turn is that nobody here carries out. */
+        Taken: {
+            /** @description Who has it. */
+            by: string;
+            /** @description How often they show up. */
+            lease: components["schemas"]["Millis"];
+        };
+        /** @description How a handoff ended. */
+        Closing: {
+            /** @description When. */
+            at: components["schemas"]["Time"];
+            /** @description With which answer. */
+            response: components["schemas"]["Response"];
+            /** @description Which way. */
+            way: components["schemas"]["Way"];
+        };
+        /** @description Which way a handoff ended. */
+        Way: "answered" | "expired" | "cancelled";
+        /** @description What the answer to an agent's request is. */
+        Permit: {
+            /** @description The agent's own name for the request. */
+            request: string;
+            /** @description The option that was chosen. */
+            choice: string;
+        };
+        /** @description What an agent told in the turn that is out. */
+        Told: {
+            /**
+             * @description What it hands on.
+             * @default []
+             */
+            offers: components["schemas"]["Offer"][];
+            /**
+             * @description What it answers.
+             * @default null
+             */
+            response: components["schemas"]["Response"] | null;
+            /**
+             * @description What it used.
+             * @default {
+             *       "tokens": 0,
+             *       "money": 0
+             *     }
+             */
+            usage: components["schemas"]["Usage"];
+            /** @description Where it stands, as a member of a council. */
+            vote?: components["schemas"]["Vote"] | null;
+        };
+        /**
+         * @description How far a request has come: who had it, and how often round which declared loops. Bounded by the
+         *     workflow: nobody is listed twice, and there is one lap for each loop.
+         */
+        Trail: {
+            /** @description Everyone who has held the request, oldest first; a way round a loop is listed as none. */
+            held_by: components["schemas"]["Party"][];
+            /** @description The loop that it is in. */
+            within?: string | null;
+            /** @description How often it has gone round each loop so far. */
+            laps?: {
+                [key: string]: components["schemas"]["Lap"];
+            };
+        };
+        /** @description How often a request has gone round a declared loop. */
+        Lap: {
+            /** @description Who was in it first: each return to them begins a round. */
+            head: components["schemas"]["Party"];
+            /**
+             * Format: uint32
+             * @description Counts from 1.
+             */
+            round: number;
+            /** @description Whether the work is out with a member, to come back as an answer. */
+            away?: boolean;
+            /** @description How often each member has had the work. */
+            visits: {
+                [key: string]: number;
+            };
+            /**
+             * @description What the work looked like when each member last passed it on, to notice a round that
+             *     changed nothing.
+             */
+            seen?: {
+                [key: string]: string;
+            };
+        };
+        /** @description Where an agent's process stands. */
+        SessionState: "starting" | "ready" | "not_ready" | "working" | "waiting" | "crashed" | "restarting" | "ended";
+        /** @description What a run remembers of a set. */
+        SetState: {
+            /** @description The handoff that it was proposed in. */
+            handoff?: components["schemas"]["HandoffId"] | null;
+            /** @description Who proposed it. */
+            agent?: components["schemas"]["AgentName"] | null;
+            /** @description What for. */
+            reason: string;
+            /**
+             * Format: uint32
+             * @description Its revision.
+             */
+            revision: number;
+            /**
+             * Format: uint
+             * @description How many files it touches.
+             */
+            count: number;
+            /** @description What a person has to say yes to. */
+            gates: components["schemas"]["Gate"][];
+            /** @description How far it is. */
+            status: components["schemas"]["ChangeStatus"];
+            /** @description Whether a person is still to be asked about it. */
+            asks: boolean;
+            /** @description What is being done to the project and has no outcome yet. */
+            ordered?: components["schemas"]["ChangeWork"] | null;
+            /** @description The handoff that asks for its revision. */
+            returned?: components["schemas"]["HandoffId"] | null;
+            /** @description What was said about it and has not gone back yet. */
+            remarks: components["schemas"]["Comment"][];
+            /** @description What was said about it last: the set itself has it too, or gets it after a crash. */
+            said?: components["schemas"]["Comment"][];
+        };
+        /** @description Something that a person has to say yes to. */
+        Gate: {
+            /** @description Why. */
+            kind: components["schemas"]["GateKind"];
+            /** @description Which file. */
+            file: components["schemas"]["FilePath"];
+        };
+        /** @description Why a person has to say yes. */
+        GateKind: "deletion" | "own_logic" | "dependencies" | "foreign";
+        /** @description A file's path within the project, in the only way to write it. */
+        FilePath: string;
+        /** @description How far a change is. */
+        ChangeStatus: "pending" | "approved" | "refused" | "applied" | "validated" | "failed" | "undone";
+        /** @description What is to be done to the project. */
+        ChangeWork: "apply" | "undo";
+        /** @description What somebody says about a change. */
+        Comment: {
+            /** @description Who. */
+            by: string;
+            /** @description When. */
+            at: string;
+            /** @description About which file, if about one. */
+            file?: string | null;
+            /**
+             * Format: uint32
+             * @description About which line of it as it would be.
+             */
+            line?: number | null;
+            /**
+             * Format: uint32
+             * @description About which revision of the set.
+             * @default 1
+             */
+            revision: number;
+            /** @description What. */
+            text: string;
+        };
+        /** @description Where a run stands among the generations of its team. */
+        Lineage: {
+            /**
+             * Format: uint32
+             * @description Which generation it is, from 1.
+             */
+            number: number;
+            /** @description When the first one began. */
+            since: components["schemas"]["Time"];
+            /** @description The run before it, when it was here. */
+            previous?: components["schemas"]["RunId"] | null;
+            /** @description What the team is doing. */
+            phase: "discussion" | "code_review" | "apply_changes" | "testing";
+            /** @description How others follow by themselves, if they do. */
+            plan?: components["schemas"]["Plan"] | null;
+            /**
+             * @description Whether a person is asked before it begins.
+             * @default false
+             */
+            check_in: boolean;
+            /** @description What the one before it has left for a person to say before it begins. */
+            asks?: components["schemas"]["Awaited"][];
+            /** @description What a person has to say before the team can go on, when it ended for that. */
+            awaits?: components["schemas"]["Awaited"][];
+            /** @description How far the one before it was in its phases, when it ended in the middle of one. */
+            phases?: components["schemas"]["Phases"] | null;
+            /**
+             * @description Those before it, the oldest first.
+             * @default []
+             */
+            past: components["schemas"]["Past"][];
+            /**
+             * @description What those before it have cost.
+             * @default 0
+             */
+            spent: components["schemas"]["Usd"];
+            /**
+             * @description What each agent did in them.
+             * @default {}
+             */
+            agents: {
+                [key: string]: components["schemas"]["Service"];
+            };
+            /**
+             * @description What they have settled.
+             * @default []
+             */
+            decisions: string[];
+            /**
+             * @description What people want it to know.
+             * @default []
+             */
+            notes: components["schemas"]["Note"][];
+            /**
+             * @description What was known from the start.
+             * @default {}
+             */
+            given: {
+                [key: string]: unknown;
+            };
+            /** @description Changes that another orchestrator left. */
+            changes?: components["schemas"]["CodeChange"][];
+            /** @description Fields of another orchestrator's own. */
+            foreign?: {
+                [key: string]: unknown;
+            };
+            /** @description What comes after it, once it is over. */
+            handed_over?: components["schemas"]["GenerationHandedOver"] | null;
+        };
+        /** @description How generations follow each other without a person. */
+        Plan: {
+            /**
+             * Format: uint32
+             * @description How many, the first one included.
+             */
+            max_runs: number;
+            /** @description What they may cost together. */
+            max_cost: components["schemas"]["Usd"];
+            /**
+             * Format: uint32
+             * @description After how many a person is asked; 0 is never.
+             */
+            check_in_every: number;
+            /** @description The wait before the next one. */
+            pause: components["schemas"]["Millis"];
+            /** @description What each may spend. */
+            budget: components["schemas"]["Budget"];
+            /**
+             * Format: uint32
+             * @description The number of the first one.
+             */
+            first: number;
+            /** @description What had been spent before it. */
+            spent: components["schemas"]["Usd"];
+        };
+        /** @description What somebody in a generation has to hear from a person before it can go on. */
+        Awaited: {
+            /** @description Who asks. */
+            from: components["schemas"]["Party"];
+            /** @description What. */
+            question: components["schemas"]["Question"];
+            /** @description The inputs that the answer fills in. */
+            missing?: components["schemas"]["MissingInput"][];
+            /** @description Whether somebody waits for what it is about, so that to take what there is would not be all. */
+            owed?: boolean;
+            /** @description What a council that does not agree would have decided, if a person takes it. */
+            verdict?: components["schemas"]["Verdict"] | null;
+        };
+        /** @description How far a run is in its phases. */
+        Phases: {
+            /** @description The task, by the name that requests and answers carry. */
+            task_id: string;
+            /**
+             * Format: uint
+             * @description Which one it is in, by its place among the phases of the workflow.
+             */
+            place: number;
+            /** @description The parts of that one; none between two phases and at the end. */
+            parts: components["schemas"]["Part"][];
+            /** @description What the phase before has found, for the next one. */
+            findings?: string | null;
+            /** @description What became of each phase so far, as it was the last time. */
+            hops: components["schemas"]["Hop"][];
+            /** @description What the run was given. */
+            given?: {
+                [key: string]: unknown;
+            };
+        };
+        /** @description What became of a phase. */
+        Hop: {
+            /**
+             * Format: uint
+             * @description Its place among the phases of the workflow.
+             */
+            place: number;
+            /** @description Which phase. */
+            phase: "research" | "write" | "validate" | "parallel";
+            /**
+             * Format: uint32
+             * @description How often it was entered.
+             */
+            rounds: number;
+            /** @description How it ended the last time; nothing while it goes on. */
+            decision?: ("PROCEED" | "STOP" | "CLARIFY") | null;
+            /** @description Why. */
+            why?: string;
+            /** @description What it took, all rounds together. */
+            tokens: components["schemas"]["Tokens"];
+            /** @description What was handed on instead of everything. */
+            saving: components["schemas"]["Saving"];
+        };
+        /** @description A generation that was before. */
+        Past: {
+            /**
+             * Format: uint32
+             * @description Which one.
+             */
+            number: number;
+            /** @description Its run, when it was here. */
+            run?: components["schemas"]["RunId"] | null;
+            /** @description What it was in. */
+            phase: "discussion" | "code_review" | "apply_changes" | "testing";
+            /** @description What it did. */
+            summary: string;
+            /** @description What it cost. */
+            cost: components["schemas"]["Usd"];
+        };
+        /** @description What an agent did in earlier generations. */
+        Service: {
+            /**
+             * Format: uint64
+             * @description Turns.
+             */
+            turns: number;
+            /** @description What they cost. */
+            cost: components["schemas"]["Usd"];
+        };
+        /** @description Something that a person wants the team to know. */
+        Note: {
+            /** @description What. */
+            text: string;
+            /** @description Who says it. */
+            by: string;
+            /** @description Since when. */
+            at: components["schemas"]["Time"];
+        };
+        /** @description A change to one file. */
+        CodeChange: {
+            /** @description Which file. */
+            file: string;
+            /** @description What becomes of it. */
+            action: "create" | "modify" | "delete";
+            /** @description What it then holds; a deletion has none. */
+            content?: string | null;
+            /**
+             * Format: date-time
+             * @description When it was put in place.
+             */
+            appliedAt?: string | null;
+            /**
+             * Format: date-time
+             * @description When it was found to hold.
+             */
+            validatedAt?: string | null;
+            /** @description How far it is. */
+            status: "pending" | "applied" | "validated" | "failed";
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description A generation has handed over. */
+        GenerationHandedOver: {
+            /**
+             * Format: uint32
+             * @description Which one, from 1.
+             */
+            number: number;
+            /** @description What the team does next. */
+            phase: "discussion" | "code_review" | "apply_changes" | "testing";
+            /** @description How it goes on. */
+            action: "continue_discussion" | "apply_changes" | "restart_with_new_code" | "manual_review";
+            /** @description Why that. */
+            reason: string;
+            /** @description What made it hand over, when it was one of these. */
+            cause?: components["schemas"]["Cause"] | null;
+            /** @description Whose turn it is. */
+            target_agent?: string | null;
+            /** @description What about, when it is something new. */
+            topic?: string | null;
+            /** @description What the generation did. */
+            summary: string;
+            /** @description What it cost. */
+            cost: components["schemas"]["Usd"];
+            /** @description What all have cost so far. */
+            total_cost: components["schemas"]["Usd"];
+            /** @description The one that follows by itself, if one does. */
+            next?: components["schemas"]["NextGeneration"] | null;
+            /** @description Why one follows, or none. */
+            why: string;
+        };
+        /** @description What makes a generation hand over. */
+        Cause: "consensus_reached" | "agents_exhausted" | "changes_ready" | "human_needed";
+        /** @description The generation that follows by itself. */
+        NextGeneration: {
+            /** @description Its run. */
+            run: components["schemas"]["RunId"];
+            /** @description Not before then. */
+            not_before: components["schemas"]["Time"];
+            /** @description Whether a person is asked first. */
+            check_in: boolean;
+        };
+        /** @description How long to wait. */
+        Wait: {
+            /**
+             * Format: uint32
+             * @description In seconds; a minute is the most, and what is taken when nothing is said.
+             * @default null
+             */
+            within: number | null;
+        };
+        /** @description The way of the work to one handoff, the user's request first. */
+        Explanation: {
+            /** @description The run. */
+            run: components["schemas"]["RunId"];
+            /** @description What the user asked for. */
+            request: string;
+            /** @description What has become of it so far, and why. */
+            outcome: string;
+            /** @description Each handoff on the way, and the one that was asked about last. */
+            legs: components["schemas"]["Leg"][];
+        };
+        /** @description One handoff on the way. */
+        Leg: {
+            /** @description Which one. */
+            id: components["schemas"]["HandoffId"];
+            /** @description How it stands. */
+            state: string;
+            /** @description All of it. */
+            handoff: components["schemas"]["HandoffView"];
+            /** @description What became of it, event by event. */
+            events: unknown[];
+        };
+        /** @description A handoff as people and programs see it: admitted, or refused with the rule. */
+        HandoffView: components["schemas"]["HandoffRefused"] | components["schemas"]["Handoff"];
+        /** @description A proposal was refused. */
+        HandoffRefused: {
+            /** @description Its name within the run. */
+            id: components["schemas"]["HandoffId"];
+            /** @description What was asked. */
+            offer: components["schemas"]["Offer"];
+            /** @description The handoff that the giver was working on. */
+            cause?: components["schemas"]["HandoffId"] | null;
+            /** @description Under which rule. */
+            refusal: components["schemas"]["Refusal"];
+        };
         /** @description The rule under which a proposal is refused. */
         Refusal: {
             /** @constant */
@@ -2707,153 +3379,6 @@ export interface components {
              *     }
              */
             usage: components["schemas"]["Usage"];
-        };
-        /** @description Where a handoff stands. */
-        State: {
-            pending: {
-                /** @description Not before this: cooldown or backoff. */
-                not_before: components["schemas"]["Time"];
-            };
-        } | {
-            parked: {
-                /** @description When that should be. */
-                until: components["schemas"]["Time"];
-            };
-        } | {
-            ordered: components["schemas"]["Turn"];
-        } | {
-            accepted: components["schemas"]["Turn"];
-        } | {
-            running: components["schemas"]["Turn"];
-        } | {
-            blocked: {
-                /** @description Those that are still open. */
-                on: components["schemas"]["HandoffId"][];
-            };
-        } | {
-            asked: {
-                /** @description When the default is taken, or the handoff expires. */
-                until: components["schemas"]["Time"];
-            };
-        } | {
-            closed: components["schemas"]["Closing"];
-        };
-        /**
-         * Format: int64
-         * @description A moment.
-         */
-        Time: number;
-        /** @description A turn that has been given out and has not come back. */
-        Turn: {
-            /** @description When it was given out. */
-            ordered_at: components["schemas"]["Time"];
-            /** @description When the next sign of life is due: acceptance first, then the lease. */
-            due: components["schemas"]["Time"];
-            /** @description When it must have ended. */
-            finish_by: components["schemas"]["Time"];
-            /** @description What was set aside for it. */
-            reserved: components["schemas"]["Usage"];
-            /**
-             * Format: uint32
-             * @description How often it was delivered, counting again after each restart.
-             */
-            deliveries: number;
-            /**
-             * @description How far it got.
-             * @default queued
-             */
-            receipt: components["schemas"]["Receipt"];
-            /** @description What the agent last said it is doing. */
-            note?: string | null;
-            /** @description Who has it, when that is somebody from outside. */
-            taken?: components["schemas"]["Taken"] | null;
-        };
-        /** @description How far a turn got on its way into the agent, the same on every transport. */
-        Receipt: "queued" | "delivered" | "ingested" | "acknowledged";
-        /** @description In whose hands a turn is that nobody here carries out. */
-        Taken: {
-            /** @description Who has it. */
-            by: string;
-            /** @description How often they show up. */
-            lease: components["schemas"]["Millis"];
-        };
-        /** @description How a handoff ended. */
-        Closing: {
-            /** @description When. */
-            at: components["schemas"]["Time"];
-            /** @description With which answer. */
-            response: components["schemas"]["Response"];
-            /** @description Which way. */
-            way: components["schemas"]["Way"];
-        };
-        /** @description Which way a handoff ended. */
-        Way: "answered" | "expired" | "cancelled";
-        /** @description What the answer to an agent's request is. */
-        Permit: {
-            /** @description The agent's own name for the request. */
-            request: string;
-            /** @description The option that was chosen. */
-            choice: string;
-        };
-        /** @description What an agent told in the turn that is out. */
-        Told: {
-            /**
-             * @description What it hands on.
-             * @default []
-             */
-            offers: components["schemas"]["Offer"][];
-            /**
-             * @description What it answers.
-             * @default null
-             */
-            response: components["schemas"]["Response"] | null;
-            /**
-             * @description What it used.
-             * @default {
-             *       "tokens": 0,
-             *       "money": 0
-             *     }
-             */
-            usage: components["schemas"]["Usage"];
-            /** @description Where it stands, as a member of a council. */
-            vote?: components["schemas"]["Vote"] | null;
-        };
-        /**
-         * @description How far a request has come: who had it, and how often round which declared loops. Bounded by the
-         *     workflow: nobody is listed twice, and there is one lap for each loop.
-         */
-        Trail: {
-            /** @description Everyone who has held the request, oldest first; a way round a loop is listed as none. */
-            held_by: components["schemas"]["Party"][];
-            /** @description The loop that it is in. */
-            within?: string | null;
-            /** @description How often it has gone round each loop so far. */
-            laps?: {
-                [key: string]: components["schemas"]["Lap"];
-            };
-        };
-        /** @description How often a request has gone round a declared loop. */
-        Lap: {
-            /** @description Who was in it first: each return to them begins a round. */
-            head: components["schemas"]["Party"];
-            /**
-             * Format: uint32
-             * @description Counts from 1.
-             */
-            round: number;
-            /** @description Whether the work is out with a member, to come back as an answer. */
-            away?: boolean;
-            /** @description How often each member has had the work. */
-            visits: {
-                [key: string]: number;
-            };
-            /**
-             * @description What the work looked like when each member last passed it on, to notice a round that
-             *     changed nothing.
-             */
-            seen?: {
-                [key: string]: string;
-            };
         };
         /** @description A handoff in an address. */
         TheHandoff: {
@@ -3037,29 +3562,6 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** @description A change to one file. */
-        CodeChange: {
-            /** @description Which file. */
-            file: string;
-            /** @description What becomes of it. */
-            action: "create" | "modify" | "delete";
-            /** @description What it then holds; a deletion has none. */
-            content?: string | null;
-            /**
-             * Format: date-time
-             * @description When it was put in place.
-             */
-            appliedAt?: string | null;
-            /**
-             * Format: date-time
-             * @description When it was found to hold.
-             */
-            validatedAt?: string | null;
-            /** @description How far it is. */
-            status: "pending" | "applied" | "validated" | "failed";
-        } & {
-            [key: string]: unknown;
-        };
         /** @description How a member of the team stands. */
         AgentState: {
             /** @description How many turns it has had. */
@@ -3103,318 +3605,6 @@ export interface components {
             lineage: components["schemas"]["Lineage"];
             /** @description Those before it, the oldest first. */
             history: components["schemas"]["PastRun"][];
-        };
-        /** @description Where a run stands among the generations of its team. */
-        Lineage: {
-            /**
-             * Format: uint32
-             * @description Which generation it is, from 1.
-             */
-            number: number;
-            /** @description When the first one began. */
-            since: components["schemas"]["Time"];
-            /** @description The run before it, when it was here. */
-            previous?: components["schemas"]["RunId"] | null;
-            /** @description What the team is doing. */
-            phase: "discussion" | "code_review" | "apply_changes" | "testing";
-            /** @description How others follow by themselves, if they do. */
-            plan?: components["schemas"]["Plan"] | null;
-            /**
-             * @description Whether a person is asked before it begins.
-             * @default false
-             */
-            check_in: boolean;
-            /** @description What the one before it has left for a person to say before it begins. */
-            asks?: components["schemas"]["Awaited"][];
-            /** @description What a person has to say before the team can go on, when it ended for that. */
-            awaits?: components["schemas"]["Awaited"][];
-            /** @description How far the one before it was in its phases, when it ended in the middle of one. */
-            phases?: components["schemas"]["Phases"] | null;
-            /**
-             * @description Those before it, the oldest first.
-             * @default []
-             */
-            past: components["schemas"]["Past"][];
-            /**
-             * @description What those before it have cost.
-             * @default 0
-             */
-            spent: components["schemas"]["Usd"];
-            /**
-             * @description What each agent did in them.
-             * @default {}
-             */
-            agents: {
-                [key: string]: components["schemas"]["Service"];
-            };
-            /**
-             * @description What they have settled.
-             * @default []
-             */
-            decisions: string[];
-            /**
-             * @description What people want it to know.
-             * @default []
-             */
-            notes: components["schemas"]["Note"][];
-            /**
-             * @description What was known from the start.
-             * @default {}
-             */
-            given: {
-                [key: string]: unknown;
-            };
-            /** @description Changes that another orchestrator left. */
-            changes?: components["schemas"]["CodeChange"][];
-            /** @description Fields of another orchestrator's own. */
-            foreign?: {
-                [key: string]: unknown;
-            };
-            /** @description What comes after it, once it is over. */
-            handed_over?: components["schemas"]["GenerationHandedOver"] | null;
-        };
-        /** @description How generations follow each other without a person. */
-        Plan: {
-            /**
-             * Format: uint32
-             * @description How many, the first one included.
-             */
-            max_runs: number;
-            /** @description What they may cost together. */
-            max_cost: components["schemas"]["Usd"];
-            /**
-             * Format: uint32
-             * @description After how many a person is asked; 0 is never.
-             */
-            check_in_every: number;
-            /** @description The wait before the next one. */
-            pause: components["schemas"]["Millis"];
-            /** @description What each may spend. */
-            budget: components["schemas"]["Budget"];
-            /**
-             * Format: uint32
-             * @description The number of the first one.
-             */
-            first: number;
-            /** @description What had been spent before it. */
-            spent: components["schemas"]["Usd"];
-        };
-        /** @description What somebody in a generation has to hear from a person before it can go on. */
-        Awaited: {
-            /** @description Who asks. */
-            from: components["schemas"]["Party"];
-            /** @description What. */
-            question: components["schemas"]["Question"];
-            /** @description The inputs that the answer fills in. */
-            missing?: components["schemas"]["MissingInput"][];
-            /** @description Whether somebody waits for what it is about, so that to take what there is would not be all. */
-            owed?: boolean;
-            /** @description What a council that does not agree would have decided, if a person takes it. */
-            verdict?: components["schemas"]["Verdict"] | null;
-        };
-        /** @description What came of a council. */
-        Verdict: {
-            /** @description How it ended. */
-            decision: components["schemas"]["Decision"];
-            /** @description In a sentence. */
-            why: string;
-            /**
-             * Format: uint32
-             * @description The weight of those who agree.
-             */
-            agreed: number;
-            /**
-             * Format: uint32
-             * @description The weight that was needed.
-             */
-            needed: number;
-            /**
-             * Format: uint32
-             * @description The weight of all.
-             */
-            total: number;
-            /** @description The last signal of each who gave one. */
-            signals: {
-                [key: string]: components["schemas"]["Stance"];
-            };
-            /** @description Who is not for it, and why. */
-            dissent?: components["schemas"]["Dissent"][];
-            /** @description What is settled. */
-            key_decisions?: string[];
-            /** @description What should be taken up next. */
-            next_topic?: string | null;
-        };
-        /** @description Somebody who is not for it. */
-        Dissent: {
-            /** @description Who. */
-            member: components["schemas"]["AgentName"];
-            /** @description Where it stands; nothing when it never said. */
-            signal?: components["schemas"]["Stance"] | null;
-            /** @description Why. */
-            reason?: string;
-        };
-        /** @description How far a run is in its phases. */
-        Phases: {
-            /** @description The task, by the name that requests and answers carry. */
-            task_id: string;
-            /**
-             * Format: uint
-             * @description Which one it is in, by its place among the phases of the workflow.
-             */
-            place: number;
-            /** @description The parts of that one; none between two phases and at the end. */
-            parts: components["schemas"]["Part"][];
-            /** @description What the phase before has found, for the next one. */
-            findings?: string | null;
-            /** @description What became of each phase so far, as it was the last time. */
-            hops: components["schemas"]["Hop"][];
-            /** @description What the run was given. */
-            given?: {
-                [key: string]: unknown;
-            };
-        };
-        /** @description One agent's part in a phase. */
-        Part: {
-            /** @description Its handoff. */
-            handoff: components["schemas"]["HandoffId"];
-            /** @description Who works on it. */
-            agent: components["schemas"]["Party"];
-            /** @description The name that its request carries. */
-            task_id: string;
-            /** @description What it took so far. */
-            tokens: components["schemas"]["Tokens"];
-            /** @description What was counted of its last answer. */
-            measured?: components["schemas"]["Measured"] | null;
-            /** @description What it brought, once it is over. */
-            brought?: components["schemas"]["Brought"] | null;
-        };
-        /** @description What was counted of an answer; nothing where it was too long to be counted. */
-        Measured: {
-            /**
-             * Format: uint64
-             * @description The request that it answers.
-             */
-            request?: number | null;
-            /**
-             * Format: uint64
-             * @description All of it.
-             */
-            response?: number | null;
-            /**
-             * Format: uint64
-             * @description Its summary.
-             */
-            summary?: number | null;
-        };
-        /** @description What a part brought. */
-        Brought: {
-            /** @description Whether it came to a good end. */
-            passed: boolean;
-            /** @description What its agent recommends, if it said so. */
-            decision?: ("PROCEED" | "STOP" | "CLARIFY") | null;
-            /** @description What the next phase needs to know of it. */
-            summary: string;
-            /** @description What is wrong, if something is. */
-            problem?: string | null;
-        };
-        /** @description What became of a phase. */
-        Hop: {
-            /**
-             * Format: uint
-             * @description Its place among the phases of the workflow.
-             */
-            place: number;
-            /** @description Which phase. */
-            phase: "research" | "write" | "validate" | "parallel";
-            /**
-             * Format: uint32
-             * @description How often it was entered.
-             */
-            rounds: number;
-            /** @description How it ended the last time; nothing while it goes on. */
-            decision?: ("PROCEED" | "STOP" | "CLARIFY") | null;
-            /** @description Why. */
-            why?: string;
-            /** @description What it took, all rounds together. */
-            tokens: components["schemas"]["Tokens"];
-            /** @description What was handed on instead of everything. */
-            saving: components["schemas"]["Saving"];
-        };
-        /** @description A generation that was before. */
-        Past: {
-            /**
-             * Format: uint32
-             * @description Which one.
-             */
-            number: number;
-            /** @description Its run, when it was here. */
-            run?: components["schemas"]["RunId"] | null;
-            /** @description What it was in. */
-            phase: "discussion" | "code_review" | "apply_changes" | "testing";
-            /** @description What it did. */
-            summary: string;
-            /** @description What it cost. */
-            cost: components["schemas"]["Usd"];
-        };
-        /** @description What an agent did in earlier generations. */
-        Service: {
-            /**
-             * Format: uint64
-             * @description Turns.
-             */
-            turns: number;
-            /** @description What they cost. */
-            cost: components["schemas"]["Usd"];
-        };
-        /** @description Something that a person wants the team to know. */
-        Note: {
-            /** @description What. */
-            text: string;
-            /** @description Who says it. */
-            by: string;
-            /** @description Since when. */
-            at: components["schemas"]["Time"];
-        };
-        /** @description A generation has handed over. */
-        GenerationHandedOver: {
-            /**
-             * Format: uint32
-             * @description Which one, from 1.
-             */
-            number: number;
-            /** @description What the team does next. */
-            phase: "discussion" | "code_review" | "apply_changes" | "testing";
-            /** @description How it goes on. */
-            action: "continue_discussion" | "apply_changes" | "restart_with_new_code" | "manual_review";
-            /** @description Why that. */
-            reason: string;
-            /** @description What made it hand over, when it was one of these. */
-            cause?: components["schemas"]["Cause"] | null;
-            /** @description Whose turn it is. */
-            target_agent?: string | null;
-            /** @description What about, when it is something new. */
-            topic?: string | null;
-            /** @description What the generation did. */
-            summary: string;
-            /** @description What it cost. */
-            cost: components["schemas"]["Usd"];
-            /** @description What all have cost so far. */
-            total_cost: components["schemas"]["Usd"];
-            /** @description The one that follows by itself, if one does. */
-            next?: components["schemas"]["NextGeneration"] | null;
-            /** @description Why one follows, or none. */
-            why: string;
-        };
-        /** @description What makes a generation hand over. */
-        Cause: "consensus_reached" | "agents_exhausted" | "changes_ready" | "human_needed";
-        /** @description The generation that follows by itself. */
-        NextGeneration: {
-            /** @description Its run. */
-            run: components["schemas"]["RunId"];
-            /** @description Not before then. */
-            not_before: components["schemas"]["Time"];
-            /** @description Whether a person is asked first. */
-            check_in: boolean;
         };
         /** @description A council, while it speaks and after. */
         Council: {
@@ -3831,8 +4021,6 @@ export interface components {
         };
         /** @description What an agent means to the person who looks; the order is the order of urgency. */
         Group: "needs_you" | "working" | "waiting" | "idle" | "done";
-        /** @description Where an agent's process stands. */
-        SessionState: "starting" | "ready" | "not_ready" | "working" | "waiting" | "crashed" | "restarting" | "ended";
         /** @description A handoff in an agent's hands. */
         Work: {
             /** @description The handoff. */
@@ -3871,8 +4059,6 @@ export interface components {
              */
             status: components["schemas"]["ChangeStatus"] | null;
         };
-        /** @description How far a change is. */
-        ChangeStatus: "pending" | "approved" | "refused" | "applied" | "validated" | "failed" | "undone";
         /** @description All changes of the project. */
         ChangeList: {
             /** @description The oldest first. */
@@ -3953,8 +4139,6 @@ export interface components {
             /** @description What it leaves; nothing when the file goes. */
             after?: components["schemas"]["Content"] | null;
         };
-        /** @description A file's path within the project, in the only way to write it. */
-        FilePath: string;
         /** @description What an edit does to its file. */
         Action: "create" | "modify" | "delete" | "rename";
         /** @description A file with its content: what an edit finds, or what it leaves. */
@@ -3974,37 +4158,6 @@ export interface components {
         };
         /** @description The SHA-256 of a file's content, in 64 small hexadecimal digits. */
         Digest: string;
-        /** @description Something that a person has to say yes to. */
-        Gate: {
-            /** @description Why. */
-            kind: components["schemas"]["GateKind"];
-            /** @description Which file. */
-            file: components["schemas"]["FilePath"];
-        };
-        /** @description Why a person has to say yes. */
-        GateKind: "deletion" | "own_logic" | "dependencies" | "foreign";
-        /** @description What somebody says about a change. */
-        Comment: {
-            /** @description Who. */
-            by: string;
-            /** @description When. */
-            at: string;
-            /** @description About which file, if about one. */
-            file?: string | null;
-            /**
-             * Format: uint32
-             * @description About which line of it as it would be.
-             */
-            line?: number | null;
-            /**
-             * Format: uint32
-             * @description About which revision of the set.
-             * @default 1
-             */
-            revision: number;
-            /** @description What. */
-            text: string;
-        };
         /** @description A set of edits as it is proposed. */
         Proposal: {
             /** @description The edits. */
@@ -4592,6 +4745,11 @@ export interface components {
              * @default false
              */
             follow: boolean;
+            /**
+             * @description Whether each event comes with what it changed of its run, as `changed`.
+             * @default false
+             */
+            state: boolean;
         };
         /** @description An event as the streams tell it. */
         EventLine: {
@@ -4609,6 +4767,14 @@ export interface components {
             seq: number;
             /** @description When it became true. */
             at: string;
+            /**
+             * @description The fields of `RunDetail` that it changed, when `state` was asked for: relative to the run
+             *     after the event before it, `GET /v1/runs/{run}?at=N`. A field that is gone is null. `handoffs`
+             *     and `changes` list only those that changed, each with the fields that changed.
+             */
+            changed?: {
+                [key: string]: unknown;
+            } | null;
         } & (components["schemas"]["RunCreated"] | components["schemas"]["RunForked"] | components["schemas"]["RunAdopted"] | components["schemas"]["RunPaused"] | components["schemas"]["RunUnpaused"] | components["schemas"]["RunFinished"] | components["schemas"]["HandoffAdmitted"] | components["schemas"]["HandoffRefused"] | components["schemas"]["PhaseBegun"] | components["schemas"]["PhaseEnded"] | components["schemas"]["HandoffBlocked"] | components["schemas"]["HandoffResumed"] | components["schemas"]["HandoffClosed"] | components["schemas"]["InputsAssessed"] | components["schemas"]["TurnOrdered"] | components["schemas"]["ReceiptGiven"] | components["schemas"]["TurnTaken"] | components["schemas"]["SessionChanged"] | components["schemas"]["PermitGiven"] | components["schemas"]["TurnTold"] | components["schemas"]["LeaseRenewed"] | components["schemas"]["TurnMeasured"] | components["schemas"]["TurnFinished"] | components["schemas"]["TurnFailed"] | components["schemas"]["RetryScheduled"] | components["schemas"]["HandoffParked"] | components["schemas"]["LateResultKept"] | components["schemas"]["RecoveryChosen"] | components["schemas"]["QuestionAnswered"] | components["schemas"]["QuestionPostponed"] | components["schemas"]["BudgetReached"] | components["schemas"]["BudgetRaised"] | components["schemas"]["ChangeProposed"] | components["schemas"]["ChangeCommented"] | components["schemas"]["ChangeReturned"] | components["schemas"]["ChangeOrdered"] | components["schemas"]["ChangeSettled"] | components["schemas"]["AlertRaised"] | components["schemas"]["CouncilOpened"] | components["schemas"]["CouncilHeard"] | components["schemas"]["CouncilConcluded"] | components["schemas"]["CouncilReopened"] | components["schemas"]["NoteLeft"] | components["schemas"]["GenerationHandedOver"]);
         /** @description Everything that `stafette.toml` says. */
         Workflow: {
@@ -6110,8 +6276,6 @@ export interface components {
             /** @description The handoff that it went back with; none when it could not. */
             handoff?: components["schemas"]["HandoffId"] | null;
         };
-        /** @description What is to be done to the project. */
-        ChangeWork: "apply" | "undo";
         /** @description Somebody wants a set in the project, or out of it. Nothing is touched before this is recorded. */
         ChangeOrdered: {
             /** @description Which set. */
@@ -7673,7 +7837,12 @@ export interface operations {
     };
     getRun: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The number of an event: the run is shown with its state after that event. */
+                at?: number;
+                /** @description Whether to add the state: handoffs, sessions, changes and lineage. */
+                state?: boolean;
+            };
             header?: never;
             path: {
                 /** @description Its id, some of its first or last digits, or `latest`. */
@@ -7683,7 +7852,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A run as it is now. */
+            /** @description A run, with its whole state when that was asked for. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7718,7 +7887,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A run as it is now. */
+            /** @description A run, with its whole state when that was asked for. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7821,7 +7990,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A run as it is now. */
+            /** @description A run, with its whole state when that was asked for. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7858,7 +8027,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A run as it is now. */
+            /** @description A run, with its whole state when that was asked for. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7895,7 +8064,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A run as it is now. */
+            /** @description A run, with its whole state when that was asked for. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7932,7 +8101,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A run as it is now. */
+            /** @description A run, with its whole state when that was asked for. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9426,6 +9595,8 @@ export interface operations {
                 after?: number;
                 /** @description Whether to stay for what comes. Server-sent events and WebSockets always do. */
                 follow?: boolean;
+                /** @description Whether each event comes with what it changed of its run, as `changed`. */
+                state?: boolean;
             };
             header?: {
                 /** @description The number of the last event that was heard; counts more than `after`. */
@@ -9464,6 +9635,8 @@ export interface operations {
                 after?: number;
                 /** @description Whether to stay for what comes. Server-sent events and WebSockets always do. */
                 follow?: boolean;
+                /** @description Whether each event comes with what it changed of its run, as `changed`. */
+                state?: boolean;
             };
             header?: {
                 /** @description The number of the last event that was heard; counts more than `after`. */
@@ -9505,6 +9678,8 @@ export interface operations {
                 after?: number;
                 /** @description Whether to stay for what comes. Server-sent events and WebSockets always do. */
                 follow?: boolean;
+                /** @description Whether each event comes with what it changed of its run, as `changed`. */
+                state?: boolean;
             };
             header?: never;
             path?: never;
@@ -9541,6 +9716,8 @@ export interface operations {
                 after?: number;
                 /** @description Whether to stay for what comes. Server-sent events and WebSockets always do. */
                 follow?: boolean;
+                /** @description Whether each event comes with what it changed of its run, as `changed`. */
+                state?: boolean;
             };
             header?: never;
             path: {

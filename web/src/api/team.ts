@@ -9,10 +9,11 @@ type Schemas = { [Name in keyof components['schemas']]: Told<components['schemas
 
 export type Stance = Schemas['Stance']
 export type Vote = Schemas['Vote']
-export type Seat = Schemas['Seat']
 export type Verdict = Schemas['Verdict']
 export type CouncilRules = Schemas['CouncilRules']
-export type CouncilView = Schemas['Council']
+export type CouncilView = Schemas['CouncilView']
+/** A council with its discussion, as a run that was forked from it begins. */
+export type CouncilState = Schemas['Council']
 
 export type CouncilEvent =
   | ({ event: 'council_opened' } & Schemas['CouncilOpened'])
@@ -28,19 +29,14 @@ export type LineageEvent = ({ event: 'note_left' } & Schemas['NoteLeft']) | ({ e
 export type PhaseStep = Schemas['PhaseStep']
 export type PhaseName = PhaseStep['phase']
 export type PhaseDecision = Schemas['PhaseEnded']['decision']
-export type Measured = Schemas['Measured']
-export type Brought = Schemas['Brought']
 export type Tokens = Schemas['Tokens']
-
-/** How far a run is in its phases, as one that was forked from it begins. */
-export interface PhasesState {
-  hops: Omit<Schemas['PhaseLine'], 'typical'>[]
-  parts: Schemas['Part'][]
-}
+export type Part = Schemas['Part']
+export type PhasesView = Schemas['PhasesView']
 
 export type PhaseEvent =
   | ({ event: 'phase_begun' } & Schemas['PhaseBegun'])
   | ({ event: 'phase_ended' } & Schemas['PhaseEnded'])
-  | ({ event: 'turn_measured' } & Schemas['TurnMeasured'])
+
+export type MeasureEvent = { event: 'turn_measured' } & Schemas['TurnMeasured']
 
 export type AgentBudget = Schemas['AgentBudget']

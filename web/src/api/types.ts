@@ -1,7 +1,7 @@
 // What the daemon says, as far as the page uses it. `schema.ts` is generated from its description, and
 // the tests hold these against it.
 
-import type { AgentBudget, CouncilEvent, CouncilRules, CouncilView, Lineage, LineageEvent, PhaseEvent, PhaseStep, PhasesState } from './team'
+import type { AgentBudget, CouncilEvent, CouncilRules, CouncilState, CouncilView, Lineage, LineageEvent, MeasureEvent, PhaseEvent, PhaseStep, PhasesView } from './team'
 
 export type Fields = Record<string, unknown>
 
@@ -180,6 +180,7 @@ export type Event =
   | CouncilEvent
   | LineageEvent
   | PhaseEvent
+  | MeasureEvent
 
 export type ChangeStatus = 'pending' | 'approved' | 'refused' | 'applied' | 'validated' | 'failed' | 'undone'
 export type ChangeAction = 'create' | 'modify' | 'delete' | 'rename'
@@ -255,32 +256,52 @@ export interface Report {
   left: { id: string; why: string; needs_person: boolean }[]
 }
 
-/** The whole of a run at a moment, as the one that was forked from it begins. */
+/** What the page reads of the whole of a run, as the one that was forked from it begins. */
 export interface Forked {
   workflow: Workflow
   request: string
-  handoffs: Record<string, ForkedHandoff>
-  purse: Purse
-  council?: CouncilView | null
-  lineage?: Lineage | null
-  phases?: PhasesState | null
+  council?: CouncilState | null
 }
 
-export interface ForkedHandoff {
+/** A handoff as the daemon sees it. */
+export interface Handoff {
   id: string
   offer: Offer
-  cause?: string
-  returns_to?: string
+  cause?: string | null
+  returns_to?: string | null
   trail: Trail
   state: Record<string, unknown>
   attempt: number
   turn: number
-  admitted_at: number
   usage: Usage
 }
 
+export interface Tally {
+  handoffs: number
+  refused: number
+  escalated: number
+  retries: number
+  redelivered: number
+  late: number
+}
+
+/** The fields of a run's state that an event changed, as the daemon computed it; null is one that is gone. */
+export interface Changed {
+  status?: string
+  waiting_on?: string | null
+  why?: string | null
+  updated_at?: string
+  purse?: Purse
+  tally?: Tally
+  phases?: PhasesView | null
+  council?: CouncilView | null
+  lineage?: Lineage | null
+  sessions?: Record<string, SessionState>
+  handoffs?: Record<string, Partial<Handoff>>
+}
+
 /** An event in its place: `seq` counts within its run, `position` over all runs. */
-export type Recorded = { position: number; run: string; seq: number; at: string } & Closed & Event
+export type Recorded = { position: number; run: string; seq: number; at: string; changed?: Changed } & Closed & Event
 
 /** Votes that nobody may know yet are told without their contents, and with them when all are in. */
 export interface Closed {

@@ -2,11 +2,11 @@
 
 import * as api from '../api/client'
 import { PARTS } from '../state/place'
-import { status } from '../state/run'
+import { isOver } from '../state/run'
 import { TITLES } from './knowledge'
 import { allow, permission } from './notify'
 import { stepGeneration } from '../view/Relay'
-import { agent, at, attempt, cast, changes, entries, following, forkHere, forkable, go, goRun, isOver, items, overlay, run, runId, say, short } from './store'
+import { agent, at, attempt, cast, changes, entries, following, forkHere, forkable, go, goRun, items, overlay, run, runId, say, short } from './store'
 import { theme, toggleTheme } from './theme'
 
 export interface Command {
@@ -39,7 +39,7 @@ export function commands(): Command[] {
     list.push({ name: following.value ? 'Stop following the baton' : 'Follow the baton', kind: 'do', keys: 'f', run: () => go({ agent: following.value ? agent.value : null }) })
     if (forkable.value) list.push({ name: at.value === null ? 'Fork the run as it is now' : 'Fork the run from the moment that is shown', kind: 'do', run: () => void forkHere() })
     if (at.value !== null) list.push({ name: 'Back to the present', kind: 'do', run: () => go({ at: null }) })
-    const { word } = status(state)
+    const { status: word } = state
     if (!isOver(word)) {
       if (word === 'paused') list.push({ name: 'Let the run go on', kind: 'do', run: () => void attempt(() => api.steer(id, 'unpause'), 'The run goes on') })
       else list.push({ name: 'Pause the run', kind: 'do', run: () => void attempt(() => api.steer(id, 'pause'), 'Nothing new is given out') })

@@ -9,7 +9,7 @@ import { listed, waits } from '../state/changes'
 import { type Item, inbox } from '../state/inbox'
 import { Moments, seqAt } from '../state/moments'
 import { HOME, type Place, href, parse } from '../state/place'
-import { type RunState, status } from '../state/run'
+import { type RunState, isOver } from '../state/run'
 import { type Action, NOWHERE, reduceWorld } from '../state/world'
 
 export interface Link {
@@ -49,7 +49,7 @@ export const entries = computed(() => {
     known.set(state.id, {
       id: state.id,
       request: state.request,
-      word: status(state).word,
+      word: state.status,
       createdAt: state.createdAt,
       spent: state.purse.spent.money,
       asked: asked(state).length,
@@ -66,8 +66,6 @@ export const runId = computed<string | null>(() => {
   const living = list.find((one) => !isOver(one.word))
   return (living ?? list[0])?.id ?? null
 })
-
-export const isOver = (word: string): boolean => word === 'succeeded' || word === 'failed' || word === 'cancelled'
 
 export const events = computed<Recorded[]>(() => world.value.runs.get(runId.value ?? '')?.events ?? [])
 /** The run as it is now. */

@@ -1,7 +1,7 @@
 // Who does what, and which of them need a person: the left rail.
 
 import type { SessionState, Usage } from '../api/types'
-import { type Leg, type RunState, openLegs, standingWord, status } from './run'
+import { type Leg, type RunState, isOver, openLegs, standingWord } from './run'
 
 /** What an agent means to the person who looks, in the order of urgency. */
 export type Group = 'needs you' | 'working' | 'waiting' | 'idle' | 'done'
@@ -109,7 +109,7 @@ function atWork(run: RunState, leg: Leg): Seen {
     return waiting(`waits for ${names.join(', ')}`)
   }
   if (run.stage === 'paused') return waiting('the run is paused')
-  if (standing.kind === 'parked') return waiting(standing.why || 'its quota is used up', standing.until)
+  if (standing.kind === 'parked') return waiting(leg.notes.findLast((note) => note.kind === 'parked')?.text || 'its quota is used up', standing.until)
   if (leg.attempt > 1) return waiting(`attempt ${leg.attempt} follows`, standing.kind === 'pending' ? standing.notBefore : null)
   return waiting('waits for its turn')
 }
@@ -138,7 +138,7 @@ export function title(leg: Leg): string {
 
 /** The run's state as a sentence. */
 export function sentence(run: RunState): string {
-  const { word, waitingOn } = status(run)
+  const { status: word, waitingOn } = run
   const questions = asked(run)
   const working = agents(run).filter((agent) => agent.group === 'working')
   const names = working.map((agent) => agent.name)
@@ -148,9 +148,8 @@ export function sentence(run: RunState): string {
   if (waitingOn === 'budget') return 'Waits for more budget'
   if (waitingOn === 'cooldown') return 'Waits a moment before the next turn'
   if (waitingOn === 'quota') return 'Waits until a quota is there again'
-  if (word === 'succeeded' || word === 'failed' || word === 'cancelled') {
-    const why = run.ending?.why ?? ''
-    return `${word[0]!.toUpperCase()}${word.slice(1)}${why ? `: ${why}` : ''}`
+  if (isOver(word)) {
+    return `${word[0]!.toUpperCase()}${word.slice(1)}${run.why ? `: ${run.why}` : ''}`
   }
   return `${word[0]!.toUpperCase()}${word.slice(1)}`
 }

@@ -1,22 +1,7 @@
 // Generations: which one a run is, what those before have left, and what follows.
 
-import type { Lineage, LineageEvent } from '../api/team'
+import type { Lineage } from '../api/team'
 import type { RunState } from './run'
-
-/** Where a run stands among its generations after an event. */
-export function handOn(lineage: Lineage | null, event: LineageEvent, at: number, createdAt: number): Lineage | null {
-  if (event.event === 'generation_handed_over') return lineage && { ...lineage, handed_over: event }
-  // The first note makes a generation of a run that was none.
-  const known = lineage ?? first(createdAt)
-  return { ...known, notes: [...(known.notes ?? []), { text: event.text, by: event.by, at }].slice(-MOST) }
-}
-
-/** As many notes are kept as the daemon keeps. */
-const MOST = 32
-
-function first(since: number): Lineage {
-  return { number: 1, since, phase: 'discussion', check_in: false, past: [], spent: 0, agents: {}, decisions: [], notes: [], given: {} }
-}
 
 export interface Generation {
   number: number

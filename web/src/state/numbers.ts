@@ -1,7 +1,7 @@
 // What a run costs and how it goes.
 
 import type { Usage } from '../api/types'
-import { type RunState, status } from './run'
+import type { RunState } from './run'
 
 export interface AgentNumbers {
   name: string
@@ -36,7 +36,7 @@ export interface Numbers {
 }
 
 export function numbers(run: RunState, now: number): Numbers {
-  const end = status(run).word && run.stage === 'finished' ? run.updatedAt : Math.max(now, run.updatedAt)
+  const end = run.stage === 'finished' ? run.updatedAt : Math.max(now, run.updatedAt)
   const by = new Map<string, AgentNumbers>()
   for (const name of Object.keys(run.workflow.agents)) {
     const account = run.purse.agents[name]

@@ -1,16 +1,8 @@
-// The phases of a run: what each took, found and handed on.
+// The phases of a run: what each took, as the daemon says, and what it found and handed on each time.
 
-import type { Brought, Measured, PhaseDecision, PhaseEvent, PhaseName, PhaseStep, PhasesState, Tokens } from '../api/team'
+import type { Part, PhaseDecision, PhaseEvent, PhaseName, PhaseStep, PhasesView, Tokens } from '../api/team'
 import type { Fields } from '../api/types'
 import type { RunState } from './run'
-
-/** One agent's part in a phase. */
-export interface Part {
-  handoff: string
-  agent: string
-  measured: Measured | null
-  brought: Brought | null
-}
 
 /** A phase, each time that it is entered. */
 export interface Round {
@@ -24,68 +16,32 @@ export interface Round {
   why: string
   rule: string
   summary: string
-  tokens: Tokens
-  /** What it saved, where only that is known. */
-  kept: { raw: number; handed_on: number } | null
 }
 
 /** A summary of more tokens goes back to who wrote it. */
 export const MOST_SUMMARY = 500
 
-/** What a phase usually takes in all, in tokens. */
-const TYPICAL: Partial<Record<PhaseName, number>> = { research: 1500, write: 2500, validate: 1300 }
-
 const NONE: Tokens = { request: 0, response: 0, reported: 0 }
 
-/** A part as the daemon tells it. */
-const told = ({ handoff, agent, measured, brought }: PhasesState['parts'][number]): Part => ({ handoff, agent, measured: measured ?? null, brought: brought ?? null })
-
-/** The rounds of a run after an event. */
-export function proceed(rounds: readonly Round[], event: PhaseEvent, at: number, run: Pick<RunState, 'legs'>): Round[] {
+/** The rounds of a run after a phase was entered, with these parts, or has ended. */
+export function enter(rounds: readonly Round[], event: PhaseEvent, at: number, parts: Part[]): Round[] {
   const now = rounds.at(-1)
-  switch (event.event) {
-    case 'phase_begun': {
-      const begun = event.parts.map((handoff): Part => ({ handoff, agent: run.legs.get(handoff)?.offer.to ?? '', measured: null, brought: null }))
-      // What the generation before had of it comes first.
-      const parts = [...(event.kept ?? []).map(told), ...begun]
-      return [...rounds, { place: event.place, phase: event.phase, round: event.round, beganAt: at, endedAt: null, parts, decision: null, why: '', rule: '', summary: '', tokens: NONE, kept: null }]
-    }
-    case 'turn_measured': {
-      if (!now) return [...rounds]
-      const handoff = event.turn.split('/')[1]
-      return [...rounds.slice(0, -1), { ...now, parts: now.parts.map((part) => (part.handoff === handoff ? { ...part, measured: event.measured } : part)) }]
-    }
-    case 'phase_ended': {
-      if (!now) return [...rounds]
-      const parts = event.parts.map(told)
-      const { decision, why, rule, summary, tokens } = event
-      return [...rounds.slice(0, -1), { ...now, endedAt: at, parts, decision, why, rule, summary, tokens }]
-    }
+  if (event.event === 'phase_begun') {
+    const { place, phase, round } = event
+    return [...rounds, { place, phase, round, beganAt: at, endedAt: null, parts, decision: null, why: '', rule: '', summary: '' }]
   }
+  if (!now) return []
+  const { decision, why, rule, summary } = event
+  return [...rounds.slice(0, -1), { ...now, endedAt: at, parts: event.parts, decision, why, rule, summary }]
 }
 
-/** The rounds of a run that was forked, those before taken together: what they found is not kept. The one that goes on is the last. */
-export function resumed(old: PhasesState, at: number): Round[] {
-  const before: Round[] = []
-  const going: Round[] = []
-  for (const { place, phase, rounds, decision, why, tokens, saving } of old.hops) {
-    const round: Round = { place, phase, round: rounds, beganAt: at, endedAt: at, parts: [], decision: decision ?? 'PROCEED', why: why ?? '', rule: '', summary: '', tokens, kept: saving }
-    if (decision) before.push(round)
-    else {
-      if (rounds > 1) before.push({ ...round, round: rounds - 1 })
-      const parts = old.parts.map(told)
-      going.push({ ...round, endedAt: null, parts, decision: null, why: '', tokens: NONE, kept: null })
-    }
-  }
-  return [...before, ...going]
-}
-
-/** Whoever takes a part over has it from then on. */
-export function passOn(rounds: Round[], handoff: string, to: string | undefined, run: Pick<RunState, 'legs'>): Round[] {
-  const now = rounds.at(-1)
-  if (!to || !now?.parts.some((part) => part.handoff === handoff)) return rounds
-  const parts = now.parts.map((part) => (part.handoff === handoff ? { ...part, handoff: to, agent: run.legs.get(to)?.offer.to ?? part.agent } : part))
-  return [...rounds.slice(0, -1), { ...now, parts }]
+/** The rounds of a run that was forked: what those before have found is not kept. The one that goes on is the last. */
+export function resumed({ phases, parts }: PhasesView, at: number): Round[] {
+  const rounds = phases.map(({ place, phase, rounds: round, decision, why }): Round => {
+    const goesOn = !decision
+    return { place, phase, round, beganAt: at, endedAt: goesOn ? null : at, parts: goesOn ? (parts ?? []) : [], decision: decision ?? null, why: why ?? '', rule: '', summary: '' }
+  })
+  return [...rounds.filter((one) => one.decision), ...rounds.filter((one) => !one.decision)]
 }
 
 /** A phase of the workflow with all that became of it. */
@@ -94,6 +50,8 @@ export interface Step {
   phase: PhaseName
   agents: string[]
   rounds: Round[]
+  /** How often it was entered and has ended. */
+  ended: number
   most: number
   standing: 'to come' | 'now' | 'passed' | 'sent back' | 'stopped'
   tokens: Tokens
@@ -104,15 +62,15 @@ export interface Step {
 
 export function steps(run: RunState): Step[] {
   return (run.workflow.phases ?? []).map((step: PhaseStep, place): Step => {
+    const line = run.phases?.phases.find((one) => one.place === place)
     const rounds = run.rounds.filter((one) => one.place === place)
-    const last = rounds.at(-1)
-    const tokens = rounds.reduce((sum, { tokens }) => ({ request: sum.request + tokens.request, response: sum.response + tokens.response, reported: sum.reported + tokens.reported }), NONE)
-    const over = run.stage === 'finished'
+    const tokens = line?.tokens ?? NONE
     // What did not pass is the end of it, unless an earlier phase has another go.
-    const failed = run.rounds.at(-1) === last ? 'stopped' : 'sent back'
-    const standing = !last ? 'to come' : last.decision === null ? (over ? 'stopped' : 'now') : last.decision === 'STOP' ? failed : 'passed'
+    const failed = run.rounds.at(-1)?.place === place ? 'stopped' : 'sent back'
+    const standing = !line ? 'to come' : !line.decision ? (run.stage === 'finished' ? 'stopped' : 'now') : line.decision === 'STOP' ? failed : 'passed'
     const took = Math.max(tokens.reported, tokens.request + tokens.response)
-    return { place, phase: step.phase, agents: step.agents, rounds, most: step.rounds ?? 3, standing, tokens, took, typical: TYPICAL[step.phase] ?? null }
+    const ended = line ? line.rounds - (line.decision ? 0 : 1) : 0
+    return { place, phase: step.phase, agents: step.agents, rounds, ended, most: step.rounds ?? 3, standing, tokens, took, typical: line?.typical?.total ?? null }
   })
 }
 
@@ -120,18 +78,6 @@ export function steps(run: RunState): Step[] {
 export function summaryTokens(round: Round): number | null {
   const counts = round.parts.map((part) => part.measured?.summary)
   return counts.some((count) => typeof count === 'number') ? counts.reduce<number>((sum, count) => sum + (count ?? 0), 0) : null
-}
-
-/** What there was to hand on, and what was handed on instead. */
-export function saving(run: RunState): { raw: number; handedOn: number } {
-  const last = (run.workflow.phases?.length ?? 0) - 1
-  let [raw, handedOn] = [0, 0]
-  for (const round of run.rounds) {
-    if (round.decision === null || (round.place >= last && round.decision !== 'STOP')) continue
-    raw += round.kept?.raw ?? Math.max(round.tokens.reported, round.tokens.response)
-    handedOn += round.kept?.handed_on ?? summaryTokens(round) ?? 0
-  }
-  return { raw, handedOn }
 }
 
 /** Something that a phase has found, made or checked. */

@@ -1,7 +1,8 @@
 // The track: one lane an agent, legs as bars, handoffs as strokes that cross from lane to lane.
 
 import { about, asked, asker, title } from './agents'
-import { type Leg, type RunState, type Span, standingWord } from './run'
+import type { Span } from './history'
+import { type Leg, type RunState, standingWord } from './run'
 import { type Interval, type Scale, scale } from './scale'
 
 export interface Bar {

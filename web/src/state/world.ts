@@ -71,7 +71,8 @@ function open(known: Loaded, events: Recorded[]): Loaded | null {
   const again = new Map<number, Recorded>()
   for (const event of events) if (event.seq <= known.state.seq && !event.sealed) again.set(event.seq, event)
   if (again.size === 0 || !known.events.some((event) => event.sealed && again.has(event.seq))) return null
-  const whole = known.events.map((event) => (event.sealed ? again.get(event.seq) ?? event : event))
+  // What it changed is what it was at that moment, which nobody could know more of.
+  const whole = known.events.map((event): Recorded => (event.sealed && again.has(event.seq) ? { ...again.get(event.seq)!, changed: event.changed ?? {} } : event))
   const state = extend(null, whole)
   return state && { state, events: whole }
 }

@@ -3,7 +3,7 @@
 import type { JSX } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { Stance } from '../api/team'
-import { type Council as Session, type Speech, type Stand, STANCES, councilOf, quorum, sealed, stanceWord, stands, verdictWord } from '../state/council'
+import { type Council as Session, type Speech, type Stand, STANCES, councilOf, decided, stanceWord, stands, verdictWord } from '../state/council'
 import { neighbours } from '../state/lineage'
 import type { RunState } from '../state/run'
 import { clock as time, span } from '../state/words'
@@ -68,9 +68,8 @@ function None({ state }: { state: RunState | null }): JSX.Element {
 }
 
 function Head({ council, members, state }: { council: Session; members: Stand[]; state: RunState }): JSX.Element {
-  const closed = sealed(council)
-  const { agreed, needed, total } = quorum(council, members)
-  const { verdict } = council
+  const { sealed: closed, agreed, needed, total, verdict } = council.view
+  const rules = state.workflow.council
   const voted = members.filter((one) => one.turns > 0).length
   const said = verdict
     ? `${verdictWord(verdict)}: ${verdict.agreed} of ${verdict.total} agree, ${verdict.needed} were needed`
@@ -84,14 +83,14 @@ function Head({ council, members, state }: { council: Session; members: Stand[];
       {state.councils.length > 1 && (
         <nav class="council-topics" aria-label="Councils of this run">
           {state.councils.map((one) => (
-            <button type="button" key={one.handoff} class={`small${one === council ? ' is-on' : ''}`} aria-current={one === council ? 'true' : undefined} title={one.topic} onClick={() => go({ topic: one.handoff, run: short(state.id) })}>
-              <Said text={`${one.handoff} ${one.topic}`} />
+            <button type="button" key={one.handoff} class={`small${one === council ? ' is-on' : ''}`} aria-current={one === council ? 'true' : undefined} title={one.view.topic} onClick={() => go({ topic: one.handoff, run: short(state.id) })}>
+              <Said text={`${one.handoff} ${one.view.topic}`} />
             </button>
           ))}
         </nav>
       )}
       <h2>
-        <Said text={council.topic} />
+        <Said text={council.view.topic} />
       </h2>
       <div class="quorum" role="meter" aria-label={`Quorum: ${said}`} aria-valuemin={0} aria-valuemax={total} aria-valuenow={closed ? 0 : agreed}>
         <div class="quorum-bar">
@@ -105,9 +104,9 @@ function Head({ council, members, state }: { council: Session; members: Stand[];
         {verdict && <Glyph name={verdict.decision === 'exhausted' ? 'failed' : 'done'} />}
         <span class="figures">{said}</span>
         <span class="quiet figures">
-          {council.quorum}
-          {members.some((one) => one.weight !== 1) && ', by weight'} · {council.mode === 'parallel' ? 'all at once' : 'in turn'}
-          {council.blind && ' · first vote blind'}
+          {rules?.quorum}
+          {members.some((one) => one.weight !== 1) && ', by weight'} · {rules?.mode === 'parallel' ? 'all at once' : 'in turn'}
+          {rules?.blind_first_vote && ' · first vote blind'}
         </span>
         {question && at.value === null && (
           <button type="button" class="small is-yours" onClick={() => go({ view: 'inbox', question: question.id, handoff: null })}>
@@ -122,7 +121,7 @@ function Head({ council, members, state }: { council: Session; members: Stand[];
 const order = (stance: Stance | null): number => (stance ? STANCES.indexOf(stance) : STANCES.length)
 
 function Standing({ council, members }: { council: Session; members: Stand[] }): JSX.Element {
-  const closed = sealed(council)
+  const { sealed: closed, limit } = council.view
   return (
     <section>
       <h3>Members</h3>
@@ -140,8 +139,8 @@ function Standing({ council, members }: { council: Session; members: Stand[] }):
               )}
             </button>
             <span class="member-word">{one.speaks ? 'has the word' : stanceWord(one.stance, one.turns, closed)}</span>
-            <span class="quiet figures" title={`spoke ${one.turns} times, ${council.turns} are allowed`}>
-              {one.turns} of {council.turns}
+            <span class="quiet figures" title={`spoke ${one.turns} times, ${limit} are allowed`}>
+              {one.turns} of {limit}
             </span>
             {one.reason && <Said text={one.reason} of="member-reason quiet" />}
           </li>
@@ -153,19 +152,19 @@ function Standing({ council, members }: { council: Session; members: Stand[] }):
 
 /** What is settled, who is against it, and what comes next. */
 function Outcome({ council, state }: { council: Session; state: RunState }): JSX.Element {
-  const closed = sealed(council)
-  const { verdict } = council
-  const next = verdict?.next_topic ?? (closed ? null : council.nextTopic)
+  const { sealed: closed, verdict, next_topic } = council.view
+  const next = verdict?.next_topic ?? next_topic
+  const settled = decided(council)
   const follows = verdict && neighbours(state, known.value).after
   return (
     <>
       <section>
         <h3>Key decisions</h3>
-        {closed || council.decisions.length === 0 ? (
+        {settled.length === 0 ? (
           <p class="quiet">{closed ? 'What members hold to be settled is opened with their votes.' : 'Nothing is held to be settled yet.'}</p>
         ) : (
           <ul class="decisions">
-            {council.decisions.map((one) => (
+            {settled.map((one) => (
               <li key={one.text}>
                 <Said text={one.text} /> <Said text={one.by} of="quiet" />
               </li>
@@ -215,7 +214,7 @@ function Outcome({ council, state }: { council: Session; state: RunState }): JSX
 function Discussion({ council, members }: { council: Session; members: Stand[] }): JSX.Element {
   const box = useRef<HTMLOListElement>(null)
   const sticks = useRef(true)
-  const closed = sealed(council)
+  const closed = council.view.sealed
   const speaking = members.filter((one) => one.speaks)
   const height = council.speeches.length + speaking.length + (closed ? 0 : 1)
   useLayoutEffect(() => {

@@ -121,7 +121,7 @@ function Whole({ leg }: { leg: Leg }): JSX.Element {
           </ol>
         </Section>
       )}
-      <Json value={{ id: leg.id, offer, cause: leg.cause, returns_to: leg.returnsTo, trail: leg.trail, standing, attempt: leg.attempt, turn: leg.turn, usage: leg.usage }} />
+      <Json value={leg.handoff} />
     </>
   )
 }

@@ -2,7 +2,6 @@
 
 import type { JSX } from 'preact'
 import { sentence } from '../state/agents'
-import { status } from '../state/run'
 import { clock, money, percent, span } from '../state/words'
 import { at, clock as moment, events, forkHere, forkable, go, link, now, overlay, place, run } from '../app/store'
 import { Glyph, Said, runGlyph } from './parts'
@@ -17,7 +16,7 @@ export function Header(): JSX.Element {
       </header>
     )
   }
-  const { word, waitingOn } = status(state)
+  const { status: word, waitingOn } = state
   const yours = waitingOn === 'human' || waitingOn === 'budget'
   const over = state.stage === 'finished'
   const elapsed = (over ? state.updatedAt : moment.value) - state.createdAt

@@ -2,7 +2,8 @@
 
 import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
-import { type Found, MOST_SUMMARY, type Part, type Round, type Step, findings, saving, steps, summaryTokens } from '../state/phases'
+import type { Part } from '../api/team'
+import { type Found, MOST_SUMMARY, type Round, type Step, findings, steps, summaryTokens } from '../state/phases'
 import type { RunState } from '../state/run'
 import { percent, took, tokens } from '../state/words'
 import { clock, go, place, run, runId, short } from '../app/store'
@@ -66,7 +67,7 @@ function Section({ step, state }: { step: Step; state: RunState }): JSX.Element 
         </span>
         {last && (
           <span class="quiet figures phase-numbers">
-            {step.rounds.length > 1 && `round ${last.round} of ${step.most} · `}
+            {last.round > 1 && `round ${last.round} of ${step.most} · `}
             {took((last.endedAt ?? (state.stage === 'finished' ? state.updatedAt : clock.value)) - last.beganAt)}
           </span>
         )}
@@ -98,7 +99,6 @@ function Section({ step, state }: { step: Step; state: RunState }): JSX.Element 
 function Taken({ step }: { step: Step }): JSX.Element {
   const { typical, tokens: counted } = step
   const most = Math.max(step.took, typical ?? 0, 1)
-  const ended = step.rounds.filter((round) => round.decision).length
   const said = `${tokens(step.took)} tokens${typical ? `, typically ${tokens(typical)}` : ''}`
   return (
     <div class="phase-taken">
@@ -107,7 +107,7 @@ function Taken({ step }: { step: Step }): JSX.Element {
         {typical !== null && <span class="phase-typical" style={{ left: `${(typical / most) * 100}%` }} />}
       </span>
       <span class="figures">
-        {tokens(step.took)} tokens{ended > 1 && ` in ${ended} rounds`} {typical !== null && <span class="quiet">typically {tokens(typical)}</span>}
+        {tokens(step.took)} tokens{step.ended > 1 && ` in ${step.ended} rounds`} {typical !== null && <span class="quiet">typically {tokens(typical)}</span>}
         <span class="quiet">
           {' '}
           · given {tokens(counted.request)}, answered {tokens(counted.response)} as counted
@@ -200,7 +200,7 @@ function Group({ group }: { group: Found }): JSX.Element {
 }
 
 function Saved({ state }: { state: RunState }): JSX.Element | null {
-  const { raw, handedOn } = saving(state)
+  const { raw, handed_on: handedOn } = state.phases?.saving ?? { raw: 0, handed_on: 0 }
   if (raw === 0) return null
   const part = Math.max(0, 1 - handedOn / raw)
   return (

@@ -2,8 +2,9 @@
 
 import type { JSX } from 'preact'
 import { type AgentView, GROUPS, type Group } from '../state/agents'
+import { isOver } from '../state/run'
 import { money, span } from '../state/words'
-import { agent, cast, clock, entries, following, go, goRun, isOver, items, overlay, place, run, runId, short, waiting } from '../app/store'
+import { agent, cast, clock, entries, following, go, goRun, items, overlay, place, run, runId, short, waiting } from '../app/store'
 import { Glyph, type GlyphName, Key, Said, Virtual, runGlyph } from './parts'
 
 export function Rail(): JSX.Element {

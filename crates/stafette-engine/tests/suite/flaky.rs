@@ -42,8 +42,8 @@ impl Store for Flaky {
             }),
         }
     }
-    fn load(&self, run: RunId) -> Reply<'_, Result<Option<Loaded>, ReadError>> {
-        self.inner.load(run)
+    fn load_at(&self, run: RunId, seq: u64) -> Reply<'_, Result<Option<Loaded>, ReadError>> {
+        self.inner.load_at(run, seq)
     }
     fn entries(
         &self,

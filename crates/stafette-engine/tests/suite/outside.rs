@@ -22,7 +22,7 @@ pub(crate) fn workflow() -> Workflow {
     stafette_core::workflow::file::parse(text).expect("a workflow")
 }
 
-fn result(text: &str) -> TurnResult {
+pub(crate) fn result(text: &str) -> TurnResult {
     TurnResult {
         response: Response {
             summary: text.into(),

@@ -44,6 +44,28 @@ pub async fn a_snapshot_shortens_the_load(store: Arc<dyn Store>) {
     assert_eq!(numbers(&all), (1..=30).collect::<Vec<_>>());
 }
 
+/// Whatever the moment, no more is loaded than what came after the snapshot before it.
+pub async fn a_run_is_loaded_as_it_was_after_any_event(store: Arc<dyn Store>) {
+    let mut alice = Story::new(1);
+    for round in 0..30 {
+        let mut batch = alice.tell(&["turn_ordered"]);
+        batch.snapshot = (round % 10 == 0 && round > 0).then(|| alice.snapshot());
+        keep(&*store, batch).await;
+    }
+    for (seq, snapshot, entries) in
+        [(0, None, 1..1), (5, None, 1..6), (11, Some(11), 12..12), (25, Some(21), 22..26)]
+    {
+        let loaded = store.load_at(alice.run(), seq).await.expect("readable");
+        let loaded = loaded.expect("the run is there");
+        assert_eq!(loaded.snapshot.map(|snapshot| snapshot.seq), snapshot, "after {seq}");
+        assert_eq!(numbers(&loaded.entries), entries.collect::<Vec<_>>(), "after {seq}");
+    }
+    let now = store.load(alice.run()).await.expect("readable");
+    assert_eq!(store.load_at(alice.run(), 99).await.expect("readable"), now);
+    let nobody = Story::new(2);
+    assert_eq!(store.load_at(nobody.run(), 1).await.expect("readable"), None);
+}
+
 /// A reader that goes from cursor to cursor sees every entry of every run once.
 pub async fn the_feed_is_in_order_and_its_cursor_misses_nothing(store: Arc<dyn Store>) {
     let mut stories = [Story::new(1), Story::new(2), Story::new(3)];

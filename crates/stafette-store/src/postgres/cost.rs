@@ -154,7 +154,7 @@ async fn costs(server: &Shared, runs: u64) -> Vec<(&'static str, u64)> {
         while cost == 0 {
             let before = link.number(PAGES).await.expect("counted");
             if name == "load" {
-                let loaded = query::load(&mut link, id).await.expect("readable");
+                let loaded = query::load_at(&mut link, id, u64::MAX).await.expect("readable");
                 assert!(loaded.is_some_and(|loaded| loaded.entries.len() < 9), "after a snapshot");
             } else {
                 let batch = alice.hand(3, "pending", true);

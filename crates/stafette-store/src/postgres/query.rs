@@ -55,17 +55,25 @@ macro_rules! page {
 const ENTRIES: &str = page!("run = $3 AND seq > $4", "seq");
 const FEED: &str = page!("position > $3", "position");
 
-pub(super) async fn load(link: &mut Link, run: RunId) -> Result<Option<Loaded>, Trouble> {
+pub(super) async fn load_at(
+    link: &mut Link,
+    run: RunId,
+    seq: u64,
+) -> Result<Option<Loaded>, Trouble> {
     const KNOWN: &str = "SELECT 1 FROM runs WHERE run = $1";
-    const NEWEST: &str = "SELECT seq, body FROM snapshots WHERE run = $1 ORDER BY seq DESC LIMIT 1";
+    const NEWEST: &str = "SELECT seq, body FROM snapshots WHERE run = $1 AND seq <= $2 \
+                          ORDER BY seq DESC LIMIT 1";
     const AFTER: &str = concat!(
         "SELECT ",
         entry!(),
         " FROM events WHERE run = $1 AND seq > ",
-        "coalesce((SELECT max(seq) FROM snapshots WHERE run = $1), 0) ORDER BY seq"
+        "coalesce((SELECT max(seq) FROM snapshots WHERE run = $1 AND seq <= $2), 0) ",
+        "AND seq <= $2 ORDER BY seq"
     );
+    let seq = i64::try_from(seq).unwrap_or(i64::MAX);
     // One transaction, so that the snapshot and what follows it are of one moment.
-    let steps: &[(_, Params<'_>)] = &[(KNOWN, &[&run.0]), (NEWEST, &[&run.0]), (AFTER, &[&run.0])];
+    let steps: &[(_, Params<'_>)] =
+        &[(KNOWN, &[&run.0]), (NEWEST, &[&run.0, &seq]), (AFTER, &[&run.0, &seq])];
     let mut answers = link.together(LOOK, steps, "COMMIT").await?;
     if answers[0].is_empty() {
         return Ok(None);

@@ -67,7 +67,12 @@ fn costs(runs: u64) -> Vec<(&'static str, u64)> {
     let rule = Retention { finished_before: Some(Time(1000)), keep_last: 3 };
     type Call<'a> = Box<dyn FnMut(&mut Connection) -> rusqlite::Result<usize> + 'a>;
     let calls: Vec<(&str, Call<'_>)> = vec![
-        ("load", Box::new(|conn| Ok(query::load(conn, id)?.map_or(0, |it| it.entries.len())))),
+        (
+            "load",
+            Box::new(|conn| {
+                Ok(query::load_at(conn, id, u64::MAX)?.map_or(0, |it| it.entries.len()))
+            }),
+        ),
         ("entries", Box::new(|conn| Ok(query::entries(conn, id, last - 1, 5)?.len()))),
         ("feed", Box::new(|conn| Ok(query::feed(conn, head - 1, 5)?.len()))),
         ("head", Box::new(|conn| query::head(conn).map(|_| 1))),

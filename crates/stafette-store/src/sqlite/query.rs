@@ -15,7 +15,7 @@ const RUN: &str = "run, workflow, title, status, waiting_on, seq, created_at, up
 const HANDOFF: &str = "run, id, giver, taker, reason, state, question, opened_at, updated_at, \
                        closed_at, body";
 
-pub(super) fn load(conn: &Connection, run: RunId) -> rusqlite::Result<Option<Loaded>> {
+pub(super) fn load_at(conn: &Connection, run: RunId, seq: u64) -> rusqlite::Result<Option<Loaded>> {
     // One transaction, so that the snapshot and what follows it are of one moment.
     let tx = conn.unchecked_transaction()?;
     let known =
@@ -24,12 +24,18 @@ pub(super) fn load(conn: &Connection, run: RunId) -> rusqlite::Result<Option<Loa
         return Ok(None);
     }
     let snapshot = tx
-        .prepare_cached("SELECT seq, body FROM snapshots WHERE run = ?1 ORDER BY seq DESC LIMIT 1")?
-        .query_row([run.0.as_bytes()], |row| Ok(Snapshot { seq: row.get(0)?, body: row.get(1)? }))
+        .prepare_cached(
+            "SELECT seq, body FROM snapshots WHERE run = ?1 AND seq <= ?2 ORDER BY seq DESC LIMIT 1",
+        )?
+        .query_row(params![run.0.as_bytes(), cursor(seq)], |row| {
+            Ok(Snapshot { seq: row.get(0)?, body: row.get(1)? })
+        })
         .optional()?;
     let after = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
-    let sql = format!("SELECT {ENTRY} FROM events WHERE run = ?1 AND seq > ?2 ORDER BY seq");
-    let entries = all(&tx, &sql, params![run.0.as_bytes(), after], stored)?;
+    let sql = format!(
+        "SELECT {ENTRY} FROM events WHERE run = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq"
+    );
+    let entries = all(&tx, &sql, params![run.0.as_bytes(), after, cursor(seq)], stored)?;
     Ok(Some(Loaded { snapshot, entries }))
 }
 

@@ -209,6 +209,14 @@ fn s4_03_nobody_sees_a_blind_vote_before_everyone_has_voted() {
             .map(|path| ((*path).to_owned(), web.get(&format!("/v1/runs/{run}/{path}")).body))
             .collect();
         seen.push((handoff.clone(), web.get(&handoff).body));
+        let state = web.get(&format!("/v1/runs/{run}?state=true"));
+        let last = state.ok()["seq"].as_u64().expect("a number");
+        seen.push(("state".to_owned(), state.body));
+        let changed = format!("/v1/runs/{run}/events?state=true");
+        seen.push(("changed".to_owned(), web.get(&changed).body));
+        for at in 1..=last {
+            seen.push((format!("at {at}"), web.get(&format!("/v1/runs/{run}?at={at}")).body));
+        }
         for word in ["bounded", "leading"] {
             // What is found is marked.
             let found = web.get(&format!("/v1/find?q={word}")).body.replace(['[', ']'], "");
@@ -246,7 +254,11 @@ fn s4_03_nobody_sees_a_blind_vote_before_everyone_has_voted() {
     assert_eq!((&open["seq"], &open["vote"]["signal"]), (&closed["seq"], &"disagree".into()));
     told(&world, &["status", &run, "--json"], |view| view["council"]["sealed"] == false);
     let seen = look();
-    for place in ["events", "handoffs", "council", "why/h2", "report", "find leading"] {
+    let blind = seen.iter().filter(|(_, text)| text.contains("\"sealed\":true"));
+    assert!(blind.count() > 1, "what was closed at a moment is closed in its picture");
+    for place in
+        ["events", "handoffs", "council", "why/h2", "report", "find leading", "state", "changed"]
+    {
         let (_, text) = seen.iter().find(|(name, _)| name == place).expect("a place");
         assert!(SECRET.iter().any(|secret| text.contains(secret)), "nothing in {place}: {text}");
     }

@@ -238,6 +238,56 @@ fn events_go_on_where_a_reader_stopped() {
     assert_eq!((bare.status, bare.code().as_str()), (426, "not_a_websocket"));
 }
 
+#[test]
+fn b_12_a_run_is_shown_after_any_event_and_each_event_says_what_it_changed() {
+    let world = World::example("refusals/limit");
+    let web = Web::up(&world);
+    web.post("/v1/runs", &json!({ "request": "x" })).ok();
+    web.get("/v1/runs/latest/settled").ok();
+    // What stands between the lines is how long each piece of the answer is.
+    let lines = web.get("/v1/runs/latest/events?state=true").body;
+    let lines = lines.lines().filter(|line| line.starts_with('{'));
+    let events: Vec<Value> = lines.map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let mut known = json!({});
+    for event in &events {
+        merge(&mut known, &event["changed"]);
+        let shown = web.get(&format!("/v1/runs/latest?at={}", event["seq"])).ok();
+        assert_eq!(known, shown, "after {}", event["event"]);
+    }
+    assert_eq!(web.get("/v1/runs/latest?state=true").ok(), known);
+    assert_eq!(known["status"], "succeeded");
+    // Without being asked, nobody is told more than before.
+    assert_eq!(web.get("/v1/runs/latest").ok()["handoffs"], Value::Null);
+    let plain = web.get("/v1/runs/latest/events").body;
+    assert!(!plain.contains("\"changed\""), "{plain}");
+    for (wrong, code) in
+        [("0", "no_event"), (&*(events.len() + 1).to_string(), "no_event"), ("x", "bad_query")]
+    {
+        let answer = web.get(&format!("/v1/runs/latest?at={wrong}"));
+        assert_eq!(answer.code(), code, "{wrong}");
+        let last = format!("the last one is {}", events.len());
+        assert!(code != "no_event" || answer.body.contains(&last), "{}", answer.body);
+    }
+}
+
+/// Takes over the fields that changed; those that are null go.
+fn merge(known: &mut Value, changed: &Value) {
+    for (name, value) in changed.as_object().expect("fields") {
+        let fields = known.as_object_mut().expect("fields");
+        match name.as_str() {
+            _ if value.is_null() => drop(fields.remove(name)),
+            "handoffs" | "changes" => {
+                let all = fields.entry(name.clone()).or_insert_with(|| json!({}));
+                for (id, changed) in value.as_object().expect("by id") {
+                    let all = all.as_object_mut().expect("by id");
+                    merge(all.entry(id.clone()).or_insert_with(|| json!({})), changed);
+                }
+            }
+            _ => drop(fields.insert(name.clone(), value.clone())),
+        }
+    }
+}
+
 /// The JSON messages of a WebSocket, until it closes.
 fn texts(mut stream: impl BufRead) -> Vec<Value> {
     switched(&mut stream);

@@ -100,6 +100,8 @@ pub(super) fn council() -> CouncilView {
         weight,
         turns: u32::from(signal.is_some()),
         signal,
+        reason: String::new(),
+        speaks_in: None,
     };
     let members = vec![
         member("builder", 2, Some(Stance::Agree)),
@@ -107,6 +109,8 @@ pub(super) fn council() -> CouncilView {
         member("writer", 1, None),
     ];
     CouncilView {
+        handoff: None,
+        limit: 3,
         topic: "Where the cache lives".into(),
         members,
         sealed: false,
@@ -115,6 +119,9 @@ pub(super) fn council() -> CouncilView {
         total: 4,
         decision: None,
         why: None,
+        verdict: None,
+        decisions: Vec::new(),
+        next_topic: None,
     }
 }
 
