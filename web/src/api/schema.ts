@@ -1833,6 +1833,10 @@ export interface components {
             };
             /** @description What stood in the way last. */
             reached?: components["schemas"]["BudgetReached"] | null;
+            /** @description What was known about each agent's cost when the run began; runs of older releases have none. */
+            forecasts?: {
+                [key: string]: components["schemas"]["Forecast"];
+            } | null;
         };
         /** @description What a run may spend. Finite by default. */
         Budget: {
@@ -1884,6 +1888,12 @@ export interface components {
              * @description Turns that ended.
              */
             turns: number;
+            /**
+             * Format: uint32
+             * @description Those of them that ended with a result, and so with what they cost.
+             * @default 0
+             */
+            finished: number;
             /** @description What they used together. */
             spent: components["schemas"]["Usage"];
             /** @description The most that one used. */
@@ -1940,6 +1950,10 @@ export interface components {
             agent?: string | null;
             /** @description In a sentence. */
             why: string;
+        };
+        /** @description What is known before a run about the cost of one turn of an agent. */
+        Forecast: "unmetered" | {
+            known: components["schemas"]["Usage"];
         };
         /** @description How a run got on in its phases. */
         PhasesView: {
@@ -2402,6 +2416,12 @@ export interface components {
              *     }
              */
             told: components["schemas"]["Told"];
+            /** @description Answers of those who had it before and could not give all of it: what they gave counts. */
+            gathered?: components["schemas"]["Response"][];
+            /** @description When it has to be answered, where its document says so. */
+            deadline?: components["schemas"]["Time"] | null;
+            /** @description Whether each use of its path is followed by the cooldown. */
+            cools?: boolean;
             /**
              * Format: uint32
              * @description How often its own proposals were refused.
@@ -2471,7 +2491,10 @@ export interface components {
              * @default []
              */
             prior_attempts: components["schemas"]["PriorAttempt"][];
-            /** @description How long the taker has to take it. */
+            /**
+             * @description How long the whole handoff may take, accepted or not. For a person it bounds the `escalated`
+             *     answer, which is given immediately; the question has a time of its own.
+             */
             timeout?: components["schemas"]["Millis"] | null;
             /** @description The question, when a person is asked. */
             question?: components["schemas"]["Question"] | null;
@@ -2513,6 +2536,8 @@ export interface components {
             action: string;
             /** @description What came of it. */
             result: string;
+            /** @description The party that was tried, where recovery tried it: only the kernel says so. */
+            tried?: components["schemas"]["Party"] | null;
         };
         /** @description A question to a person. */
         Question: {
@@ -2710,7 +2735,7 @@ export interface components {
             accepted: components["schemas"]["Turn"];
         } | {
             running: components["schemas"]["Turn"];
-        } | {
+        } | "undecided" | {
             blocked: {
                 /** @description Those that are still open. */
                 on: components["schemas"]["HandoffId"][];
@@ -3222,6 +3247,14 @@ export interface components {
             limit: number;
         } | {
             /** @constant */
+            rule: "too_many";
+            /**
+             * Format: uint
+             * @description How many are allowed.
+             */
+            limit: number;
+        } | {
+            /** @constant */
             rule: "item_limit";
             /** @description Which item. */
             item: string;
@@ -3359,6 +3392,12 @@ export interface components {
              *     }
              */
             told: components["schemas"]["Told"];
+            /** @description Answers of those who had it before and could not give all of it: what they gave counts. */
+            gathered?: components["schemas"]["Response"][];
+            /** @description When it has to be answered, where its document says so. */
+            deadline?: components["schemas"]["Time"] | null;
+            /** @description Whether each use of its path is followed by the cooldown. */
+            cools?: boolean;
             /**
              * Format: uint32
              * @description How often its own proposals were refused.
@@ -4775,7 +4814,7 @@ export interface components {
             changed?: {
                 [key: string]: unknown;
             } | null;
-        } & (components["schemas"]["RunCreated"] | components["schemas"]["RunForked"] | components["schemas"]["RunAdopted"] | components["schemas"]["RunPaused"] | components["schemas"]["RunUnpaused"] | components["schemas"]["RunFinished"] | components["schemas"]["HandoffAdmitted"] | components["schemas"]["HandoffRefused"] | components["schemas"]["PhaseBegun"] | components["schemas"]["PhaseEnded"] | components["schemas"]["HandoffBlocked"] | components["schemas"]["HandoffResumed"] | components["schemas"]["HandoffClosed"] | components["schemas"]["InputsAssessed"] | components["schemas"]["TurnOrdered"] | components["schemas"]["ReceiptGiven"] | components["schemas"]["TurnTaken"] | components["schemas"]["SessionChanged"] | components["schemas"]["PermitGiven"] | components["schemas"]["TurnTold"] | components["schemas"]["LeaseRenewed"] | components["schemas"]["TurnMeasured"] | components["schemas"]["TurnFinished"] | components["schemas"]["TurnFailed"] | components["schemas"]["RetryScheduled"] | components["schemas"]["HandoffParked"] | components["schemas"]["LateResultKept"] | components["schemas"]["RecoveryChosen"] | components["schemas"]["QuestionAnswered"] | components["schemas"]["QuestionPostponed"] | components["schemas"]["BudgetReached"] | components["schemas"]["BudgetRaised"] | components["schemas"]["ChangeProposed"] | components["schemas"]["ChangeCommented"] | components["schemas"]["ChangeReturned"] | components["schemas"]["ChangeOrdered"] | components["schemas"]["ChangeSettled"] | components["schemas"]["AlertRaised"] | components["schemas"]["CouncilOpened"] | components["schemas"]["CouncilHeard"] | components["schemas"]["CouncilConcluded"] | components["schemas"]["CouncilReopened"] | components["schemas"]["NoteLeft"] | components["schemas"]["GenerationHandedOver"]);
+        } & (components["schemas"]["RunCreated"] | components["schemas"]["RunForked"] | components["schemas"]["RunAdopted"] | components["schemas"]["RunPaused"] | components["schemas"]["RunUnpaused"] | components["schemas"]["RunFinished"] | components["schemas"]["HandoffAdmitted"] | components["schemas"]["HandoffRefused"] | components["schemas"]["PhaseBegun"] | components["schemas"]["PhaseEnded"] | components["schemas"]["HandoffBlocked"] | components["schemas"]["HandoffResumed"] | components["schemas"]["HandoffClosed"] | components["schemas"]["InputsAssessed"] | components["schemas"]["TurnOrdered"] | components["schemas"]["ReceiptGiven"] | components["schemas"]["TurnTaken"] | components["schemas"]["SessionChanged"] | components["schemas"]["PermitGiven"] | components["schemas"]["TurnTold"] | components["schemas"]["LeaseRenewed"] | components["schemas"]["TurnMeasured"] | components["schemas"]["TurnFinished"] | components["schemas"]["TurnFailed"] | components["schemas"]["RetryScheduled"] | components["schemas"]["HandoffParked"] | components["schemas"]["HandoffOverdue"] | components["schemas"]["LateResultKept"] | components["schemas"]["RecoveryChosen"] | components["schemas"]["QuestionAnswered"] | components["schemas"]["QuestionPostponed"] | components["schemas"]["BudgetReached"] | components["schemas"]["BudgetRaised"] | components["schemas"]["ChangeProposed"] | components["schemas"]["ChangeCommented"] | components["schemas"]["ChangeReturned"] | components["schemas"]["ChangeOrdered"] | components["schemas"]["ChangeSettled"] | components["schemas"]["AlertRaised"] | components["schemas"]["CouncilOpened"] | components["schemas"]["CouncilHeard"] | components["schemas"]["CouncilConcluded"] | components["schemas"]["CouncilReopened"] | components["schemas"]["NoteLeft"] | components["schemas"]["GenerationHandedOver"]);
         /** @description Everything that `stafette.toml` says. */
         Workflow: {
             /** @description The workflow itself. */
@@ -4984,13 +5023,10 @@ export interface components {
              */
             needs: components["schemas"]["Need"][];
             /**
-             * @description What a turn is expected to use, until its own history tells.
-             * @default {
-             *       "tokens": 0,
-             *       "money": 0
-             *     }
+             * @description What a turn is expected to use, until its own history tells. Without it the first turn of an
+             *     agent that nobody has seen at work has the run's budget to itself.
              */
-            estimate: components["schemas"]["Usage"];
+            estimate?: components["schemas"]["Usage"];
             /** @description What it may spend in a run. */
             budget?: components["schemas"]["AgentBudget"];
             /**
@@ -5865,6 +5901,10 @@ export interface components {
             origin?: components["schemas"]["Foreign"] | null;
             /** @description What the one who asked did it in, in a trace of theirs. */
             trace?: components["schemas"]["Traceparent"] | null;
+            /** @description What is known about the cost of each agent's turns; an agent without one may cost anything. */
+            forecasts?: {
+                [key: string]: components["schemas"]["Forecast"];
+            } | null;
             /** @description What earlier generations have left, when it follows some. */
             lineage?: components["schemas"]["Lineage"] | null;
         };
@@ -5886,6 +5926,15 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        /** @description When something is expected of a turn. */
+        Clock: {
+            /** @description The handoff whose turn it is. */
+            handoff: components["schemas"]["HandoffId"];
+            /** @description When the next sign of life is due. */
+            due: components["schemas"]["Time"];
+            /** @description When it must have ended. */
+            finish_by: components["schemas"]["Time"];
+        };
         /** @description A process took the run over. */
         RunAdopted: {
             /** @description Who. */
@@ -5897,6 +5946,8 @@ export interface components {
             redelivered: components["schemas"]["HandoffId"][];
             /** @description The turns that stay with somebody from outside. */
             kept?: components["schemas"]["HandoffId"][];
+            /** @description The new clocks of both; older releases left them to be worked out. */
+            clocks?: components["schemas"]["Clock"][] | null;
         };
         /** @description Nothing new is given out. */
         RunPaused: {
@@ -5919,6 +5970,46 @@ export interface components {
             /** @description What a person has to say first, when the generation after it is the one to hear it. */
             awaits?: components["schemas"]["Awaited"][];
         };
+        /**
+         * @description What the kernel decided about a handoff when it admitted it, so that nothing is left to decide
+         *     when the event is applied.
+         */
+        Terms: {
+            /**
+             * @description Whether it counts against the limits of its item and of the run.
+             * @default false
+             */
+            counts: boolean;
+            /**
+             * @description Whether each use of its path is followed by the cooldown.
+             * @default false
+             */
+            cools: boolean;
+            /**
+             * @description Whether it is part of the window in which repetitions are looked for.
+             * @default false
+             */
+            windowed: boolean;
+            /**
+             * @description Whether it begins with what its cause knows.
+             * @default false
+             */
+            inherits: boolean;
+            /** @description When it has to be answered, where its document says so. */
+            deadline?: components["schemas"]["Time"] | null;
+            /** @description The handoffs whose deadline ends here, because a person is asked on their behalf. */
+            releases?: components["schemas"]["HandoffId"][];
+            /** @description The handoff that it takes the place of: what was gathered there counts here. */
+            continues?: components["schemas"]["HandoffId"] | null;
+            /**
+             * Format: uint32
+             * @description How many turns it may have before a person is asked.
+             * @default 0
+             */
+            turn_limit: number;
+            /** @description Closed handoffs that the run no longer remembers. */
+            forgets?: components["schemas"]["HandoffId"][];
+        };
         /** @description A handoff was admitted and has its number. */
         HandoffAdmitted: {
             /** @description Its name within the run. */
@@ -5933,6 +6024,8 @@ export interface components {
             trail: components["schemas"]["Trail"];
             /** @description Where it starts. */
             state: components["schemas"]["State"];
+            /** @description What was decided about it besides; older releases did not say. */
+            terms?: components["schemas"]["Terms"] | null;
         };
         /** @description A phase began: these handoffs are its parts. */
         PhaseBegun: {
@@ -6010,6 +6103,8 @@ export interface components {
              * @default false
              */
             afresh: boolean;
+            /** @description Inputs that have to be cut, because they would be too large together. */
+            cuts?: string[];
         };
         /** @description A handoff is over. */
         HandoffClosed: {
@@ -6021,6 +6116,8 @@ export interface components {
             way: components["schemas"]["Way"];
             /** @description Those that take its place: whoever waited for it waits for them now. */
             succeeded_by?: components["schemas"]["HandoffId"][];
+            /** @description The inputs of whoever waited that have to be cut, because they would be too large together. */
+            cuts?: string[];
         };
         /** @description What an agent lacks was found out, in the contract's words. */
         InputsAssessed: {
@@ -6164,6 +6261,13 @@ export interface components {
             /** @description What the agent said. */
             why: string;
         };
+        /** @description A handoff was not answered within the time that its document gives it. */
+        HandoffOverdue: {
+            /** @description The handoff, whose deadline is over. */
+            handoff: components["schemas"]["HandoffId"];
+            /** @description When it should have been answered. */
+            deadline: components["schemas"]["Time"];
+        };
         /** @description A result came when its turn was no longer the one that is out: evidence, nothing more. */
         LateResultKept: {
             /** @description Which turn. */
@@ -6181,6 +6285,8 @@ export interface components {
             reason: string;
             /** @description Whom to try instead. */
             target?: components["schemas"]["Party"] | null;
+            /** @description What was given before it failed: it counts when the rest comes from somebody else. */
+            gathered?: components["schemas"]["Response"] | null;
         };
         /** @description A person answered a question. */
         QuestionAnswered: {
