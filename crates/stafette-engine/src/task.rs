@@ -104,6 +104,10 @@ impl Task {
             let Some(messages) = self.next().await else { break };
             self.handle(messages).await;
         }
+        // Sessions wait until what they said is stored, and this waits for them to end: what is left
+        // in the queue would keep both waiting for ever.
+        self.queue.close();
+        while self.queue.recv().await.is_some() {}
         self.house.tokens.forget(self.driver.run().id);
         std::mem::take(&mut self.sessions).end().await;
         self.house.terminals.end_run(self.driver.run().id).await;
