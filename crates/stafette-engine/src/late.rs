@@ -17,6 +17,8 @@ impl Engine {
         run: RunId,
         input: Input,
     ) -> Result<Vec<Recorded>, EngineError> {
+        // No task cleans what is for a run that is over.
+        let input = self.redacted(input);
         let mut tries = 0;
         loop {
             match self.send(run, input.clone()).await {

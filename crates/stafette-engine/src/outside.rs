@@ -74,6 +74,8 @@ impl Engine {
         by: &str,
         lease: Option<Millis>,
     ) -> Result<TurnOrder, EngineError> {
+        // The turn is held under the name that is kept.
+        let by = &*self.redacted(by.to_owned());
         let order = self.order(run, |order| order.key.handoff == handoff).await?;
         let turn = order.key;
         self.may_begin(run, &order).await?;
@@ -117,7 +119,6 @@ impl Engine {
         usage: Usage,
     ) -> Result<(), EngineError> {
         self.order(turn.run, |order| order.key == turn).await.map_err(late(turn))?;
-        let note = note.map(|note| self.redacted(note));
         self.send(turn.run, Input::Heartbeat { turn, note }).await?;
         if usage != Usage::default() {
             let told = Box::new(Told { usage, ..Told::default() });
@@ -132,8 +133,7 @@ impl Engine {
     /// When the turn is not theirs any more, or a rule refuses it.
     pub async fn propose(&self, turn: TurnKey, offer: Offer) -> Result<(), EngineError> {
         self.order(turn.run, |order| order.key == turn).await.map_err(late(turn))?;
-        let offers = vec![self.redacted(offer)];
-        let told = Box::new(Told { offers, ..Told::default() });
+        let told = Box::new(Told { offers: vec![offer], ..Told::default() });
         let events = self.send(turn.run, Input::Tell { turn, told }).await?;
         let refused = events.into_iter().find_map(|recorded| match recorded.event {
             Event::HandoffRefused(refused) => Some(refused.refusal),
@@ -149,7 +149,7 @@ impl Engine {
     pub async fn vote(&self, turn: TurnKey, vote: Vote) -> Result<(), EngineError> {
         self.order(turn.run, |order| order.key == turn).await.map_err(late(turn))?;
         self.may_vote(turn).await?;
-        let told = Box::new(Told { vote: Some(self.redacted(vote)), ..Told::default() });
+        let told = Box::new(Told { vote: Some(vote), ..Told::default() });
         self.send(turn.run, Input::Tell { turn, told }).await.map(drop)
     }
 
@@ -172,6 +172,7 @@ impl Engine {
     ) -> Result<Vec<Recorded>, EngineError> {
         let state = self.state(turn.run).await?;
         self.hold(&state, turn)?;
+        // It is measured as it will be kept.
         let mut result = self.redacted(result);
         if result.offers.is_empty() {
             measure::check(&state, turn, &result.response)?;
@@ -198,7 +199,7 @@ impl Engine {
     /// When the turn is not theirs any more.
     pub async fn reject(&self, turn: TurnKey, why: String) -> Result<Vec<Recorded>, EngineError> {
         self.order(turn.run, |order| order.key == turn).await.map_err(late(turn))?;
-        let failure = Failure::new(FailureKind::Fatal, self.redacted(why));
+        let failure = Failure::new(FailureKind::Fatal, why);
         self.send(turn.run, Input::Fail { turn, failure, usage: Usage::default() }).await
     }
 
@@ -293,14 +294,6 @@ impl Engine {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Without the secrets that somebody may have let slip.
-    fn redacted<T: serde::Serialize + serde::de::DeserializeOwned>(&self, said: T) -> T {
-        let Ok(mut value) = serde_json::to_value(&said) else { return said };
-        self.settings().redactor.value(&mut value);
-        // Redaction changes texts only, so it is still the same kind of thing.
-        serde_json::from_value(value).unwrap_or(said)
     }
 }
 

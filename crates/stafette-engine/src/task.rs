@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use stafette_core::redact::Redact;
 use stafette_core::{Input, Recorded, Run};
 use stafette_store::{AppendError, Store};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -141,8 +142,11 @@ impl Task {
     async fn handle(&mut self, mut messages: Vec<Message>) {
         let mut pause = FIRST_PAUSE;
         let mut fresh = false;
+        self.clean(&mut messages);
         if let Some(gate) = self.house.gate.clone() {
             messages = self.looked_at(&*gate, messages).await;
+            // What it adds comes from outside as well.
+            self.clean(&mut messages);
         }
         loop {
             let inputs: Vec<Input> = messages.iter().map(|message| message.input.clone()).collect();
@@ -181,6 +185,13 @@ impl Task {
             if !self.reload().await || messages.is_empty() {
                 return;
             }
+        }
+    }
+
+    /// Takes the secrets out of what arrived. Everything that a living run hears comes by here.
+    fn clean(&self, messages: &mut [Message]) {
+        for message in messages {
+            message.input.redact(&self.house.settings.redactor);
         }
     }
 
