@@ -5,8 +5,14 @@
 //! becomes `[redacted:KIND]`. It cannot be complete: a secret that looks like a word stays.
 //!
 //! Every decision is made from what was written so far and from at most [`LOOK`] bytes ahead, so
-//! the outcome does not depend on how a stream is cut into pieces, and the time is linear.
+//! the outcome does not depend on how a stream is cut into pieces, and the time is linear. What was
+//! taken out stays as it is: to redact a second time changes nothing.
+//!
+//! [`Redact`] says of each type that arrives at a run which of its fields are free text.
 
+mod handoffs;
+mod inputs;
+mod lineage;
 mod shape;
 
 use std::borrow::Cow;
@@ -14,6 +20,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::Fields;
 use shape::{Before, Drop, Match, Verdict};
 
 /// How far ahead is looked before it is decided whether a secret begins.
@@ -29,21 +36,71 @@ const LONGEST_KEY: usize = 16 * 1024;
 const SECRET_NAMES: [&str; 7] =
     ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "CREDENTIALS"];
 
+/// Something that may hold secrets.
+///
+/// Free text is cleaned wherever it stands; names of agents, ids, files, digests and words of our own
+/// stay as they are, since others find things by them. Each type is taken apart field by field without
+/// `..`: whoever adds a field has to say which of the two it is.
+pub trait Redact {
+    /// Takes the secrets out.
+    fn redact(&mut self, redactor: &Redactor);
+}
+
+impl Redact for String {
+    fn redact(&mut self, redactor: &Redactor) {
+        if let Cow::Owned(clean) = redactor.text(self) {
+            *self = clean;
+        }
+    }
+}
+
+impl<T: Redact> Redact for Option<T> {
+    fn redact(&mut self, redactor: &Redactor) {
+        if let Some(inner) = self {
+            inner.redact(redactor);
+        }
+    }
+}
+
+impl<T: Redact> Redact for Vec<T> {
+    fn redact(&mut self, redactor: &Redactor) {
+        self.iter_mut().for_each(|item| item.redact(redactor));
+    }
+}
+
+impl<T: Redact + ?Sized> Redact for Box<T> {
+    fn redact(&mut self, redactor: &Redactor) {
+        (**self).redact(redactor);
+    }
+}
+
+impl Redact for Value {
+    fn redact(&mut self, redactor: &Redactor) {
+        redactor.value(self);
+    }
+}
+
+impl Redact for Fields {
+    fn redact(&mut self, redactor: &Redactor) {
+        redactor.fields(self);
+    }
+}
+
 /// Takes secrets out of text, bytes and JSON.
 #[derive(Clone, Default)]
 pub struct Redactor {
     /// Values that are secrets wherever they stand; the longer ones first.
     exact: Vec<Vec<u8>>,
-    begins: Beginnings,
+    notable: Notable,
 }
 
-/// Which bytes an exact value begins with.
+/// Which bytes may have to be looked at.
 #[derive(Clone)]
-struct Beginnings([bool; 256]);
+struct Notable([bool; 256]);
 
-impl Default for Beginnings {
+impl Default for Notable {
     fn default() -> Self {
-        Beginnings([false; 256])
+        Notable(shape::NOTABLE)
     }
 }
 
@@ -71,11 +128,11 @@ impl Redactor {
         }
         exact.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         exact.dedup();
-        let mut begins = Beginnings::default();
+        let mut notable = Notable::default();
         for value in &exact {
-            begins.0[usize::from(value[0])] = true;
+            notable.0[usize::from(value[0])] = true;
         }
-        Redactor { exact, begins }
+        Redactor { exact, notable }
     }
 
     /// Knows the secrets among these variables, by their names and by how their values look.
@@ -111,29 +168,27 @@ impl Redactor {
     /// Takes the secrets out of every text in a JSON value, names of fields included.
     pub fn value(&self, value: &mut Value) {
         match value {
-            Value::String(text) => {
-                if let Cow::Owned(clean) = self.text(text) {
-                    *text = clean;
-                }
-            }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
-            Value::Object(fields) => {
-                for (name, field) in fields.iter_mut() {
-                    match field {
-                        Value::String(text) if shape::is_assigned_secret(name, text) => {
-                            *text = mark("assignment");
-                        }
-                        other => self.value(other),
-                    }
-                }
-                if fields.keys().any(|name| matches!(self.text(name), Cow::Owned(_))) {
-                    let old = std::mem::take(fields);
-                    fields.extend(
-                        old.into_iter().map(|(name, field)| (self.text(&name).into_owned(), field)),
-                    );
-                }
-            }
+            Value::String(text) => text.redact(self),
+            Value::Array(items) => items.redact(self),
+            Value::Object(fields) => self.fields(fields),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn fields(&self, fields: &mut Fields) {
+        for (name, field) in fields.iter_mut() {
+            match field {
+                Value::String(text) if shape::is_assigned_secret(name, text) => {
+                    *text = mark("assignment");
+                }
+                other => self.value(other),
+            }
+        }
+        if fields.keys().any(|name| matches!(self.text(name), Cow::Owned(_))) {
+            let old = std::mem::take(fields);
+            fields.extend(
+                old.into_iter().map(|(name, field)| (self.text(&name).into_owned(), field)),
+            );
         }
     }
 
@@ -143,12 +198,27 @@ impl Redactor {
         Stream { redactor: self.clone(), held: Vec::new(), scan: Scan::default() }
     }
 
+    /// How many of these bytes, `most` at most, can be passed at once: no secret begins at any of
+    /// them, and each means nothing but itself. Nearly all of every text is passed here.
+    fn harmless(&self, bytes: &[u8], most: usize) -> usize {
+        let is_notable = |at: usize| {
+            let rest = &bytes[at..];
+            shape::is_notable(rest) || self.exact(rest).is_some()
+        };
+        let may_be = |byte: u8| self.notable.0[usize::from(byte)];
+        let mut places = bytes[..most].iter().enumerate();
+        let stop = places.find(|(at, byte)| may_be(**byte) && is_notable(*at));
+        stop.map_or(most, |(at, _)| at)
+    }
+
     fn exact(&self, window: &[u8]) -> Option<usize> {
-        let first = window.first()?;
-        if !self.begins.0[usize::from(*first)] {
-            return None;
-        }
-        self.exact.iter().find(|value| window.starts_with(value)).map(Vec::len)
+        // Most are not here for their first two bytes, and a comparison of the whole costs a call.
+        let is_here = |value: &&Vec<u8>| {
+            window.get(..2) == value.get(..2)
+                && window.starts_with(value)
+                && !shape::ends_in_mark(window, value.len())
+        };
+        self.exact.iter().find(is_here).map(Vec::len)
     }
 }
 
@@ -215,6 +285,23 @@ impl Scan {
                 }
                 continue;
             }
+            let plain = match self.before.is_within_text() {
+                true => by.harmless(rest, until - at),
+                false => 0,
+            };
+            if plain > 0 {
+                clean.extend_from_slice(&rest[..plain]);
+                self.before.passed_all(&rest[..plain]);
+                at += plain;
+                continue;
+            }
+            if let Some(length) = shape::mark(window) {
+                // What was taken out before is not looked at again, whatever the exact values are.
+                clean.extend_from_slice(&rest[..length]);
+                self.before = Before::after_mark();
+                at += length;
+                continue;
+            }
             let verdict = match by.exact(window) {
                 Some(length) => Verdict::secret("environment", 0, Drop::Exactly(length)),
                 None => shape::look(&self.before, window),
@@ -243,6 +330,12 @@ impl Scan {
 
 fn mark(kind: &str) -> String {
     format!("[redacted:{kind}]")
+}
+
+/// Whether something was taken out of this text.
+#[must_use]
+pub fn is_marked(text: &str) -> bool {
+    text.match_indices('[').any(|(at, _)| shape::mark(&text.as_bytes()[at..]).is_some())
 }
 
 /// Whether a variable of this name holds a secret.

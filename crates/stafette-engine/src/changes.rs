@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use stafette_agents::tell;
 use stafette_core::change::{Author, Change, ChangeId, ChangeRules, ChangeStatus, Proposal};
+use stafette_core::redact::Redact;
 use stafette_core::{Event, Recorded, Run, TurnOrder};
 use stafette_workspace::{ChangeError, Changes, Worktree, WorktreeError, Worktrees};
 use thiserror::Error;
@@ -114,7 +115,8 @@ pub(crate) async fn take_in(
         person: String::new(),
     };
     proposal.revises = proposal.revises.or_else(|| order.revises());
-    proposal.reason = settings.redactor.text(&proposal.reason).into_owned();
+    // It is kept on disk before the run hears of it.
+    proposal.reason.redact(&settings.redactor);
     let rules = rules.clone();
     with(&settings.project, async move |changes| changes.propose(proposal, &rules).await).await
 }

@@ -10,7 +10,6 @@ use stafette_agents::terminal::{Follow, SessionNews, Terminals};
 use stafette_agents::{Job, Permissions, Signal};
 use stafette_core::change::{ChangeRules, Proposal};
 use stafette_core::handoff::Receipt;
-use stafette_core::redact::Redactor;
 use stafette_core::run::permission::Permit;
 use stafette_core::run::session::SessionState;
 use stafette_core::workflow::{Runner, Sandbox};
@@ -100,8 +99,8 @@ impl Sessions {
                 order,
             };
             if in_terminal && self.follower.is_none() {
-                let (follow, redactor) = (terminals.follow(run.id), settings.redactor.clone());
-                self.follower = Some(tokio::spawn(pass_on(follow, redactor, queue.downgrade())));
+                let follow = terminals.follow(run.id);
+                self.follower = Some(tokio::spawn(pass_on(follow, queue.downgrade())));
             }
             let in_loop = run.workflow.loops.iter().any(|l| l.between.contains(&job.order.agent));
             let places = run.workflow.workflow.worktrees.then(|| places.clone());
@@ -141,7 +140,7 @@ impl Sessions {
 }
 
 /// Passes on what becomes of the terminals of a run, also between turns.
-async fn pass_on(mut follow: Follow, redactor: Redactor, queue: mpsc::WeakSender<Message>) {
+async fn pass_on(mut follow: Follow, queue: mpsc::WeakSender<Message>) {
     while let Some(news) = follow.next().await {
         let Some(queue) = queue.upgrade() else { return };
         let SessionNews { agent, state, note, gave_up, .. } = news;
@@ -150,18 +149,9 @@ async fn pass_on(mut follow: Follow, redactor: Redactor, queue: mpsc::WeakSender
             message: format!("{agent} {note}"),
         });
         for input in [Some(Input::Session { agent, state, note }), alert].into_iter().flatten() {
-            let input = clean(&redactor, input);
             let _ = queue.send(Message::heard(input, None)).await;
         }
     }
-}
-
-/// The input without the secrets that an agent may have let slip.
-fn clean(redactor: &Redactor, input: Input) -> Input {
-    let mut value = serde_json::to_value(&input).expect("our own types are JSON");
-    redactor.value(&mut value);
-    // Redaction changes texts only, so it is still an input.
-    serde_json::from_value(value).unwrap_or(input)
 }
 
 /// A profile: as it was when the run's workflow was trusted, or one that comes with the program. The
@@ -350,10 +340,7 @@ impl Pump {
                 let (turn, set) = (Some(self.key), Box::new(change.proposed()));
                 let input = Input::ProposeChange { turn, set };
                 crash::point();
-                // Not cleaned: what could be secret in it is taken out, and digests must not be.
-                let (stored, is_stored) = oneshot::channel();
-                let sent = self.queue.send(Message::heard(input, Some(stored))).await;
-                if sent.is_ok() && is_stored.await.is_ok() {
+                if self.keep(input).await {
                     changes::told(&self.settings.project, change).await;
                 }
             }
@@ -429,14 +416,12 @@ impl Pump {
 
     /// For what may be lost in a crash: it will be said again.
     async fn tell(&self, input: Input) {
-        let input = clean(&self.settings.redactor, input);
         let _ = self.queue.send(Message::heard(input, None)).await;
     }
 
     /// For what must not be lost: returns once it is stored.
     async fn keep(&self, input: Input) -> bool {
         let (stored, is_stored) = oneshot::channel();
-        let input = clean(&self.settings.redactor, input);
         let sent = self.queue.send(Message::heard(input, Some(stored))).await;
         sent.is_ok() && is_stored.await.is_ok()
     }

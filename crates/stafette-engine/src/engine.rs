@@ -42,7 +42,7 @@ pub struct Settings {
     pub program: PathBuf,
     /// Where agents can reach us.
     pub socket: PathBuf,
-    /// Takes secrets out of what agents say before it is stored.
+    /// Takes secrets out of everything that somebody says before it is stored.
     pub redactor: Redactor,
     /// Who we are, when we take a run over.
     pub node: String,
@@ -181,15 +181,18 @@ impl Engine {
     }
 
     pub(crate) async fn begin(&self, created: RunCreated) -> Result<RunId, EngineError> {
+        let created = self.redacted(created);
         let alerts = self.ask(&created).await?;
         self.begin_allowed(created, alerts).await
     }
 
+    /// Begins a run that the hooks have allowed. Every new run comes by here.
     pub(crate) async fn begin_allowed(
         &self,
         created: RunCreated,
         alerts: Vec<String>,
     ) -> Result<RunId, EngineError> {
+        let created = self.redacted(created);
         let run = created.run;
         let forecasts = self.forecasts(&created).await?;
         let created = RunCreated { forecasts: Some(forecasts), ..created };
@@ -399,10 +402,10 @@ impl Engine {
         payload: serde_json::Value,
     ) -> Result<RunId, EngineError> {
         let (run, agent, turn) = self.session(token, caller).await?;
-        let mut payload = payload;
-        self.house.settings.redactor.value(&mut payload);
-        let telling = stafette_agents::tell::read(&agent, kind, payload)
+        let mut telling = stafette_agents::tell::read(&agent, kind, payload)
             .map_err(|mistakes| EngineError::Mistaken { mistakes })?;
+        // It is measured as it will be kept.
+        telling.told = self.redacted(telling.told);
         match telling.signal {
             Some(Signal::Change(proposal)) => {
                 self.propose_change(turn, *proposal).await?;

@@ -24,6 +24,8 @@ impl Engine {
             None => self.state(from).await?,
             Some(seq) => self.state_at(from, seq).await?,
         };
+        // All of the rest was cleaned when it came into the run that this one comes from.
+        let by = self.redacted(by);
         let run = RunId(Uuid::now_v7());
         let (workflow, request) = (&*moment.workflow, moment.request.as_str());
         let alerts = self.ask_about(Beginning { run, workflow, request, by: &by }).await?;

@@ -65,7 +65,8 @@ impl Engine {
     /// # Errors
     /// When its run goes on.
     pub async fn import(&self, context: &OrchestratorContext) -> Result<Imported, EngineError> {
-        let imported = generation::import(context, clock::now());
+        // Before anything is cut: half of a secret could not be recognised any more.
+        let imported = generation::import(&self.redacted(context.clone()), clock::now());
         if let Some(previous) = imported.lineage.previous
             && self.store().unfinished().await?.contains(&previous)
         {
@@ -82,9 +83,6 @@ impl Engine {
         // No generation begins between finding the last one and telling it.
         let _turn = self.once.wait().await;
         let run = self.last_of(run).await?;
-        let mut text = serde_json::Value::String(text);
-        self.settings().redactor.value(&mut text);
-        let text = text.as_str().unwrap_or_default().to_owned();
         self.record(run, Input::Note { text, by }).await?;
         Ok(run)
     }

@@ -13,6 +13,8 @@ impl Engine {
     /// Gives an input to a run, also to one that is over: nobody lives for that any more, so the
     /// store is asked.
     pub(crate) async fn record(&self, run: RunId, input: Input) -> Result<Reply, EngineError> {
+        // No task cleans what is for a run that is over.
+        let input = self.redacted(input);
         let mut tries = 0;
         loop {
             match self.send(run, input.clone()).await {

@@ -40,6 +40,7 @@ mod own;
 mod phases;
 mod place;
 mod record;
+mod redaction;
 mod task;
 mod terminals;
 mod tokens;

@@ -164,7 +164,7 @@ impl Engine {
     }
 
     async fn ask_locks(&self, ask: Ask) -> Result<Answer, EngineError> {
-        let (events, answer) = self.desk().ask(clock::now, ask).await?;
+        let (events, answer) = self.desk().ask(clock::now, self.redacted(ask)).await?;
         for event in events {
             if let LockEvent::DeadlockFound { circle, .. } = event {
                 self.alert_runs(&circle);

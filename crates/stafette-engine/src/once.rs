@@ -41,7 +41,8 @@ impl Engine {
         let chance = chance(key);
         let now = u64::try_from(clock::now().0).unwrap_or(0);
         let run = RunId(Builder::from_unix_timestamp_millis(now, &chance).into_uuid());
-        let created = RunCreated { run, ..created };
+        // What is asked for again is compared with what was kept.
+        let created = self.redacted(RunCreated { run, ..created });
         if let Some(run) = self.repeated(chance, &created).await? {
             return Ok((run, true));
         }

@@ -84,6 +84,8 @@ impl Engine {
         by: &str,
         lease: Option<Millis>,
     ) -> Result<TurnOrder, EngineError> {
+        // The turn is held under the name that is kept.
+        let by = &*self.redacted(by.to_owned());
         let order = self.order(run, handoff).await?;
         let turn = order.key;
         self.may_begin(run, &order).await?;
@@ -124,7 +126,6 @@ impl Engine {
         usage: Usage,
     ) -> Result<(), EngineError> {
         self.held(turn).await?;
-        let note = note.map(|note| self.redacted(note));
         match self.send(turn.run, Input::Heartbeat { turn, note }).await? {
             Reply::Late => Err(EngineError::Late { turn }),
             _ if usage == Usage::default() => Ok(()),
@@ -138,7 +139,7 @@ impl Engine {
     /// When the turn is not theirs any more, or a rule refuses it.
     pub async fn propose(&self, turn: TurnKey, offer: Offer) -> Result<(), EngineError> {
         self.held(turn).await?;
-        let offers = vec![self.redacted(offer)];
+        let offers = vec![offer];
         self.report_turn(turn, Box::new(Told { offers, ..Told::default() })).await
     }
 
@@ -168,7 +169,7 @@ impl Engine {
     pub async fn vote(&self, turn: TurnKey, vote: Vote) -> Result<(), EngineError> {
         self.held(turn).await?;
         self.may_vote(turn).await?;
-        let told = Box::new(Told { vote: Some(self.redacted(vote)), ..Told::default() });
+        let told = Box::new(Told { vote: Some(vote), ..Told::default() });
         self.report_turn(turn, told).await
     }
 
@@ -191,6 +192,7 @@ impl Engine {
     ) -> Result<Finished, EngineError> {
         let state = self.state(turn.run).await?;
         self.hold(&state, turn)?;
+        // It is measured as it will be kept.
         let mut result = self.redacted(result);
         if result.offers.is_empty() {
             measure::check(&state, turn, &result.response)?;
@@ -217,7 +219,7 @@ impl Engine {
     /// When the turn is not theirs any more.
     pub async fn reject(&self, turn: TurnKey, why: String) -> Result<(), EngineError> {
         self.held(turn).await?;
-        let failure = Failure::new(FailureKind::Fatal, self.redacted(why));
+        let failure = Failure::new(FailureKind::Fatal, why);
         match self.send(turn.run, Input::Fail { turn, failure, usage: Usage::default() }).await? {
             Reply::Late => Err(EngineError::Late { turn }),
             _ => Ok(()),
@@ -320,14 +322,6 @@ impl Engine {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Without the secrets that somebody may have let slip.
-    fn redacted<T: serde::Serialize + serde::de::DeserializeOwned>(&self, said: T) -> T {
-        let Ok(mut value) = serde_json::to_value(&said) else { return said };
-        self.settings().redactor.value(&mut value);
-        // Redaction changes texts only, so it is still the same kind of thing.
-        serde_json::from_value(value).unwrap_or(said)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use stafette_core::redact::Redact;
 use stafette_core::{Input, Recorded, Reply, Run};
 use stafette_store::{AppendError, Store};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -102,6 +103,10 @@ impl Task {
             let Some(messages) = self.next().await else { break };
             self.handle(messages).await;
         }
+        // Sessions wait until what they said is stored, and this waits for them to end: what is left
+        // in the queue would keep both waiting for ever.
+        self.queue.close();
+        while self.queue.recv().await.is_some() {}
         self.house.tokens.forget(self.driver.run().id);
         std::mem::take(&mut self.sessions).end().await;
         self.house.terminals.end_run(self.driver.run().id).await;
@@ -135,8 +140,11 @@ impl Task {
     async fn handle(&mut self, mut messages: Vec<Message>) {
         let mut pause = FIRST_PAUSE;
         let mut fresh = false;
+        self.clean(&mut messages);
         if let Some(gate) = self.house.gate.clone() {
             messages = self.looked_at(&*gate, messages).await;
+            // What it adds comes from outside as well.
+            self.clean(&mut messages);
         }
         loop {
             let inputs: Vec<Input> = messages.iter().map(|message| message.input.clone()).collect();
@@ -176,6 +184,13 @@ impl Task {
             if !self.reload().await || messages.is_empty() {
                 return;
             }
+        }
+    }
+
+    /// Takes the secrets out of what arrived. Everything that a living run hears comes by here.
+    fn clean(&self, messages: &mut [Message]) {
+        for message in messages {
+            message.input.redact(&self.house.settings.redactor);
         }
     }
 

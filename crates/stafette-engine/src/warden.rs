@@ -67,22 +67,16 @@ impl Engine {
         }
         let Some(warden) = self.warden() else { return Ok(Vec::new()) };
         let Verdict { refusal, alerts } = warden.before_run(beginning).await;
-        refusal.map_or(Ok(alerts), |why| Err(EngineError::Blocked { why: self.redact(why) }))
+        refusal.map_or(Ok(alerts), |why| Err(EngineError::Blocked { why: self.redacted(why) }))
     }
 
     /// Has the run say what people should hear of; one that is over says nothing any more.
     pub async fn alert(&self, run: RunId, alerts: Vec<String>) {
         for message in alerts {
-            let alert = Input::Alert { code: ALERT.to_owned(), message: self.redact(message) };
+            let alert = Input::Alert { code: ALERT.to_owned(), message };
             if let Err(error) = self.send(run, alert).await {
                 tracing::warn!(%run, %error, "an alert was not taken");
             }
         }
-    }
-
-    fn redact(&self, text: String) -> String {
-        let mut value = serde_json::Value::String(text);
-        self.settings().redactor.value(&mut value);
-        value.as_str().unwrap_or_default().to_owned()
     }
 }

@@ -14,5 +14,7 @@ mod once;
 mod outside;
 #[path = "suite/runs.rs"]
 mod runs;
+#[path = "suite/secrets.rs"]
+mod secrets;
 #[path = "suite/sessions.rs"]
 mod sessions;

@@ -119,6 +119,8 @@ impl Coordination {
 
     /// Asks a person what somebody meant. The run goes on as it is.
     async fn report(&self, run: &Run, conflicts: &[String], theirs: &Value) {
+        // Before it is cut: half of a secret could not be recognised any more.
+        let theirs = self.engine.redacted(theirs.clone());
         let wanted: Vec<String> =
             conflicts.iter().map(|key| format!("{key} = {}", short(&theirs[key]))).collect();
         let question = Question {

@@ -179,8 +179,10 @@ async fn take(
     document: &Value,
 ) -> Result<Json<Proposed>, Problem> {
     let (offer, came) = dialect::read(document, besides.to.as_deref())?;
-    let offer = Offer { trace, ..offer };
-    let given = Proposal { offer, came, document: document.clone() };
+    // What is answered is what is kept of it.
+    let offer = edge.engine.redacted(Offer { trace, ..offer });
+    let document = edge.engine.redacted(document.clone());
+    let given = Proposal { offer, came, document };
     let turn = match &given.offer.from {
         Party::Agent(name) => {
             let bad = |_| Problem::new(422, "no_agent", "The giver's name cannot be an agent's");

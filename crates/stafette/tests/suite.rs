@@ -66,6 +66,8 @@ mod runs;
 mod sandbox;
 #[path = "suite/schemathesis.rs"]
 mod schemathesis;
+#[path = "suite/secrets.rs"]
+mod secrets;
 #[path = "suite/stages.rs"]
 mod stages;
 #[path = "suite/telemetry.rs"]

@@ -51,6 +51,11 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
+/// Whether it can be part of a name that something is assigned to.
+fn is_name(byte: u8) -> bool {
+    is_word(byte) || byte == b'-'
+}
+
 /// How much of what follows goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Drop {
@@ -167,9 +172,9 @@ impl Before {
             }
             _ => Escape::None,
         };
-        let goes_on = self.last.is_some_and(|last| is_word(last) || last == b'-');
+        let goes_on = self.last.is_some_and(is_name);
         match byte {
-            _ if is_word(byte) || byte == b'-' => {
+            _ if is_name(byte) => {
                 if !goes_on {
                     self.name.clear();
                 }
@@ -187,9 +192,90 @@ impl Before {
         self.last = Some(if is_escaped { b'\n' } else { byte });
     }
 
+    /// Whether the next letters mean nothing but themselves.
+    pub(super) fn is_within_text(&self) -> bool {
+        self.escape == Escape::None && self.last != Some(b'\\')
+    }
+
+    /// The same as [`passed`](Self::passed) with each of these, of which [`harmless`] said that they
+    /// are.
+    pub(super) fn passed_all(&mut self, bytes: &[u8]) {
+        let goes_on = self.last.is_some_and(is_name);
+        let is_blank = |byte: &u8| matches!(byte, b' ' | b'"' | b'\'');
+        let blanks = bytes.iter().rev().take_while(|byte| is_blank(byte)).count();
+        let said = &bytes[..bytes.len() - blanks];
+        let letters = said.iter().rev().take(LONGEST_NAME).take_while(|byte| is_name(**byte));
+        let word = &said[said.len() - letters.count()..];
+        if !said.is_empty() {
+            self.is_near = !word.is_empty();
+        }
+        if !word.is_empty() {
+            if word.len() < said.len() || !goes_on {
+                self.name.clear();
+            }
+            let surplus = (self.name.len() + word.len()).saturating_sub(LONGEST_NAME);
+            self.name.drain(..surplus);
+            self.name.extend_from_slice(word);
+        }
+        self.last = bytes.last().copied();
+    }
+
     fn name(&self) -> Option<&[u8]> {
         self.is_near.then_some(self.name.as_slice())
     }
+}
+
+/// Which bytes may have to be looked at, because a secret may begin there or they change what follows.
+pub(super) static NOTABLE: [bool; 256] = {
+    let mut notable = [false; 256];
+    let others = b":=-[\\\x1b";
+    let mut at = 0;
+    while at < others.len() {
+        notable[others[at] as usize] = true;
+        at += 1;
+    }
+    at = 0;
+    while at < notable.len() {
+        let seconds = &BEGINNINGS[at];
+        notable[at] |= (seconds[0] | seconds[1] | seconds[2] | seconds[3]) != 0;
+        at += 1;
+    }
+    notable
+};
+
+/// Whether the first of these bytes has to be looked at.
+pub(super) fn is_notable(bytes: &[u8]) -> bool {
+    match bytes {
+        [b':' | b'=' | b'\\' | 0x1b, ..] => true,
+        [b'-', rest @ ..] => rest.first() == Some(&b'-'),
+        [b'[', rest @ ..] => rest.first() == Some(&MARK[1]),
+        _ => may_begin(bytes),
+    }
+}
+
+/// How the marks begin that stand for what was taken out.
+const MARK: &[u8] = b"[redacted:";
+
+/// The longest name of a kind in a mark.
+const LONGEST_KIND: usize = 16;
+
+/// How long the mark is that begins here, if one does.
+pub(super) fn mark(window: &[u8]) -> Option<usize> {
+    let kind = window.strip_prefix(MARK)?;
+    let length = kind
+        .iter()
+        .take(LONGEST_KIND)
+        .take_while(|byte| byte.is_ascii_lowercase() || **byte == b'_')
+        .count();
+    let closes = length > 0 && kind.get(length) == Some(&b']');
+    closes.then_some(MARK.len() + length + 1)
+}
+
+/// Whether the first `length` bytes end in the middle of a mark.
+pub(super) fn ends_in_mark(window: &[u8], length: usize) -> bool {
+    let longest = MARK.len() + LONGEST_KIND + 1;
+    let first = length.saturating_sub(longest).max(1);
+    (first..length).any(|at| mark(&window[at..]).is_some_and(|mark| at + mark > length))
 }
 
 /// What begins at the start of this window.
@@ -449,7 +535,7 @@ pub(super) fn is_assigned_secret(name: &str, value: &str) -> bool {
 }
 
 fn is_quoted_secret(value: &[u8]) -> bool {
-    let is_marked = value.windows(10).any(|part| part == b"[redacted:");
+    let is_marked = value.windows(MARK.len()).any(|part| part == MARK);
     let has_blank = value.iter().any(|byte| *byte <= b' ');
     !is_marked && !has_blank && is_mixed(value)
 }

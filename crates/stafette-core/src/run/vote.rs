@@ -93,7 +93,8 @@ impl Vote {
                 }
                 let vote: Vote =
                     serde_json::from_value(payload.clone()).map_err(|error| error.to_string())?;
-                Ok(vote.bounded())
+                // Not shortened yet: half of a secret could not be recognised any more.
+                Ok(vote.without_blanks())
             }
             _ => Err(format!("expected {words}, or an object with `signal`")),
         }
@@ -102,16 +103,20 @@ impl Vote {
     /// The same, within what is kept.
     #[must_use]
     pub fn bounded(self) -> Vote {
-        let mut key_decisions = self.key_decisions;
-        key_decisions.retain(|decision| !decision.trim().is_empty());
-        key_decisions.truncate(DECISIONS);
-        let next_topic = self.next_topic.filter(|topic| !topic.trim().is_empty());
+        let vote = self.without_blanks();
         Vote {
-            signal: self.signal,
-            reason: clip(&self.reason, REASON),
-            key_decisions: key_decisions.iter().map(|text| clip(text, DECISION)).collect(),
-            next_topic: next_topic.map(|topic| clip(&topic, REASON)),
+            signal: vote.signal,
+            reason: clip(&vote.reason, REASON),
+            key_decisions: vote.key_decisions.iter().map(|text| clip(text, DECISION)).collect(),
+            next_topic: vote.next_topic.map(|topic| clip(&topic, REASON)),
         }
+    }
+
+    fn without_blanks(mut self) -> Vote {
+        self.key_decisions.retain(|decision| !decision.trim().is_empty());
+        self.key_decisions.truncate(DECISIONS);
+        self.next_topic = self.next_topic.filter(|topic| !topic.trim().is_empty());
+        self
     }
 }
 

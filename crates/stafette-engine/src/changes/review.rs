@@ -45,9 +45,12 @@ impl Engine {
     /// When the set cannot be meant, or there is no such run.
     pub async fn propose_aside(
         &self,
-        proposal: Proposal,
+        mut proposal: Proposal,
         rules: ChangeRules,
     ) -> Result<Change, EngineError> {
+        // It is kept on disk before the run hears of it.
+        proposal.reason = self.redacted(proposal.reason);
+        proposal.author.person = self.redacted(proposal.author.person);
         if let Some(run) = proposal.author.run {
             self.view(run).await?;
         }
@@ -88,6 +91,8 @@ impl Engine {
         by: String,
         note: String,
     ) -> Result<Change, EngineError> {
+        // The set says who, as its run does.
+        let by = self.redacted(by);
         let change = self.changes(async move |changes| changes.get(id)).await?;
         Changes::decidable(&change, status)?;
         let said = Input::SettleChange { change: id, status, by: by.clone(), note };

@@ -51,7 +51,7 @@ impl Engine {
         text: String,
         workflow: Option<Workflow>,
     ) -> Result<(Change, Heard), EngineError> {
-        let text = self.settings().redactor.text(&text).into_owned();
+        let (by, text) = (self.redacted(by), self.redacted(text));
         let name = by.clone();
         let look = async move |changes: Changes| {
             Ok((changes.get(id)?, changes.remark(id, &name, place, &text)?))

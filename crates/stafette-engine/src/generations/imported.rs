@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use stafette_core::change::{Author, Change, FileEdit, GateKind, Proposal};
 use stafette_core::wire::context::{ChangeAction, ChangeStatus, CodeChange};
-use stafette_core::{Input, Run};
+use stafette_core::{Input, Run, redact};
 
 use crate::{Engine, EngineError};
 
@@ -25,7 +25,7 @@ pub(super) async fn propose(engine: &Engine, run: &Run) -> Result<(), EngineErro
             let rules = run.workflow.changes.clone();
             engine.propose_foreign(proposal, rules).await.map(drop).map_err(|e| e.to_string())
         }
-        Err(error) => Err(error.to_string()),
+        Err(why) => Err(why),
     };
     if let Err(why) = proposed {
         let code = "IMPORTED_CHANGES".to_owned();
@@ -50,9 +50,15 @@ fn is_foreign(change: &Change) -> bool {
     change.gates.iter().any(|gate| gate.kind == GateKind::Foreign)
 }
 
-fn edit(change: &CodeChange) -> Result<FileEdit, serde_json::Error> {
+fn edit(change: &CodeChange) -> Result<FileEdit, String> {
     let content = change.content.clone().flatten();
-    let content = content.filter(|_| change.action != ChangeAction::Delete).map(Value::from);
+    let content = content.filter(|_| change.action != ChangeAction::Delete);
+    if content.as_deref().is_some_and(redact::is_marked) {
+        // What stands there instead must not get into the project.
+        let file = &change.file;
+        return Err(format!("{file} holds a secret, which is not kept; propose it yourself"));
+    }
+    let content = content.map(Value::from);
     let edit = json!({ "file": change.file, "action": change.action, "content": content });
-    serde_json::from_value(edit)
+    serde_json::from_value(edit).map_err(|error| error.to_string())
 }

@@ -166,3 +166,39 @@ async fn b_02_an_engine_stops_even_when_the_store_takes_nothing() {
     tokio::time::timeout(PATIENCE, engine.stop()).await.expect("it stops");
     assert_eq!(store.unfinished().await.expect("readable"), [run]);
 }
+
+#[tokio::test]
+async fn b_02_a_run_that_is_cancelled_while_its_agent_ends_lets_the_engine_stop() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Flaky::new();
+    let engine = open(&store, folder.path()).await;
+    let command = "cat >/dev/null; while [ ! -e go ]; do sleep 0.01; done; touch done";
+    let run = start(&engine, workflow(command)).await.expect("a run");
+    let mute = store.mute.lock().await;
+    let cancel = Input::Cancel { by: "test".into(), why: String::new() };
+    let asked = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.send(run, cancel).await }
+    });
+    let is_over = async || {
+        let events = engine.events(run, 0).await.expect("readable");
+        events.last().is_some_and(|stored| stored.entry.name == "run_finished")
+    };
+    let ended = async {
+        while !is_over().await {
+            tokio::task::yield_now().await;
+        }
+        std::fs::write(folder.path().join("go"), "").expect("written");
+        while !folder.path().join("done").exists() {
+            tokio::task::yield_now().await;
+        }
+        // The result is on its way to a run that takes nothing any more.
+        for _ in 0..10_000 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, ended).await.expect("the agent ends");
+    drop(mute);
+    asked.await.expect("no panic").expect("taken");
+    tokio::time::timeout(PATIENCE, engine.stop()).await.expect("it stops");
+}

@@ -1,0 +1,97 @@
+//! What arrives: every input, the beginning of a run, and what is asked of the locks.
+
+use super::{Redact, Redactor};
+use crate::Input;
+use crate::lock::{Ask, Claim};
+use crate::run::create::RunCreated;
+
+impl Redact for Input {
+    fn redact(&mut self, redactor: &Redactor) {
+        match self {
+            Input::Tick => {}
+            Input::Adopt { by } => by.redact(redactor),
+            Input::Receipt { turn: _, receipt: _ } => {}
+            Input::Take { turn: _, by, lease: _ } => by.redact(redactor),
+            Input::Tell { turn: _, told } => told.redact(redactor),
+            // The agent waits for an answer to the request by the name that it gave it.
+            Input::Ask { turn: _, request: _, question } => question.redact(redactor),
+            Input::Session { agent: _, state: _, note } => note.redact(redactor),
+            Input::Heartbeat { turn: _, note } => note.redact(redactor),
+            Input::Measure { turn: _, measured: _ } => {}
+            Input::Finish { turn: _, result } => result.redact(redactor),
+            Input::Fail { turn: _, failure, usage: _ } => failure.redact(redactor),
+            Input::Propose { offer } => offer.redact(redactor),
+            Input::Answer { handoff: _, values, text, by } => {
+                values.redact(redactor);
+                text.redact(redactor);
+                by.redact(redactor);
+            }
+            Input::ProposeChange { turn: _, set } => set.redact(redactor),
+            Input::CommentChange { change: _, comment } => comment.redact(redactor),
+            Input::OrderChange { change: _, work: _, by } => by.redact(redactor),
+            Input::SettleChange { change: _, status: _, by, note } => {
+                by.redact(redactor);
+                note.redact(redactor);
+            }
+            Input::Postpone { handoff: _, until: _, why } => why.redact(redactor),
+            Input::Alert { code, message } => {
+                code.redact(redactor);
+                message.redact(redactor);
+            }
+            Input::RaiseBudget { money: _, tokens: _ } => {}
+            Input::Note { text, by } => {
+                text.redact(redactor);
+                by.redact(redactor);
+            }
+            Input::HandOver { changes: _ } => {}
+            Input::Pause { by } | Input::Unpause { by } => by.redact(redactor),
+            Input::Cancel { by, why } => {
+                by.redact(redactor);
+                why.redact(redactor);
+            }
+        }
+    }
+}
+
+impl Redact for RunCreated {
+    fn redact(&mut self, redactor: &Redactor) {
+        let RunCreated {
+            run: _,
+            // Its user wrote it and trusts it, and the run has to follow it to the letter.
+            workflow: _,
+            request,
+            inputs,
+            budget: _,
+            by,
+            origin,
+            trace: _,
+            forecasts: _,
+            lineage,
+        } = self;
+        request.redact(redactor);
+        inputs.redact(redactor);
+        by.redact(redactor);
+        origin.redact(redactor);
+        lineage.redact(redactor);
+    }
+}
+
+impl Redact for Ask {
+    fn redact(&mut self, redactor: &Redactor) {
+        match self {
+            Ask::Take { claim, on_conflict: _, wait: _ } => claim.redact(redactor),
+            Ask::TakeOver { id: _, by: _, why } => why.redact(redactor),
+            Ask::Renew { id: _, by: _, fence: _, lease: _ }
+            | Ask::Release { id: _, by: _ }
+            | Ask::Clear { run: _, keep: _ }
+            | Ask::Tick => {}
+        }
+    }
+}
+
+impl Redact for Claim {
+    fn redact(&mut self, redactor: &Redactor) {
+        let Claim { holder: _, turn: _, patterns: _, mode: _, lease: _, reason } = self;
+        reason.redact(redactor);
+    }
+}

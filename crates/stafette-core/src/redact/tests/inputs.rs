@@ -1,0 +1,521 @@
+//! Everything that arrives at a run, with a secret in every text that somebody else writes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::change::{Action, ChangeId, ChangeStatus, Comment, Digest, Gate, GateKind};
+use crate::generation::{Awaited, Cause, ChangeCounts, Lineage, Note, Past};
+use crate::handoff::{About, Foreign, PriorAttempt, Receipt};
+use crate::lock::{Ask, Claim, Holder, LockId, Mode, OnConflict};
+use crate::redact::{Redact, Redactor, is_marked};
+use crate::run::change::{ChangeWork, FileNote, ProposedSet};
+use crate::run::council::{Decision, Dissent, Verdict};
+use crate::run::create::RunCreated;
+use crate::run::hand_over::GenerationHandedOver;
+use crate::run::phase::{Brought, Hop, Measured, Part, Phases, Saving, Tokens};
+use crate::run::session::SessionState;
+use crate::run::tell::Told;
+use crate::run::vote::{Stance, Vote};
+use crate::wire::context::{
+    ChangeAction, CodeChange, NextActionType, OrchestratorContext, TeamPhase,
+};
+use crate::wire::phase::Phase;
+use crate::{
+    AgentName, Failure, FailureKind, Fields, HandoffId, Input, Kind, Millis, MissingInput, Offer,
+    Outcome, Party, Priority, Question, Reason, Response, Run, RunId, Time, TurnKey, TurnResult,
+    Usage, Usd,
+};
+
+const RELAY: &str = include_str!("../../../../../fixtures/workflows/relay.toml");
+
+/// A value of the environment, which looks like nothing in particular.
+const OWN: &str = "zX9-kkQ2.mm";
+
+/// Put together here, so that no file of ours looks as if it held a secret.
+const TOKEN: &str = concat!("ghp_", "0123456789abcdefghijABCDEFGHIJ012345");
+
+/// A value that only its name says to be a secret.
+const NAMED: &str = "s3cr3t-word";
+
+fn redactor() -> Redactor {
+    Redactor::knowing([OWN])
+}
+
+fn text() -> String {
+    format!("use {TOKEN} or {OWN}")
+}
+
+fn fields() -> Fields {
+    let value = json!({ "password": NAMED, "deep": [{ "er": text() }], (text()): 1 });
+    let Value::Object(fields) = value else { unreachable!("it is an object") };
+    fields
+}
+
+fn turn() -> TurnKey {
+    TurnKey { run: RunId(Uuid::nil()), handoff: HandoffId(1), attempt: 1, turn: 1 }
+}
+
+fn agent() -> AgentName {
+    "builder".parse().expect("a name")
+}
+
+fn vote() -> Vote {
+    Vote {
+        signal: Stance::Agree,
+        reason: text(),
+        key_decisions: vec![text()],
+        next_topic: Some(text()),
+    }
+}
+
+fn foreign() -> Foreign {
+    Foreign { dialect: "contract".into(), id: "7".into(), fields: fields() }
+}
+
+fn missing() -> MissingInput {
+    MissingInput { key: text(), expected_type: text(), description: text(), source: Some(text()) }
+}
+
+fn response() -> Response {
+    Response {
+        by: Party::Human,
+        outcome: Outcome::Partial,
+        outputs: fields(),
+        unresolved: vec![text()],
+        failure: Some(text()),
+        recommendations: vec![text()],
+        summary: text(),
+        took: Millis(1),
+        usage: Usage::default(),
+        foreign: Some(foreign()),
+    }
+}
+
+fn question(about: About) -> Question {
+    Question {
+        reason: text(),
+        details: text(),
+        options: vec![text()],
+        context: text(),
+        blocking: true,
+        within: Some(Millis(1)),
+        default: Some(text()),
+        about,
+    }
+}
+
+fn offer() -> Offer {
+    Offer {
+        from: Party::Human,
+        to: Party::from("builder"),
+        kind: Kind::Delegate,
+        reason: Reason::Other(text()),
+        detail: text(),
+        item: Some(text()),
+        priority: Priority::High,
+        summary: text(),
+        instructions: Some(text()),
+        outputs: fields(),
+        missing: vec![missing()],
+        prior_attempts: vec![PriorAttempt { attempt: 1, action: text(), result: text(), tried: None }],
+        timeout: Some(Millis(1)),
+        question: Some(question(About::Confirm(HandoffId(1), Box::new(bare())))),
+        foreign: Some(foreign()),
+        objections: vec![text()],
+        trace: None,
+    }
+}
+
+fn bare() -> TurnResult {
+    TurnResult {
+        response: response(),
+        offers: Vec::new(),
+        usage: Usage::default(),
+        fingerprint: Some("f1".into()),
+        vote: Some(vote()),
+        bare: true,
+    }
+}
+
+fn inputs() -> Vec<Input> {
+    let (handoff, change, by) = (HandoffId(1), ChangeId(1), text);
+    let path = || "src/lib.rs".parse().expect("a path");
+    let digest = || Digest::of_bytes(&[7; 32]);
+    let told = Told {
+        offers: vec![offer()],
+        response: Some(response()),
+        usage: Usage::default(),
+        vote: Some(vote()),
+    };
+    let set = ProposedSet {
+        change,
+        agent: Some(agent()),
+        handoff: Some(handoff),
+        revision: 1,
+        reason: text(),
+        count: 1,
+        files: vec![FileNote {
+            file: path(),
+            action: Action::Rename,
+            from: Some(path()),
+            before: Some(digest()),
+            after: Some(digest()),
+        }],
+        gates: vec![Gate { kind: GateKind::Deletion, file: path() }],
+    };
+    let comment = Comment {
+        by: by(),
+        at: "2026-03-02T09:15:00Z".into(),
+        file: Some("src/lib.rs".into()),
+        line: Some(1),
+        revision: 1,
+        text: text(),
+    };
+    let permission = About::Permission(turn(), "delete".into());
+    vec![
+        Input::Tick,
+        Input::Adopt { by: by() },
+        Input::Receipt { turn: turn(), receipt: Receipt::Delivered },
+        Input::Take { turn: turn(), by: by(), lease: Some(Millis(1)) },
+        Input::Tell { turn: turn(), told: Box::new(told) },
+        Input::Ask { turn: turn(), request: "delete".into(), question: question(permission) },
+        Input::Session { agent: agent(), state: SessionState::Crashed, note: text() },
+        Input::Heartbeat { turn: turn(), note: Some(text()) },
+        Input::Measure { turn: turn(), measured: Measured::default() },
+        Input::Finish {
+            turn: turn(),
+            result: Box::new(TurnResult { offers: vec![offer()], ..bare() }),
+        },
+        Input::Fail {
+            turn: turn(),
+            failure: Failure { kind: FailureKind::Fatal, message: text(), until: Some(Time(1)) },
+            usage: Usage::default(),
+        },
+        Input::Propose { offer: Box::new(offer()) },
+        Input::Answer { handoff, values: fields(), text: text(), by: by() },
+        Input::ProposeChange { turn: Some(turn()), set: Box::new(set) },
+        Input::CommentChange { change, comment },
+        Input::OrderChange { change, work: ChangeWork::Apply, by: by() },
+        Input::SettleChange { change, status: ChangeStatus::Refused, by: by(), note: text() },
+        Input::Postpone { handoff, until: Time(1), why: text() },
+        Input::Alert { code: text(), message: text() },
+        Input::RaiseBudget { money: Usd(1), tokens: 1 },
+        Input::Note { text: text(), by: by() },
+        Input::HandOver { changes: ChangeCounts::default() },
+        Input::Pause { by: by() },
+        Input::Unpause { by: by() },
+        Input::Cancel { by: by(), why: text() },
+    ]
+}
+
+fn lineage() -> Lineage {
+    let verdict = Verdict {
+        decision: Decision::Exhausted,
+        why: text(),
+        agreed: 1,
+        needed: 2,
+        total: 2,
+        signals: [(agent(), Stance::Agree)].into(),
+        dissent: vec![Dissent { member: agent(), signal: None, reason: text() }],
+        key_decisions: vec![text()],
+        next_topic: Some(text()),
+    };
+    let awaited = Awaited {
+        from: Party::Council,
+        question: question(About::Council(HandoffId(1))),
+        missing: vec![missing()],
+        owed: true,
+        verdict: Some(Box::new(verdict)),
+    };
+    let brought = Brought { passed: false, decision: None, summary: text(), problem: Some(text()) };
+    let phases = Phases {
+        task_id: "7".into(),
+        place: 0,
+        parts: vec![Part { brought: Some(brought), ..Part::default() }],
+        findings: Some(text()),
+        hops: vec![Hop {
+            place: 0,
+            phase: Phase::Research,
+            rounds: 1,
+            decision: None,
+            why: text(),
+            tokens: Tokens::default(),
+            saving: Saving::default(),
+        }],
+        given: fields(),
+    };
+    let handed_over = GenerationHandedOver {
+        number: 1,
+        phase: TeamPhase::Discussion,
+        action: NextActionType::ManualReview,
+        reason: text(),
+        cause: Some(Cause::ChangesReady),
+        target_agent: Some("builder".into()),
+        topic: Some(text()),
+        summary: text(),
+        cost: Usd(1),
+        total_cost: Usd(1),
+        next: None,
+        why: text(),
+    };
+    Lineage {
+        number: 2,
+        since: Time(1),
+        previous: Some(RunId(Uuid::nil())),
+        phase: TeamPhase::Testing,
+        plan: None,
+        check_in: false,
+        asks: vec![awaited.clone()],
+        awaits: vec![awaited],
+        phases: Some(phases),
+        past: vec![Past {
+            number: 1,
+            run: None,
+            phase: TeamPhase::Discussion,
+            summary: text(),
+            cost: Usd(1),
+        }],
+        spent: Usd(1),
+        agents: [("builder".to_owned(), crate::generation::Service::default())].into(),
+        decisions: vec![text()],
+        notes: vec![Note { text: text(), by: text(), at: Time(1) }],
+        given: fields(),
+        changes: vec![CodeChange {
+            file: "src/lib.rs".into(),
+            action: ChangeAction::Modify,
+            content: Some(Some(text())),
+            applied_at: None,
+            validated_at: None,
+            status: crate::wire::context::ChangeStatus::Pending,
+            extra: fields(),
+        }],
+        foreign: fields(),
+        handed_over: Some(Box::new(handed_over)),
+    }
+}
+
+fn created() -> RunCreated {
+    let workflow = crate::workflow::file::parse(RELAY).expect("a workflow");
+    RunCreated {
+        run: RunId(Uuid::nil()),
+        budget: workflow.budget.clone(),
+        workflow: Arc::new(workflow),
+        request: text(),
+        inputs: fields(),
+        by: text(),
+        origin: Some(foreign()),
+        trace: None,
+        forecasts: None,
+        lineage: Some(Box::new(lineage())),
+    }
+}
+
+/// Names, ids and words of our own, which stay as they are, by the name of their field.
+const NAMES: &[&str] = &[
+    "about",
+    "action",
+    "after",
+    "agent",
+    "at",
+    "before",
+    "cause",
+    "change",
+    "decision",
+    "dialect",
+    "file",
+    "fingerprint",
+    "from",
+    "handoff",
+    "id",
+    "kind",
+    "member",
+    "outcome",
+    "permission",
+    "phase",
+    "previous",
+    "priority",
+    "receipt",
+    "request",
+    "run",
+    "signal",
+    "since",
+    "state",
+    "status",
+    "target_agent",
+    "task_id",
+    "to",
+    "turn",
+    "work",
+    "until",
+    "confirm",
+    "council",
+];
+
+/// Parties and stances, wherever they stand.
+const WORDS: [&str; 3] = ["human", "orchestrator", "agree"];
+
+/// Every text in a value, with the name of the field that it is in.
+fn texts(name: &str, value: &Value, found: &mut Vec<(String, String)>) {
+    match value {
+        Value::String(text) => found.push((name.to_owned(), text.clone())),
+        Value::Array(items) => items.iter().for_each(|item| texts(name, item, found)),
+        Value::Object(fields) => fields.iter().for_each(|(name, field)| texts(name, field, found)),
+        _ => {}
+    }
+}
+
+fn stays(name: &str, text: &str) -> bool {
+    name.is_empty() || NAMES.contains(&name) || WORDS.contains(&text)
+}
+
+fn has_secret(text: &str) -> bool {
+    [TOKEN, OWN, NAMED].iter().any(|secret| text.contains(secret))
+}
+
+/// Redacts once and again; says how it looks then.
+fn cleaned<T: Redact + Clone + PartialEq + std::fmt::Debug>(mut said: T) -> T {
+    said.redact(&redactor());
+    let once = said.clone();
+    said.redact(&redactor());
+    assert_eq!(said, once, "a second time changes nothing");
+    said
+}
+
+#[test]
+fn b_17_no_input_keeps_a_secret() {
+    let inputs = inputs();
+    let names: BTreeSet<String> = inputs
+        .iter()
+        .map(|input| match json!(input) {
+            Value::String(name) => name,
+            Value::Object(fields) => fields.keys().next().expect("a name").clone(),
+            other => panic!("{other}"),
+        })
+        .collect();
+    let schema = schemars::schema_for!(Input).to_value();
+    let variants = schema["oneOf"].as_array().expect("variants");
+    let known: BTreeSet<String> = variants
+        .iter()
+        .flat_map(|variant| match variant["required"][0].as_str() {
+            Some(name) => vec![name.to_owned()],
+            None => match (&variant["const"], &variant["enum"]) {
+                (Value::String(name), _) => vec![name.clone()],
+                (_, Value::Array(names)) => {
+                    names.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+                }
+                _ => panic!("{variant}"),
+            },
+        })
+        .collect();
+    assert_eq!(names, known, "every input there is");
+    for input in inputs {
+        let mut said = Vec::new();
+        texts("", &json!(input), &mut said);
+        for (name, text) in said {
+            assert!(
+                stays(&name, &text) || has_secret(&text),
+                "no secret yet in {name} of {input:?}"
+            );
+        }
+        let clean = json!(cleaned(input)).to_string();
+        assert!(!has_secret(&clean), "{clean}");
+    }
+}
+
+#[test]
+fn b_17_a_run_begins_without_secrets() {
+    let created = created();
+    let mut said = Vec::new();
+    texts("", &json!(created.lineage), &mut said);
+    for (name, text) in said {
+        assert!(stays(&name, &text) || has_secret(&text), "no secret yet in {name}: {text}");
+    }
+    let clean = cleaned(created);
+    assert!(clean.lineage.as_ref().is_some_and(|lineage| {
+        lineage.changes.iter().all(|change| {
+            change.content.as_ref().and_then(|text| text.as_deref()).is_some_and(is_marked)
+        })
+    }));
+    let events = Run::begin(Time(1), clean);
+    assert!(events.len() > 1, "{events:?}");
+    for event in events {
+        let event = json!(event).to_string();
+        assert!(!has_secret(&event), "{event}");
+    }
+}
+
+#[test]
+fn b_17_the_workflow_is_the_users_own_and_stays_as_it_is() {
+    let mut created = created();
+    let mut workflow = (*created.workflow).clone();
+    workflow.workflow.name = text();
+    created.workflow = Arc::new(workflow);
+    assert_eq!(cleaned(created).workflow.workflow.name, text());
+}
+
+#[test]
+fn b_17_names_and_ids_stay_as_they_are() {
+    // Each looks like a secret, and each is what somebody finds something by.
+    let request = Input::Ask {
+        turn: turn(),
+        request: TOKEN.into(),
+        question: Question {
+            about: About::Permission(turn(), TOKEN.into()),
+            ..Question::default()
+        },
+    };
+    let to = Offer {
+        to: Party::from(TOKEN),
+        foreign: Some(Foreign { id: TOKEN.into(), ..foreign() }),
+        ..offer()
+    };
+    let Input::Ask { request, question, .. } = cleaned(request) else { panic!("an input") };
+    assert_eq!(
+        (request.as_str(), &question.about),
+        (TOKEN, &About::Permission(turn(), TOKEN.into()))
+    );
+    let to = cleaned(to);
+    assert_eq!(to.to, Party::from(TOKEN));
+    assert_eq!(to.foreign.map(|foreign| foreign.id).as_deref(), Some(TOKEN));
+}
+
+#[test]
+fn b_17_a_context_of_another_orchestrator_brings_no_secret() {
+    let mut value: Value =
+        serde_json::from_str(include_str!("../../../../../fixtures/wire/context.json"))
+            .expect("a context");
+    value["humanNotes"] = text().into();
+    value["discussionSummary"]["topic"] = text().into();
+    value["discussionSummary"]["keyDecisions"][0] = text().into();
+    value["discussionSummary"]["consensusSignals"]["Alex"] = text().into();
+    value["codeChanges"][0]["content"] = text().into();
+    value["codeChanges"][0]["why"] = text().into();
+    value["nextAction"]["reason"] = text().into();
+    value["history"][0]["summary"] = text().into();
+    value["history"][0]["token"] = NAMED.into();
+    value["aside"] = text().into();
+    let context: OrchestratorContext = serde_json::from_value(value).expect("a context");
+    let clean = json!(cleaned(context)).to_string();
+    assert!(clean.contains("[redacted:github]") && !has_secret(&clean), "{clean}");
+}
+
+#[test]
+fn b_17_what_is_asked_of_the_locks_keeps_no_secret() {
+    let holder = Holder::person("ada");
+    let claim = Claim {
+        holder: holder.clone(),
+        turn: None,
+        patterns: vec!["a.txt".parse().expect("a pattern")],
+        mode: Mode::Exclusive,
+        lease: Millis(1),
+        reason: text(),
+    };
+    let take = Ask::Take { claim, on_conflict: OnConflict::default(), wait: Millis(1) };
+    let over = Ask::TakeOver { id: LockId(1), by: holder, why: text() };
+    for ask in [take, over] {
+        assert!(!has_secret(&format!("{:?}", cleaned(ask))));
+    }
+}

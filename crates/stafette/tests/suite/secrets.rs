@@ -1,0 +1,270 @@
+//! Secrets that people, programs and agents let slip: whichever way they come in, none is kept.
+
+use std::cell::RefCell;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::web::Web;
+use crate::world::{World, program, repository, until};
+
+/// A value of the daemon's environment, which looks like nothing in particular.
+const OWN: &str = "zX9-kkQ2.mm7";
+
+/// A file of the project is what it is, whatever it looks like.
+const FILE: &str = "api_key = \"a1b2c3d4e5\"\n";
+
+const TEAM: &str = r#"
+[workflow]
+name = "team"
+entry = "planner"
+[agents.planner]
+runner = "external"
+[agents.builder]
+runner = "external"
+[agents.teller]
+runner = "exec"
+command = ["sh", "teller.sh"]
+[[routes]]
+from = "planner"
+to = "builder"
+[[routes]]
+from = "human"
+to = "teller"
+[limits]
+cooldown = 0
+"#;
+
+/// The secrets of a test, each with the place that it was put in.
+#[derive(Default)]
+struct Secrets {
+    all: RefCell<Vec<(String, String)>>,
+    /// What was answered with a secret in it.
+    told: RefCell<Vec<String>>,
+}
+
+impl Secrets {
+    /// A sentence with a token in it that is nowhere else.
+    fn at(&self, place: &str) -> String {
+        let mut all = self.all.borrow_mut();
+        let token = format!("ghp_{:036}", all.len() + 1);
+        all.push((place.to_owned(), token.clone()));
+        format!("use {token} or {OWN}")
+    }
+
+    /// A value that only the name of its field says to be a secret.
+    fn named(&self, place: &str) -> String {
+        let mut all = self.all.borrow_mut();
+        let value = format!("s3cr3t-word-{}", all.len() + 1);
+        all.push((place.to_owned(), value.clone()));
+        value
+    }
+
+    /// What comes back is as it is kept.
+    fn hear(&self, what: &str, answer: &str) {
+        let is_clean = !answer.contains("ghp_") && !answer.contains(OWN);
+        if !is_clean || !answer.contains("[redacted:") {
+            self.told.borrow_mut().push(format!("{what} is told: {answer}"));
+        }
+    }
+
+    /// Where each secret was put that is in one of the files of a folder.
+    fn found_in(&self, folder: &Path) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut folders = vec![folder.to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).expect("a folder").flatten() {
+                let path = entry.path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                // A socket has no bytes.
+                let Ok(bytes) = fs::read(&path) else { continue };
+                let has = |secret: &str| {
+                    bytes.windows(secret.len()).any(|part| part == secret.as_bytes())
+                };
+                let all = self.all.borrow();
+                let own = [("the environment".to_owned(), OWN.to_owned())];
+                for (place, _) in all.iter().chain(&own).filter(|(_, secret)| has(secret)) {
+                    found.push(format!("{place}, in {}", path.display()));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The contract's request, between these two.
+fn request(from: &str, to: &str) -> Value {
+    let path = repository().join("fixtures/wire/handoff-request.json");
+    let text = fs::read_to_string(path).expect("a document");
+    let mut document: Value = serde_json::from_str(&text).expect("JSON");
+    document["sourceAgent"] = from.into();
+    document["handoffTo"] = to.into();
+    document
+}
+
+fn begin(web: &Web<'_>, key: &str, body: &Value) -> Value {
+    let headers = [web.bearer(), format!("Idempotency-Key: {key}")];
+    let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
+    web.plain("POST /v1/runs", &headers, &body.to_string()).ok()
+}
+
+/// The turn that an agent has waiting: where it is, and its key.
+fn turn_of(web: &Web<'_>, agent: &str) -> (String, String) {
+    let offered = web.get(&format!("/v1/turns?agent={agent}&within=60")).ok();
+    let key = offered[0]["key"].as_str().unwrap_or_else(|| panic!("{offered}")).to_owned();
+    let parts: Vec<&str> = key.split('/').collect();
+    (format!("/v1/runs/{}/handoffs/{}", parts[0], parts[1]), key)
+}
+
+#[test]
+fn b_17_secrets_that_people_and_programs_let_slip_are_not_stored() {
+    let world = World::workflow(TEAM);
+    let secrets = Secrets::default();
+    let says = |place: &str| secrets.at(place);
+    world.write(
+        "teller.sh",
+        &format!(
+            "cat >/dev/null\nS='{}'\n$S emit ERROR '{}' || true\n\
+             $S emit CHANGE '{}'\n$S emit RESULT '{}'\necho \"{}\" >&2\n",
+            program(),
+            json!({ "code": "ODD", "message": says("an error that is emitted") }),
+            json!({ "reason": says("the reason of a change that is emitted"),
+                "changes": [{ "file": "a.txt", "action": "create", "content": FILE }] }),
+            json!({ "status": "resolved", "summary": says("a result that is emitted"),
+                "outputs": { "api_key": secrets.named("an output that is emitted") } }),
+            says("what an agent prints"),
+        ),
+    );
+    world.run(&["trust", "--yes"]).ok();
+    let web = Web::up_with(&world, &[("DEPLOY_TOKEN", OWN)]);
+
+    let start = json!({
+        "request": says("a request"),
+        "inputs": {
+            "note": says("an input of a run"),
+            "password": secrets.named("an input of a run, by its name"),
+            "deep": [{ "er": says("a deep input of a run") }],
+        },
+        "by": says("who begins a run"),
+    });
+    let run = begin(&web, "one", &start)["run"].as_str().expect("a run").to_owned();
+    let again = begin(&web, "one", &start);
+    assert_eq!((&again["run"], &again["repeated"]), (&json!(run), &json!(true)), "the same again");
+
+    // An agent of the outside.
+    let (place, key) = turn_of(&web, "planner");
+    let by = says("who takes a turn");
+    for _ in 0..2 {
+        let order = web.post(&format!("{place}/accept"), &json!({ "by": by })).ok();
+        assert_eq!(order["key"], key, "to take it again is to be told the same again");
+        secrets.hear("an order", &order.to_string());
+    }
+    let note = json!({ "turn": key, "note": says("a report") });
+    web.post(&format!("{place}/report"), &note).ok();
+    let mut document = request("planner", "builder");
+    document["reasonDetail"] = says("the detail of a handoff").into();
+    document["contextForTarget"]["summary"] = says("the summary of a handoff").into();
+    document["contextForTarget"]["relevantOutputs"]["draft"] = says("an output").into();
+    document["contextForTarget"]["priorAttempts"][0]["result"] = says("an earlier try").into();
+    document["contextForTarget"]["audience"] = says("a field of a dialect").into();
+    document["missingInputs"][0]["description"] = says("what is missing").into();
+    let proposed = web.post("/v1/handoffs", &document).ok();
+    secrets.hear("a handoff", &proposed.to_string());
+    let mut refused = request("planner", "nobody");
+    refused["reasonDetail"] = says("a handoff that is refused").into();
+    assert_eq!(web.post("/v1/handoffs", &refused).status, 409);
+    web.post(&format!("{place}/complete"), &json!({ "turn": key })).ok();
+    let (place, key) = turn_of(&web, "builder");
+    web.post(&format!("{place}/accept"), &json!({ "by": "builder" })).ok();
+    let result = json!({
+        "turn": key,
+        "summary": says("a summary"),
+        "outputs": { "token": secrets.named("an output by its name") },
+        "failure": says("a failure"),
+        "unresolved": [says("what is not resolved")],
+        "recommendations": [says("a recommendation")],
+        "handoffs": [{ "to": "human", "wait": true, "summary": says("a question"),
+            "missing": [{ "key": "size", "expected_type": "number",
+                "description": says("what a person is asked for") }] }],
+    });
+    let ended = web.post(&format!("{place}/complete"), &result).ok();
+    let question = ended["admitted"][0].as_str().expect("a question").to_owned();
+    let answer = json!({
+        "text": says("an answer"),
+        "values": { "size": says("a value of an answer"), "secret": secrets.named("a named value") },
+        "by": says("who answers"),
+    });
+    let answered = web.post(&format!("/v1/inbox/{run}:{question}"), &answer).ok();
+    secrets.hear("an answer", &answered.to_string());
+    let (place, key) = turn_of(&web, "builder");
+    web.post(&format!("{place}/accept"), &json!({ "by": "builder" })).ok();
+    web.post(&format!("{place}/reject"), &json!({ "turn": key, "why": says("a rejection") })).ok();
+
+    // A person outside of any turn, and an agent by its own channel.
+    let mut document = request("human", "teller");
+    document["reasonDetail"] = says("a handoff of a person").into();
+    web.post(&format!("/v1/runs/{run}/handoffs"), &document).ok();
+    until("the teller is done", || {
+        let log = world.run(&["log", &run, "--json"]).ok().lines();
+        let over = |event: &Value| {
+            event["event"] == "turn_finished" && event.to_string().contains("teller")
+        };
+        log.iter().any(over).then_some(())
+    });
+    web.post(
+        &format!("/v1/runs/{run}/notes"),
+        &json!({ "text": says("a note"), "by": says("who leaves a note") }),
+    )
+    .ok();
+    let said = json!({ "text": says("a comment"), "by": says("who comments"), "file": "a.txt" });
+    let commented = web.post("/v1/changes/c1/comment", &said).ok();
+    secrets.hear("a comment", &commented["comments"].to_string());
+    let change = web.get("/v1/changes/c1").ok();
+    assert!(change["diff"].to_string().contains("a1b2c3d4e5"), "{change}");
+    let no = json!({ "why": says("why a change is refused"), "by": says("who refuses a change") });
+    web.post("/v1/changes/c1/refuse", &no).ok();
+    let aside = json!({
+        "reason": says("the reason of a change"),
+        "author": { "run": run, "person": says("who proposes a change") },
+        "changes": [{ "file": "b.txt", "action": "create", "content": "b\n" }],
+    });
+    let aside = web.post("/v1/changes", &aside);
+    assert_eq!(aside.status, 201, "{aside:?}");
+    secrets.hear("a change", &aside.body);
+    let lock = json!({ "patterns": ["c.txt"], "reason": says("the reason of a lock") });
+    web.post("/v1/locks", &lock).ok();
+    web.post(&format!("/v1/runs/{run}/fork"), &json!({ "by": says("who forks") })).ok();
+    let pause = json!({ "by": says("who pauses") });
+    web.post(&format!("/v1/runs/{run}/pause"), &pause).ok();
+    let cancel = json!({ "why": says("why a run is cancelled"), "by": says("who cancels") });
+    let cancelled = web.post(&format!("/v1/runs/{run}/cancel"), &cancel).ok();
+    secrets.hear("a cancelled run", &cancelled.to_string());
+    let late = json!({ "text": says("a note to a run that is over") });
+    web.post(&format!("/v1/runs/{run}/notes"), &late).ok();
+
+    let mut context: Value = serde_json::from_str(
+        &fs::read_to_string(repository().join("fixtures/wire/context.json")).expect("a context"),
+    )
+    .expect("JSON");
+    context["humanNotes"] = says("the notes of a context").into();
+    context["discussionSummary"]["keyDecisions"][0] = says("a decision of a context").into();
+    context["codeChanges"][0]["content"] = says("a file of a context").into();
+    context["aside"] = says("a field of a context").into();
+    let next = begin(&web, "two", &json!({ "request": "Go on", "context": context }));
+    let next = next["run"].as_str().expect("a run");
+    until("a file without its secret is not proposed", || {
+        let log = world.run(&["log", next, "--json"]).ok().out;
+        (log.contains("IMPORTED_CHANGES") && log.contains("holds a secret")).then_some(())
+    });
+
+    let log = world.run(&["log", &run, "--json"]).ok().out;
+    assert!(log.contains("[redacted:github]") && log.contains("[redacted:environment]"), "{log}");
+    drop(web);
+    let mut found = secrets.found_in(&world.project().join(".stafette"));
+    found.extend(secrets.told.take());
+    assert!(found.is_empty(), "secrets slip through:\n{}", found.join("\n"));
+}
