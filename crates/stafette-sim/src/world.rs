@@ -135,6 +135,8 @@ pub(crate) struct World {
     sets: Sets,
     ledger: Ledger,
     witness: Witness,
+    /// Those of the generations before, whose sets may still move.
+    earlier_runs: BTreeMap<RunId, Witness>,
     appends: u64,
     nodes: Vec<Node>,
     sessions: BTreeMap<u64, Session>,
@@ -175,6 +177,7 @@ impl World {
             at_once: 0,
             ledger: Ledger::default(),
             witness: Witness::default(),
+            earlier_runs: BTreeMap::new(),
             appends: 0,
             nodes,
             sessions: BTreeMap::new(),
@@ -334,6 +337,18 @@ impl World {
             self.check_rows()?;
         }
         Ok(())
+    }
+
+    /// Reads what is new about a generation that is over, by every law.
+    fn check_earlier(&mut self, run: RunId) -> Passage {
+        let Some(witness) = self.earlier_runs.get_mut(&run) else { return Ok(()) };
+        let added = self.disk.entries_after(run, witness.seq());
+        let read = witness.read(&added);
+        if !added.is_empty() {
+            self.counts.note("set of an earlier generation");
+        }
+        self.count(&added);
+        Ok(read?)
     }
 
     fn check_rows(&self) -> Passage {

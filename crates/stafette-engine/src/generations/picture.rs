@@ -129,7 +129,12 @@ fn write(disk: &impl Disk, path: &str, text: &str) -> io::Result<()> {
                 make(disk, &folder, part, parts.peek().is_none())?;
                 disk.open(&folder, part)?
             }
-            other => other?,
+            other => {
+                let inner = other?;
+                // Whoever made it may have died before its name was synced.
+                disk.sync_names(&folder)?;
+                inner
+            }
         };
     }
     put(disk, &folder, name, text)

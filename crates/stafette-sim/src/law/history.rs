@@ -42,6 +42,8 @@ pub(crate) struct History {
     /// The most turns that were out at once.
     pub(super) most_at_once: usize,
     over: bool,
+    /// How often it handed over: also a process that did not know of the end may do it.
+    handed_over: u32,
     /// Sets that nobody was told of yet.
     pub(crate) proposed: Vec<ChangeId>,
     sets: Sets,
@@ -71,6 +73,13 @@ impl History {
         let kept = self.late.contains(&(key, by.to_owned()));
         must(applied || kept, "an acknowledged result is in the store", || {
             format!("the result of {key} by {by} is not")
+        })
+    }
+
+    /// What is over has handed over if it is one of a series, and once.
+    pub(crate) fn has_handed_over(&self, is_one: bool) -> Verdict {
+        must(self.handed_over == u32::from(is_one), "a generation hands over once", || {
+            format!("{} times", self.handed_over)
         })
     }
 
@@ -154,6 +163,7 @@ impl History {
                 })?;
             }
             Event::HandoffAdmitted(e) => self.admit(before, e)?,
+            Event::GenerationHandedOver(_) => self.handed_over += 1,
             Event::ChangeProposed(e) => self.proposed.push(e.set.change),
             Event::HandoffRefused(e) => {
                 let new = !self.admitted.contains(&e.id) && self.refused.insert(e.id);

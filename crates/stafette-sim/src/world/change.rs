@@ -1,9 +1,11 @@
 //! Sets of edits: agents propose them, people judge and apply them, and a process may die between any
 //! two steps of that. What has to be told is decided by [`stafette_engine::telling`].
 
+use std::collections::BTreeMap;
+
 use stafette_core::change::{Author, Change, ChangeId, ChangeStatus};
 use stafette_core::run::change::ChangeWork;
-use stafette_core::{Event, Input, Recorded, Run, TurnKey};
+use stafette_core::{Event, Input, Recorded, Run, RunId, TurnKey};
 use stafette_engine::telling;
 use stafette_store::AppendError;
 
@@ -41,7 +43,7 @@ impl World {
         self.counts.note("set kept");
         self.point(node, "set kept")?;
         let set = Box::new(change.proposed());
-        if !self.record(node, Input::ProposeChange { turn: Some(key), set })? {
+        if !self.record(node, key.run, Input::ProposeChange { turn: Some(key), set })? {
             return Ok(());
         }
         let known = self.witness.run.as_ref().is_some_and(|run| telling::knows(run, &change));
@@ -73,7 +75,7 @@ impl World {
         if self.up(node).is_none() {
             return Ok(());
         }
-        let by = || "ada".to_owned();
+        let (by, of) = (|| "ada".to_owned(), self.run_of(id));
         match self.chance.below(10) {
             0 => self.decide_set(node, id, ChangeStatus::Approved),
             1 => self.decide_set(node, id, ChangeStatus::Refused),
@@ -81,7 +83,7 @@ impl World {
                 let Some(comment) = self.sets.remark(id, "shorter") else { return Ok(()) };
                 if self.introduce(node, id)? {
                     let input = Input::CommentChange { change: id, comment: comment.clone() };
-                    if self.record(node, input)? {
+                    if self.record(node, of, input)? {
                         self.sets.comment(id, comment);
                     }
                 }
@@ -106,7 +108,8 @@ impl World {
             return Ok(());
         }
         let (by, note) = ("ada".to_owned(), String::new());
-        if self.record(node, Input::SettleChange { change: id, status, by, note })? {
+        let of = self.run_of(id);
+        if self.record(node, of, Input::SettleChange { change: id, status, by, note })? {
             self.point(node, "set recorded")?;
             self.sets.follow(id, status, "ada");
         }
@@ -125,7 +128,8 @@ impl World {
             return Ok(());
         }
         self.point(node, "set wanted")?;
-        if !self.record(node, Input::OrderChange { change: id, work, by: by.clone() })? {
+        let (of, by_whom) = (self.run_of(id), by.clone());
+        if !self.record(node, of, Input::OrderChange { change: id, work, by: by_whom })? {
             return Ok(());
         }
         self.point(node, "set wanted")?;
@@ -147,9 +151,12 @@ impl World {
         if !self.introduce(node, id)? {
             return Ok(());
         }
-        let Some((change, run)) = self.sets.get(id).zip(self.run_at(node)) else { return Ok(()) };
+        let of = self.run_of(id);
+        let Some((change, run)) = self.sets.get(id).zip(self.run_at(node, of)) else {
+            return Ok(());
+        };
         if let Some(input) = telling::outcome(&run, &change, by, note)
-            && !self.record(node, input)?
+            && !self.record(node, of, input)?
         {
             return Ok(());
         }
@@ -160,39 +167,51 @@ impl World {
 
     /// Has the run know a set; whether it does, or has been told.
     fn introduce(&mut self, node: usize, id: ChangeId) -> Result<bool, Stop> {
-        let Some((change, run)) = self.sets.get(id).zip(self.run_at(node)) else {
+        let of = self.run_of(id);
+        let Some((change, run)) = self.sets.get(id).zip(self.run_at(node, of)) else {
             return Ok(false);
         };
         match telling::introduction(&run, &change) {
-            Some(input) => self.record(node, input),
+            Some(input) => self.record(node, of, input),
             None => Ok(true),
         }
     }
 
-    /// The run as a process knows it, or as the store has it when nobody lives for it.
-    fn run_at(&mut self, node: usize) -> Option<Run> {
-        match self.up(node) {
+    /// The run that records what becomes of a set: the one that it was proposed in, also when a later
+    /// generation has it in hand.
+    fn run_of(&self, id: ChangeId) -> RunId {
+        self.sets.get(id).and_then(|change| change.author.run).unwrap_or(self.run)
+    }
+
+    /// A run as a process knows it, or as the store has it when nobody lives for it.
+    fn run_at(&mut self, node: usize, run: RunId) -> Option<Run> {
+        let current = run == self.run;
+        match self.up(node).filter(|_| current) {
             Some(up) => Some(up.run().clone()),
-            None => self.disk.restore(self.run).map(|driver| driver.run().clone()),
+            None => self.disk.restore(run).map(|driver| driver.run().clone()),
         }
     }
 
-    /// Gives an input to the run, also to one that is over; whether it was stored.
-    fn record(&mut self, node: usize, input: Input) -> Result<bool, Stop> {
+    /// Gives an input to a run, also to one that is over; whether it was stored.
+    fn record(&mut self, node: usize, run: RunId, input: Input) -> Result<bool, Stop> {
         for _ in 0..TRIES {
-            if self.up(node).is_some() {
+            if run == self.run && self.up(node).is_some() {
                 match self.record_now(node, &input)? {
                     Some(stored) => return Ok(stored),
                     None => continue,
                 }
             }
-            let Some(driver) = self.disk.restore(self.run) else { return Ok(false) };
+            let Some(driver) = self.disk.restore(run) else { return Ok(false) };
             let step = driver.decide(self.now, [input.clone()]);
             if step.is_empty() {
                 return Ok(true);
             }
             let appended = self.append(&step);
-            self.check()?;
+            if run == self.run {
+                self.check()?
+            } else {
+                self.check_earlier(run)?
+            }
             match appended {
                 Ok(()) => {
                     self.mirror(&step.events);
@@ -218,7 +237,15 @@ impl World {
 
     /// A process has started: what a crash kept from runs and sets is made up for.
     pub(super) fn mend_sets(&mut self, node: usize) -> Passage {
-        let Some(run) = self.run_at(node) else { return Ok(()) };
+        let runs: Vec<RunId> = self.earlier_runs.keys().copied().chain([self.run]).collect();
+        for run in runs {
+            self.mend_sets_of(node, run)?;
+        }
+        Ok(())
+    }
+
+    fn mend_sets_of(&mut self, node: usize, run: RunId) -> Passage {
+        let Some(run) = self.run_at(node, run) else { return Ok(()) };
         for (id, known) in &run.changes {
             self.sets.follow(*id, known.status, "a person");
         }
@@ -238,13 +265,15 @@ impl World {
     }
 
     /// The run is over and everything that was cut off is made up for: the run and its sets are of
-    /// one mind.
-    pub(super) fn sets_agree(&mut self) -> Passage {
+    /// one mind, and so are those of the generations before it.
+    pub(super) fn sets_agree(&self) -> Passage {
         const LAW: &str = "a set and its run are of one mind";
         self.sets.hold()?;
-        let Some(run) = self.witness.run.clone() else { return Ok(()) };
-        let ours = self.sets.all().into_iter().filter(|change| change.author.run == Some(run.id));
-        for change in ours {
+        let witnesses = self.earlier_runs.values().chain([&self.witness]);
+        let runs: BTreeMap<RunId, &Run> =
+            witnesses.filter_map(|witness| witness.run.as_ref()).map(|run| (run.id, run)).collect();
+        for change in self.sets.all() {
+            let Some(run) = change.author.run.and_then(|run| runs.get(&run)) else { continue };
             let known = run.changes.get(&change.id);
             let same = known.is_none_or(|known| {
                 let (status, revision) = (known.status, known.revision);
@@ -253,7 +282,7 @@ impl World {
             must(same && !change.untold, LAW, || {
                 format!("{} is {:?}, the run says {known:?}", change.id, change.status)
             })?;
-            let unwritten = telling::unwritten(&run, &change);
+            let unwritten = telling::unwritten(run, &change);
             must(unwritten.is_empty(), LAW, || format!("{} lacks {unwritten:?}", change.id))?;
         }
         Ok(())
