@@ -62,7 +62,7 @@ pub use locks::{DeadlockAlert, DeskError, LockDesk, restore_locks};
 pub use moment::{HandoffState, RunState, StateFeed, changes as state_changes};
 pub use outside::{Finished, Wanted};
 pub use phases::{PhaseLine, PhasesView};
-pub use record::{HandoffView, RunView};
+pub use record::{HandoffView, Held, RunView};
 pub use stafette_store::{Entry, HandoffRow, Stored};
 pub use stafette_workspace::changes::{FileDiff, Hunk, Left, Line, Report};
 pub use stafette_workspace::{ChangeError, Changes, Renewal, RenewalError, Stage};

@@ -5,7 +5,7 @@ use crate::{CouncilView, PhasesView};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::run::Tally;
-use stafette_core::run::budget::Purse;
+use stafette_core::run::budget::{self, Purse};
 use stafette_core::run::propose::HandoffRefused;
 use stafette_core::{Event, Handoff, HandoffId, Recorded, Run, RunId, State, Time};
 use stafette_store::{Batch, Entry, HandoffRow, RunRow, Snapshot};
@@ -41,6 +41,9 @@ pub struct RunView {
     pub created_at: String,
     /// When it last changed.
     pub updated_at: String,
+    /// Handoffs that wait for the budget, with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<Held>,
     /// Counts.
     pub tally: Tally,
     /// Money and tokens.
@@ -51,6 +54,25 @@ pub struct RunView {
     /// How its council stands, when one has met.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub council: Option<CouncilView>,
+}
+
+/// A handoff whose next turn waits although its moment has come.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Held {
+    /// The handoff.
+    pub handoff: HandoffId,
+    /// The agent whose turn it would be.
+    pub agent: String,
+    /// What it waits for, in a sentence.
+    pub why: String,
+}
+
+fn held(run: &Run) -> Vec<Held> {
+    let one = |handoff: &Handoff| {
+        let why = budget::waits_because(run, handoff)?;
+        Some(Held { handoff: handoff.id, agent: handoff.offer.to.to_string(), why })
+    };
+    run.open().filter_map(one).collect()
 }
 
 impl RunView {
@@ -84,6 +106,7 @@ impl RunView {
             seq: run.seq,
             created_at: run.created_at.rfc3339(),
             updated_at: run.updated_at.rfc3339(),
+            held: held(run),
             tally: run.tally.clone(),
             purse: run.purse.clone(),
             phases: PhasesView::of(run),

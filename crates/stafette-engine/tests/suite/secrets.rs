@@ -104,6 +104,7 @@ async fn b_17_a_key_finds_its_run_again_though_the_request_is_kept_without_its_s
             by: says("ada"),
             origin: None,
             trace: None,
+            forecasts: None,
             lineage: None,
         }
     };

@@ -85,6 +85,12 @@ fn show(context: &Context, value: &Value) -> Result<(), Failure> {
     if let Some(why) = &view.why {
         rows.push(vec!["because".to_owned(), why.clone()]);
     }
+    for held in &view.held {
+        rows.push(vec![
+            "waits".to_owned(),
+            format!("{} {}: {}", held.handoff, held.agent, held.why),
+        ]);
+    }
     if let Some(council) = &view.council {
         rows.extend(seats(council));
     }

@@ -120,7 +120,12 @@ fn offer() -> Offer {
         instructions: Some(text()),
         outputs: fields(),
         missing: vec![missing()],
-        prior_attempts: vec![PriorAttempt { attempt: 1, action: text(), result: text(), tried: None }],
+        prior_attempts: vec![PriorAttempt {
+            attempt: 1,
+            action: text(),
+            result: text(),
+            tried: None,
+        }],
         timeout: Some(Millis(1)),
         question: Some(question(About::Confirm(HandoffId(1), Box::new(bare())))),
         foreign: Some(foreign()),
