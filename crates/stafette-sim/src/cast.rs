@@ -7,11 +7,17 @@ mod workflow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::json;
-use stafette_agents::scripted::Script;
-use stafette_core::{AgentName, Fields, Workflow};
+use serde_json::{Value, json};
+use stafette_agents::scripted::{Script, Step};
+use stafette_core::fields::MAX;
+use stafette_core::run::budget::Forecast;
+use stafette_core::{AgentName, Fields, Usage, Usd, Workflow};
 
 use crate::chance::Chance;
+
+/// What values are asked for as; the last is a word of the workflow's own.
+const TYPES: [&str; 8] =
+    ["string", "string", "string", "number", "string[]", "boolean", "object", "currency"];
 
 /// The inputs that agents need and provide.
 const KEYS: [&str; 5] = ["spec", "size", "auth", "commit", "issues"];
@@ -21,6 +27,8 @@ const KEYS: [&str; 5] = ["spec", "size", "auth", "commit", "issues"];
 pub(crate) struct Cast {
     pub(crate) workflow: Arc<Workflow>,
     pub(crate) inputs: Fields,
+    /// What earlier runs have seen of each agent's cost.
+    pub(crate) forecasts: BTreeMap<String, Forecast>,
     pub(crate) scripts: BTreeMap<AgentName, Script>,
     /// The agents whose handoffs are read off plain output.
     pub(crate) bare: BTreeSet<AgentName>,
@@ -28,6 +36,8 @@ pub(crate) struct Cast {
     pub(crate) faults: Faults,
     /// Whether the run goes on for long.
     pub(crate) long: bool,
+    /// Whether some values are large.
+    pub(crate) large: bool,
 }
 
 /// How people answer.
@@ -71,7 +81,8 @@ pub(crate) struct Faults {
 }
 
 impl Cast {
-    pub(crate) fn draw(chance: &mut Chance) -> Self {
+    /// A world as the seed wants it; one with large values when it is to be `heavy`.
+    pub(crate) fn draw(chance: &mut Chance, heavy: bool) -> Self {
         let mood = chance.below(100);
         let faults = match mood {
             0..15 => Faults::none(),
@@ -79,12 +90,15 @@ impl Cast {
             _ => Faults::storm(chance),
         };
         // Some go on for long, so that snapshots are taken and old handoffs are forgotten.
-        let long = chance.percent(6);
+        let long = chance.percent(9);
+        // In a few worlds values are large: they are copied and written again with every step.
+        let large = !long && (chance.percent(12) || heavy);
         let workflow = workflow::draw(chance, long);
         let mut scripts = BTreeMap::new();
         let mut bare = BTreeSet::new();
         for name in workflow.agents.keys() {
-            scripts.insert(name.clone(), script::draw(chance, &workflow, name, long));
+            let wants = script::Wants { long, large };
+            scripts.insert(name.clone(), script::draw(chance, &workflow, name, wants));
             if chance.percent(4) {
                 bare.insert(name.clone());
             }
@@ -95,6 +109,12 @@ impl Cast {
                 inputs.insert(key.to_owned(), json!("given"));
             }
         }
+        if large && chance.percent(70) {
+            // Half of what fits, so that one answer may be too much; or more than fits.
+            let bytes = if chance.percent(90) { MAX / 2 } else { MAX + 1 };
+            inputs.insert("book".to_owned(), Value::String("x".repeat(bytes)));
+        }
+        let forecasts = forecasts(chance, &mut scripts);
         let people = People {
             patience: chance.count(0, 25),
             silent: chance.one([0, 5, 30]),
@@ -102,7 +122,8 @@ impl Cast {
             rubbish: chance.below(40),
             whims: chance.one([0, 0, 1, 2, 3]),
         };
-        Cast { workflow: Arc::new(workflow), inputs, scripts, bare, people, faults, long }
+        let workflow = Arc::new(workflow);
+        Cast { workflow, inputs, forecasts, scripts, bare, people, faults, long, large }
     }
 }
 
@@ -118,13 +139,53 @@ impl Cast {
         Cast {
             workflow: Arc::new(workflow),
             inputs: Fields::new(),
+            forecasts: BTreeMap::new(),
             scripts,
             bare: BTreeSet::new(),
             people,
             faults,
             long: false,
+            large: false,
         }
     }
+}
+
+/// What is known of the agents' costs before the run. Whoever cannot tell what it costs does not.
+fn forecasts(
+    chance: &mut Chance,
+    scripts: &mut BTreeMap<AgentName, Script>,
+) -> BTreeMap<String, Forecast> {
+    let mut known = BTreeMap::new();
+    for (name, script) in scripts {
+        let forecast = match chance.below(10) {
+            0 => Forecast::Unmetered,
+            1 => Forecast::Known(Usage { tokens: 2500, money: Usd(150_000) }),
+            2 => Forecast::Known(Usage { tokens: 100, money: Usd(1000) }),
+            _ => continue,
+        };
+        if forecast == Forecast::Unmetered {
+            let steps = script.turns.iter_mut().flat_map(|turn| &mut turn.steps);
+            for step in steps {
+                if let Step::Report { tokens, usd, .. } = step {
+                    (*tokens, *usd) = (0, Usd(0));
+                }
+            }
+        }
+        known.insert(name.to_string(), forecast);
+    }
+    known
+}
+
+/// A value that weighs something, now and then more than a handoff may carry.
+pub(crate) fn weight(chance: &mut Chance) -> Option<Value> {
+    let bytes = match chance.below(20) {
+        0 => 200_000,
+        1 | 2 => MAX / 2 + 1000,
+        3 => MAX - 1000,
+        4 => MAX + 1000,
+        _ => return None,
+    };
+    Some(Value::String(chance.one(["x", "y"]).repeat(bytes)))
 }
 
 impl Faults {

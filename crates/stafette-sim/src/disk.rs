@@ -64,6 +64,7 @@ impl Disk {
         let batch = match self.sabotage {
             Some(Sabotage::ForgetResults) if finishes(&batch).is_some() => return Ok(()),
             Some(Sabotage::KeepResultsTwice) => twice(batch),
+            Some(Sabotage::MergeUnmeasured) => uncut(batch),
             _ => batch,
         };
         self.store.append_now(batch)?;
@@ -124,6 +125,19 @@ pub(crate) fn at_once<T>(reply: impl Future<Output = T>) -> Option<T> {
 
 fn finishes(batch: &Batch) -> Option<&Entry> {
     batch.entries.iter().find(|entry| entry.name == "turn_finished")
+}
+
+/// The batch without a word about what has to be cut.
+fn uncut(mut batch: Batch) -> Batch {
+    for entry in &mut batch.entries {
+        let Ok(mut body) = serde_json::from_str::<serde_json::Value>(&entry.body) else { continue };
+        let cuts = |event: &mut serde_json::Value| event.as_object_mut()?.remove("cuts");
+        let inner = body.as_object_mut().into_iter().flat_map(|it| it.values_mut());
+        if inner.filter_map(cuts).count() > 0 || cuts(&mut body).is_some() {
+            entry.body = body.to_string();
+        }
+    }
+    batch
 }
 
 /// The batch with its result in it once more.

@@ -1,9 +1,13 @@
 //! The laws: what must hold after every step, whatever the seed has done.
 
+mod budget;
+mod deadline;
 mod history;
 mod order;
+mod part;
 mod path;
 mod phase;
+mod reply;
 mod rows;
 mod set;
 mod state;
@@ -12,6 +16,7 @@ use stafette_core::{Event, Recorded, Run};
 use stafette_store::Stored;
 
 pub(crate) use history::History;
+pub(crate) use reply::Round;
 pub(crate) use rows::rows_tell_what_events_tell;
 pub(crate) use state::{keeps_the_baton, tick_moves_on};
 
@@ -69,7 +74,10 @@ impl Witness {
             }
         }
         match &self.run {
-            Some(run) if !added.is_empty() => state::holds(run, &self.history),
+            Some(run) if !added.is_empty() => {
+                self.history.deadlines.are_kept(run)?;
+                state::holds(run, &self.history)
+            }
             _ => Ok(()),
         }
     }

@@ -52,6 +52,10 @@ pub enum Sabotage {
     NoClock,
     /// The disk does not sync files before they get their names.
     LazyDisk,
+    /// Those who sent something together hear what became of each other's.
+    MixUpReplies,
+    /// Answers are added to what their askers have, however much that is.
+    MergeUnmeasured,
 }
 
 /// Lives through a seed.

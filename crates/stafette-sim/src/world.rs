@@ -25,7 +25,7 @@ use crate::law::{Breach, Witness, must, rows_tell_what_events_tell};
 use crate::report::Counts;
 use crate::sets::Sets;
 use crate::shelf::Shelf;
-use crate::{Options, Report, Violation};
+use crate::{Options, Report, Sabotage, Violation};
 use node::{Node, Stand};
 
 /// No run takes more steps, or it will never end.
@@ -36,6 +36,9 @@ const MAX_LIFE: Millis = Millis::hours(24 * 90);
 
 /// So much may happen in one moment.
 const MAX_AT_ONCE: u64 = 1000;
+
+/// The most characters of a line in the trace.
+const LINE: usize = 2000;
 
 /// How often the rows are compared with the events, in appends.
 const ROWS_EVERY: u64 = 5;
@@ -69,6 +72,8 @@ enum Happening {
     Review { change: ChangeId },
     /// A person says something, for so many times already.
     Say { input: Input, tries: u32 },
+    /// Several people say something in one moment.
+    Crowd { inputs: Vec<Input> },
 }
 
 /// Something for a process, and who wants to know what became of it.
@@ -150,7 +155,9 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(seed: u64, options: Options) -> Self {
         let mut chance = Chance::new(seed);
-        let cast = if options.team { Cast::team(&mut chance) } else { Cast::draw(&mut chance) };
+        let heavy = options.sabotage == Some(Sabotage::MergeUnmeasured);
+        let cast =
+            if options.team { Cast::team(&mut chance) } else { Cast::draw(&mut chance, heavy) };
         let began = Time(1_760_000_000_000);
         let nodes = (0..cast.faults.nodes).map(|number| Node::new(&mut chance, number)).collect();
         World {
@@ -273,6 +280,10 @@ impl World {
                 self.acknowledge(node, life, session, key, name)
             }
             Happening::Review { change } => self.review(change),
+            Happening::Crowd { inputs } => {
+                self.crowd(inputs);
+                Ok(())
+            }
             Happening::Say { input, tries } => {
                 self.say(input, tries);
                 Ok(())
@@ -423,6 +434,8 @@ impl World {
 
     fn tell(&mut self, line: fmt::Arguments<'_>) {
         let at = self.now.since(self.began).0;
+        // What is large is told by its beginning.
+        let line: String = line.to_string().chars().take(LINE).collect();
         self.trace.push(format!("{:>9}.{:03} {line}", at / 1000, at % 1000));
     }
 

@@ -11,6 +11,7 @@ const KINDS: &[&str] = &[
     "acknowledged",
     "agent breaks",
     "agent hangs",
+    "answer that does not fit",
     "begun afresh",
     "budget stop",
     "change_commented",
@@ -37,6 +38,8 @@ const KINDS: &[&str] = &[
     "default taken",
     "disk full",
     "inputs_assessed",
+    "large answer",
+    "large offer",
     "generation follows",
     "generation_handed_over",
     "late_result_kept",
@@ -49,11 +52,14 @@ const KINDS: &[&str] = &[
     "question about a council",
     "question about a failure",
     "question about a generation",
+    "part kept, a person asked",
+    "part kept, another target",
     "permit_given",
     "phase_begun",
     "phase_ended",
     "picture",
     "power cut",
+    "proposals at once",
     "question about a change",
     "question about a permission",
     "question about inputs",
@@ -73,10 +79,12 @@ const KINDS: &[&str] = &[
     "refused: no progress",
     "refused: no route",
     "refused: repeated",
+    "refused: too large",
     "refused: run limit",
     "refused: unknown target",
     "restart",
     "restart from a snapshot",
+    "result after its deadline",
     "result of an orphan",
     "retry_scheduled",
     "rubbish answer",
@@ -95,7 +103,12 @@ const KINDS: &[&str] = &[
     "store unsure",
     "store unreadable",
     "transfer within a delegation",
+    "turn of unknown cost",
+    "turn taken by another",
     "turn_failed",
+    "two answers at once",
+    "two turns that cost money",
+    "value cut",
 ];
 
 fn number(variable: &str) -> Option<u64> {
@@ -190,6 +203,16 @@ fn b_02_a_run_that_nobody_looks_after_is_caught() {
 fn s4_01_a_disk_that_does_not_sync_is_caught() {
     let law = "the picture is a whole and true one after every power cut";
     assert_eq!(caught(Sabotage::LazyDisk).law, law);
+}
+
+#[test]
+fn b_11_replies_that_are_mixed_up_are_caught() {
+    assert_eq!(caught(Sabotage::MixUpReplies).law, "everyone hears what became of their own");
+}
+
+#[test]
+fn b_02_answers_that_are_merged_unmeasured_are_caught() {
+    assert_eq!(caught(Sabotage::MergeUnmeasured).law, "inputs and answers are of bounded size");
 }
 
 #[test]

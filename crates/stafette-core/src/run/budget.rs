@@ -109,7 +109,8 @@ pub fn waits_because(run: &Run, handoff: &Handoff) -> Option<String> {
 fn obstacle(run: &Run, handoff: &Handoff) -> Option<BudgetReached> {
     let more = expected(run, handoff)?;
     let new = handoff.turn == 0;
-    if known(run, handoff).is_none() && run.purse.is_all_set_aside() {
+    let unknown = known(run, handoff).is_none();
+    if unknown && (run.purse.is_all_set_aside() || is_unknown_out(run)) {
         let why = format!("{} is set aside for turns that are out", run.purse.reserved.money);
         return Some(BudgetReached { part: "money".into(), agent: None, why });
     }
@@ -119,6 +120,12 @@ fn obstacle(run: &Run, handoff: &Handoff) -> Option<BudgetReached> {
         account.obstacle(name.as_str(), &agent.budget, more, new)
     };
     run.purse.obstacle(more, new).or_else(own)
+}
+
+/// Whether a turn is out of which nobody knows what it costs. All that was left is set aside for it,
+/// but what others give back or a person adds is not, and two such turns could pass the budget twice.
+fn is_unknown_out(run: &Run) -> bool {
+    run.turns_out().any(|(_, handoff)| known(run, handoff).is_none())
 }
 
 /// Whether the next turn of `handoff` has to wait until a turn that is out has ended and shown

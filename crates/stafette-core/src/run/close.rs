@@ -173,6 +173,11 @@ impl HandoffClosed {
         handoff.state = State::Closed(Box::new(Closing { at, response, way }));
         handoff.answers = Vec::new();
         let gathered = std::mem::take(&mut handoff.gathered);
+        // Whoever gets the work passed on owes the whole answer, with what others gave of it.
+        let next = self.succeeded_by.first().and_then(|id| run.handoff_mut(*id));
+        if let Some(next) = next.filter(|next| next.gathered.is_empty()) {
+            next.gathered.clone_from(&gathered);
+        }
         if let Some(waiting) = waiting.and_then(|id| run.handoff_mut(id)) {
             if let State::Blocked { on } = &mut waiting.state {
                 on.retain(|id| *id != self.handoff);

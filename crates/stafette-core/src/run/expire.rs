@@ -69,6 +69,14 @@ fn gone(draft: &mut Draft, id: HandoffId, message: String, trouble: Trouble) {
     fail::broke(draft, turn, failure, usage, trouble);
 }
 
+/// What comes after the deadline is late, also when nobody has looked at the clock since.
+pub(super) fn if_overdue(draft: &mut Draft, id: HandoffId) {
+    let deadline = draft.run.handoff(id).and_then(|handoff| handoff.deadline);
+    if let Some(deadline) = deadline.filter(|deadline| *deadline <= draft.now) {
+        overdue(draft, id, deadline);
+    }
+}
+
 /// The time of the whole handoff is over, wherever it stands: nobody works on it any longer, and
 /// recovery decides what its asker gets.
 fn overdue(draft: &mut Draft, id: HandoffId, deadline: Time) {
@@ -101,8 +109,10 @@ fn unanswered(draft: &mut Draft, id: HandoffId) {
     };
     if let Some(text) = question.default {
         let taken = answer::Answer { text, by: "default".into(), ..answer::Answer::default() };
-        answer::decide(draft, id, taken);
-        return;
+        // A default that is not what was asked for is none: nobody is there to say it better.
+        if answer::decide(draft, id, taken) == Reply::Answered {
+            return;
+        }
     }
     let why = format!("nobody answered in time: {}", question.details);
     close::close(draft, id, Response::failed(&why), Way::Expired);
@@ -192,6 +202,18 @@ mod tests {
     }
 
     #[test]
+    fn s2_03_a_result_after_the_timeout_is_late_also_when_it_comes_before_the_clock() {
+        let mut story = Story::new(PAIR);
+        story.hands(h(1), vec![within_two_seconds("research")]).accept(h(2));
+        let turn = story.key(h(2));
+        story.now = story.now + Millis::seconds(2);
+        let result = Box::new(crate::run::story::done());
+        assert_eq!(story.reply(Input::Finish { turn, result }), crate::Reply::Late);
+        let told = story.transcript();
+        assert!(told.contains("h2 is overdue") && told.contains("h2 late result"), "{told}");
+    }
+
+    #[test]
     fn s2_03_a_timeout_counts_before_the_handoff_is_accepted_and_while_it_waits_for_others() {
         let mut story = Story::new(&PAIR.replace("cooldown = 0", "cooldown = \"1h\""));
         story.hands(h(1), vec![within_two_seconds("research"), within_two_seconds("research")]);
@@ -278,6 +300,28 @@ mod tests {
         story.hands(h(1), vec![offer]).until_due();
         let order = story.run.outbox().next().expect("a turn");
         assert_eq!(order.inputs["answer"], "JWT");
+    }
+
+    #[test]
+    fn b_13_a_default_that_is_not_what_was_asked_for_is_none() {
+        let mut story = Story::new(RELAY);
+        let question = crate::Question {
+            details: "How many?".into(),
+            blocking: true,
+            default: Some("a few".into()),
+            within: Some(Millis::minutes(10)),
+            ..crate::Question::default()
+        };
+        let missing = vec![crate::MissingInput {
+            key: "size".into(),
+            expected_type: "number".into(),
+            description: String::new(),
+            source: None,
+        }];
+        let offer = Offer { question: Some(question), missing, ..ask("human") };
+        story.hands(h(1), vec![offer]).later(Millis::minutes(10));
+        assert_eq!(story.status(), Status::Failed);
+        assert!(story.transcript().contains("nobody answered in time"), "{}", story.transcript());
     }
 
     #[test]

@@ -5,7 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::propose::{self, Proposal, Refusal, propose};
-use super::{Draft, Run, close, council, escalate, permission, phase, recover, resume, tell};
+use super::{
+    Draft, Run, close, council, escalate, expire, permission, phase, recover, resume, tell,
+};
 use crate::handoff::{About, State, Way};
 use crate::workflow::Trouble;
 use crate::{
@@ -31,6 +33,9 @@ pub struct LateResultKept {
 }
 
 pub(super) fn decide(draft: &mut Draft, turn: TurnKey, result: TurnResult) -> Reply {
+    if draft.run.is_current(turn) {
+        expire::if_overdue(draft, turn.handoff);
+    }
     if !draft.run.is_current(turn) {
         return keep_late(draft, turn, result);
     }

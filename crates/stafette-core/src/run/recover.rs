@@ -290,6 +290,24 @@ mod tests {
     }
 
     #[test]
+    fn s2_08_what_was_given_is_there_when_the_rest_is_passed_on() {
+        let four = TRIO.replace(
+            "to = \"research\" }",
+            "to = \"research\", alternatives = [\"library\"] }, { from = \"library\", to = \"archive\" }",
+        );
+        let runner = "library.runner = \"scripted\"";
+        let four = four.replace(runner, &format!("{runner}, archive.runner = \"scripted\""));
+        let mut story = Story::new(&four);
+        story.hands(h(1), vec![wants(&["market_size", "competitors"])]);
+        story.answers(h(2), Outcome::Failed, json!({ "market_size": "9 bn" }));
+        story.hands(h(3), vec![crate::run::story::pass("archive")]);
+        story.answers(h(4), Outcome::Resolved, json!({ "competitors": "A and B" }));
+        let order = story.run.outbox().next().expect("the writer goes on");
+        assert_eq!(order.inputs["market_size"], "9 bn");
+        assert_eq!(order.inputs["competitors"], "A and B");
+    }
+
+    #[test]
     fn s2_08_a_person_who_skips_or_adds_does_not_take_away_what_was_given() {
         let critical = format!("{TRIO}\nrecovery.critical = [\"size\"]");
         for (says, size) in [("skip", None), ("12", Some("12"))] {

@@ -8,8 +8,11 @@ use stafette_core::{
     Reason, Response, Usd, Workflow,
 };
 
-use super::KEYS;
+use super::{KEYS, TYPES, weight};
 use crate::chance::Chance;
+
+/// What tells an agent that somebody waits for its answer.
+const ASKED: &str = "asked";
 
 /// One agent with what it knows of the others.
 struct Author<'a> {
@@ -18,21 +21,32 @@ struct Author<'a> {
     routed: Vec<Party>,
     everyone: Vec<Party>,
     lease: u64,
+    large: bool,
+}
+
+/// What is asked of a script besides.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wants {
+    /// To keep the work going.
+    pub(super) long: bool,
+    /// To give large values now and then.
+    pub(super) large: bool,
 }
 
 pub(super) fn draw(
     chance: &mut Chance,
     workflow: &Workflow,
     name: &AgentName,
-    long: bool,
+    wants: Wants,
 ) -> Script {
+    let Wants { long, large } = wants;
     let me = Party::from(name);
     let routed = workflow.routes.iter().filter(|r| r.from == me).map(|r| r.to.clone()).collect();
     let councils = workflow.council.is_some();
     let council = councils.then_some(Party::Council);
     let everyone = workflow.agents.keys().map(Party::from).chain(council).collect();
     let lease = workflow.limits.lease.0;
-    let mut author = Author { chance, me, routed, everyone, lease };
+    let mut author = Author { chance, me, routed, everyone, lease, large };
     let mut turns = Vec::new();
     if councils && author.chance.percent(85) {
         let steps = author.speech();
@@ -46,6 +60,13 @@ pub(super) fn draw(
             let steps = author.phase_steps(turn == Some(1));
             turns.push(Turn { when: When { turn, ..When::default() }, steps });
         }
+    }
+    // Whoever is asked for something answers, more often than not.
+    if !long && author.chance.percent(50) {
+        let mut steps = author.work();
+        steps.push(author.result());
+        let has = vec![ASKED.to_owned()];
+        turns.push(Turn { when: When { has, ..When::default() }, steps });
     }
     for _ in 0..if long || phased { 0 } else { author.chance.below(4) } {
         let when = author.when();
@@ -102,13 +123,13 @@ impl Author<'_> {
     fn steps(&mut self) -> Vec<Step> {
         let mut steps = self.work();
         match self.chance.below(100) {
-            0..37 => steps.push(self.pass_on()),
-            37..40 => steps.extend(vec![self.pass_on(); 3]),
-            40..52 => steps.extend([self.pass_on(), self.pass_on()]),
-            52..66 => steps.push(self.delegate()),
-            66..71 => steps.extend([self.delegate(), self.delegate(), self.ask()]),
-            71..76 => steps.push(self.ask()),
-            76..83 => steps.push(self.result()),
+            0..30 => steps.push(self.pass_on()),
+            30..33 => steps.extend(vec![self.pass_on(); 3]),
+            33..42 => steps.extend([self.pass_on(), self.pass_on()]),
+            42..60 => steps.push(self.delegate()),
+            60..65 => steps.extend([self.delegate(), self.delegate(), self.ask()]),
+            65..70 => steps.push(self.ask()),
+            70..83 => steps.push(self.result()),
             83..86 => steps.push(self.report_back()),
             86..89 => steps.push(self.wrong_target()),
             89..91 => steps.extend([self.result(), self.pass_on()]),
@@ -231,7 +252,7 @@ impl Author<'_> {
             item: item.map(str::to_owned),
             summary: "of {key}".into(),
             outputs: self.outputs(40),
-            timeout: self.chance.one([None, None, None, Some(Millis(1500))]),
+            timeout: self.chance.one([None, None, None, None, Some(1500), Some(9000)]).map(Millis),
             ..Offer::new(self.me.clone(), to, kind, reason)
         }
     }
@@ -243,10 +264,25 @@ impl Author<'_> {
         }
         for key in KEYS {
             if self.chance.percent(share) {
-                outputs.insert(key.to_owned(), json!("{commit}"));
+                let value = self.value();
+                outputs.insert(key.to_owned(), value);
             }
         }
         outputs
+    }
+
+    /// Mostly words, and sometimes what was asked for.
+    fn value(&mut self) -> Value {
+        if let Some(value) = self.large.then(|| weight(self.chance)).flatten() {
+            return value;
+        }
+        match self.chance.below(12) {
+            0 => json!(9),
+            1 => json!("true"),
+            2 => json!(["one", "two"]),
+            3 => json!({ "of": "{key}" }),
+            _ => json!("{commit}"),
+        }
     }
 
     fn pass_on(&mut self) -> Step {
@@ -256,7 +292,8 @@ impl Author<'_> {
 
     fn delegate(&mut self) -> Step {
         let to = self.target();
-        let offer = self.offer(to, Kind::Delegate);
+        let mut offer = self.offer(to, Kind::Delegate);
+        offer.outputs.insert(ASKED.to_owned(), json!(true));
         let missing = if self.chance.percent(60) { vec![self.missing()] } else { Vec::new() };
         handoff(&Offer { missing, reason: Reason::MissingRequiredInput, ..offer })
     }
@@ -264,7 +301,7 @@ impl Author<'_> {
     fn missing(&mut self) -> MissingInput {
         MissingInput {
             key: self.key(),
-            expected_type: "string".into(),
+            expected_type: self.chance.one(TYPES).to_owned(),
             description: "something".into(),
             source: None,
         }
@@ -330,13 +367,13 @@ impl Author<'_> {
 
     fn result(&mut self) -> Step {
         let outcome = match self.chance.below(10) {
-            0..7 => return self.done(),
-            7 | 8 => Outcome::Partial,
+            0..5 => return self.done(),
+            5..8 => Outcome::Partial,
             _ => Outcome::Failed,
         };
         let unresolved = vec![self.key()];
         let failure = (outcome == Outcome::Failed).then(|| "could not".to_owned());
-        let outputs = self.outputs(30);
+        let outputs = self.outputs(60);
         let plain = Response::new(self.me.clone(), outcome);
         emit_json("RESULT", &Response { outputs, unresolved, failure, ..plain })
     }

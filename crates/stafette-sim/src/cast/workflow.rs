@@ -9,11 +9,11 @@ use stafette_core::workflow::council::{CouncilRules, Exhausted, Mode};
 use stafette_core::workflow::phases::{PhaseStep, Rule};
 use stafette_core::workflow::{
     Agent, Budget, Denied, Header, Limits, Loop, Need, Recovery, RecoveryRule, Retries, Route,
-    Strategy, Trouble,
+    Runner, Strategy, Trouble,
 };
 use stafette_core::{AgentName, Fields, Millis, Party, Usage, Usd, Workflow};
 
-use super::KEYS;
+use super::{KEYS, TYPES};
 use crate::chance::Chance;
 
 const NAMES: [&str; 6] = ["planner", "builder", "reviewer", "fixer", "research", "tester"];
@@ -142,14 +142,16 @@ fn agent(chance: &mut Chance) -> Agent {
     };
     let plain = plain().agents.into_values().next().expect("it has an agent");
     let needs = needs.into_iter().map(|key| need(chance, key)).collect();
-    Agent { needs, estimate, ..plain }
+    // Some come by themselves and take their turns.
+    let runner = if chance.percent(10) { Runner::External } else { plain.runner };
+    Agent { needs, estimate, runner, ..plain }
 }
 
 fn need(chance: &mut Chance, key: &str) -> Need {
     Need {
         key: key.to_owned(),
         source: chance.one(["external", "market", "user", "decision", "archive"]).to_owned(),
-        expected_type: "string".into(),
+        expected_type: chance.one(TYPES).to_owned(),
         description: String::new(),
     }
 }
@@ -272,6 +274,7 @@ fn recovery(chance: &mut Chance, names: &[AgentName]) -> Recovery {
     let mut rules = Vec::new();
     for _ in 0..chance.below(4) {
         let action = chance.one([
+            Strategy::RetryDifferentTarget,
             Strategy::RetryDifferentTarget,
             Strategy::ProceedPartial,
             Strategy::Escalate,

@@ -9,7 +9,10 @@ use stafette_core::{
     Event, HandoffId, Party, Recorded, Response, Run, State, Status, TurnKey, Usage,
 };
 
+use super::budget::Costs;
+use super::deadline::Deadlines;
 use super::order::may_be_given_out;
+use super::part::Parts;
 use super::path::Paths;
 use super::phase::Phases;
 use super::set::Sets;
@@ -37,10 +40,9 @@ pub(crate) struct History {
     pub(super) paths: Paths,
     phases: Phases,
     pub(crate) spent: Usage,
-    /// The most that one turn used or had set aside.
-    pub(super) biggest: Usage,
-    /// The most turns that were out at once.
-    pub(super) most_at_once: usize,
+    pub(super) costs: Costs,
+    pub(crate) deadlines: Deadlines,
+    parts: Parts,
     over: bool,
     /// How often it handed over: also a process that did not know of the end may do it.
     handed_over: u32,
@@ -118,19 +120,21 @@ impl History {
         if let Some(id) = event.handoff() {
             self.is_about_open(id, event)?;
         }
+        self.deadlines.hear(before, recorded.at, event)?;
         if let Some(run) = before {
             self.phases.hear(run, event)?;
             self.sets.hear(run, event)?;
+            self.parts.hear(run, event)?;
         }
         match event {
             Event::TurnOrdered(e) => {
                 must(self.ordered.insert(e.turn), "a key names one turn", || e.turn.to_string())?;
-                self.biggest = self.biggest.max(e.reserved);
-                self.most_at_once = self.most_at_once.max(self.ordered.len() - self.ended.len());
                 let turns = self.turns.entry(e.turn.handoff).or_default();
                 *turns += 1;
                 if let Some(run) = before {
                     may_be_given_out(run, recorded.at, e)?;
+                    self.costs.ordered(run, e)?;
+                    self.paths.use_one(run, recorded.at, e.turn)?;
                     let limit = run.workflow.limits.turns_per_handoff;
                     must(*turns <= limit, "a handoff has a limit of turns", || {
                         format!("{} is number {turns} of {limit}", e.turn)
@@ -185,7 +189,9 @@ impl History {
                     let handoff = run.handoff(e.handoff)?;
                     handoff.state.turn().map(|_| handoff.key(run.id))
                 };
-                self.ended.extend(before.and_then(out));
+                let out = before.and_then(out);
+                out.into_iter().for_each(|turn| self.costs.called_off(turn));
+                self.ended.extend(out);
             }
             Event::QuestionAnswered(e) => {
                 let first = self.answered.insert(e.handoff);
@@ -234,7 +240,7 @@ impl History {
         self.is_out(turn)?;
         self.ended.insert(turn);
         self.spent += usage;
-        self.biggest = self.biggest.max(usage);
+        self.costs.ended(turn, usage);
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stafette_core::run::propose::HandoffAdmitted;
 use stafette_core::workflow::Loop;
-use stafette_core::{HandoffId, Party, Reason, Run, Workflow};
+use stafette_core::{HandoffId, Party, Reason, Run, Time, TurnKey, Workflow};
 
 use super::{Verdict, must};
 
@@ -21,6 +21,8 @@ pub(super) struct Paths {
     ways: BTreeMap<HandoffId, Vec<Party>>,
     /// How often a person let a loop begin again.
     laps: u32,
+    /// When each counted path was last used.
+    last_use: BTreeMap<(Party, Party), Time>,
 }
 
 impl Paths {
@@ -30,6 +32,23 @@ impl Paths {
         if let Some(way) = self.ways.get_mut(&id) {
             way.drain(..way.len().saturating_sub(1));
         }
+    }
+
+    /// A turn is given out: the first of a counted handoff uses its path, not before a cooldown has
+    /// passed since anybody used it.
+    pub(super) fn use_one(&mut self, run: &Run, at: Time, turn: TurnKey) -> Verdict {
+        let Some(offer) = run.handoff(turn.handoff).map(|handoff| &handoff.offer) else {
+            return Ok(());
+        };
+        if offer.from == Party::Human || offer.is_council_turn() {
+            return Ok(());
+        }
+        let last = self.last_use.insert((offer.from.clone(), offer.to.clone()), at);
+        let cooldown = run.workflow.limits.cooldown;
+        let apart = turn.turn > 1 || last.is_none_or(|last| last + cooldown <= at);
+        must(apart, "two uses of a path are a cooldown apart", || {
+            format!("{turn} at {at:?} after {last:?}: {} → {}", offer.from, offer.to)
+        })
     }
 
     /// A handoff is admitted.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use stafette_core::run::Stage;
-use stafette_core::{Handoff, HandoffId, Millis, Party, Run, State, Time, Usage};
+use stafette_core::{Handoff, HandoffId, Millis, Party, Run, State, Time, Usage, fields};
 
 use super::{History, Verdict, must};
 
@@ -13,12 +13,15 @@ const LONGEST_WAIT: Millis = Millis::hours(24 * 60);
 /// How many closed handoffs a run may remember, a few in passing included.
 const CLOSED_KEPT: usize = 72;
 
+/// What notes in the place of values that were cut may add, in bytes.
+const SMALL_CHANGE: usize = 4096;
+
 /// How often the state is written and read back to see that it stays the same.
 const WRITTEN_EVERY: u64 = 32;
 
 pub(super) fn holds(run: &Run, history: &History) -> Verdict {
     purse_is_right(run, history)?;
-    budget_is_kept(run, history)?;
+    history.costs.are_within(run)?;
     outbox_is_recorded(run, history)?;
     state_is_bounded(run, history)?;
     if run.status().is_final() {
@@ -31,6 +34,8 @@ pub(super) fn holds(run: &Run, history: &History) -> Verdict {
     })?;
     for handoff in run.open() {
         has_an_owner(run, handoff)?;
+        is_decided_about(handoff)?;
+        is_of_bounded_size(handoff)?;
         waits_for_what_can_happen(run, handoff.id, &mut BTreeSet::new())?;
     }
     if run.seq.is_multiple_of(WRITTEN_EVERY) {
@@ -67,21 +72,6 @@ fn purse_is_right(run: &Run, history: &History) -> Verdict {
     })
 }
 
-/// A turn may use more than was set aside for it, and so may each of those that run beside it.
-fn budget_is_kept(run: &Run, history: &History) -> Verdict {
-    let used = run.purse.spent + run.purse.reserved;
-    let limit = &run.purse.limit;
-    let mut allowed = Usage { tokens: limit.tokens, money: limit.money };
-    for _ in 0..history.most_at_once {
-        allowed += history.biggest;
-    }
-    let kept = used.tokens <= allowed.tokens && used.money <= allowed.money;
-    must(kept, "a budget is passed by what was out at most", || {
-        let (most, biggest) = (history.most_at_once, history.biggest);
-        format!("{used:?} of {limit:?}, {most} turns at once, the biggest had {biggest:?}")
-    })
-}
-
 fn outbox_is_recorded(run: &Run, history: &History) -> Verdict {
     let mut keys = BTreeSet::new();
     for order in run.outbox() {
@@ -113,6 +103,23 @@ fn it_is_over(run: &Run) -> Verdict {
     must(over && run.deadline().is_none(), "a finished run wants nothing", || {
         format!("open: {:?}", run.open().map(|handoff| handoff.id).collect::<Vec<_>>())
     })
+}
+
+/// A step decides about everything that it touches.
+fn is_decided_about(handoff: &Handoff) -> Verdict {
+    let decided = !matches!(handoff.state, State::Undecided);
+    must(decided, "a step leaves nothing undecided", || handoff.id.to_string())
+}
+
+/// What a taker is given fits, however much its givers have.
+fn is_of_bounded_size(handoff: &Handoff) -> Verdict {
+    const LAW: &str = "inputs and answers are of bounded size";
+    let limit = fields::MAX + SMALL_CHANGE;
+    let bytes = fields::size(&handoff.inputs);
+    must(bytes <= limit, LAW, || format!("{} has inputs of {bytes} bytes", handoff.id))?;
+    let answers = handoff.answers.iter().chain(&handoff.gathered);
+    let most = answers.map(|answer| fields::size(&answer.outputs)).max().unwrap_or(0);
+    must(most <= limit, LAW, || format!("{} has an answer of {most} bytes", handoff.id))
 }
 
 fn has_an_owner(run: &Run, handoff: &Handoff) -> Verdict {

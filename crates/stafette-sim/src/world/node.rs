@@ -12,7 +12,7 @@ use super::{Happening, Message, Passage, Reply, Stop, World};
 use crate::Sabotage;
 use crate::agent::Phase;
 use crate::chance::Chance;
-use crate::law::{Breach, keeps_the_baton, must, tick_moves_on};
+use crate::law::{Breach, Round, keeps_the_baton, must, tick_moves_on};
 
 /// A deadline far away is looked at again in an hour, as the engine does.
 const LOOK_AGAIN: Millis = Millis::hours(1);
@@ -162,7 +162,7 @@ impl World {
             by: "the seed".to_owned(),
             origin: None,
             trace: None,
-            forecasts: Some(BTreeMap::new()),
+            forecasts: Some(self.cast.forecasts.clone()),
             lineage: self.lineage(),
         })
     }
@@ -235,6 +235,9 @@ impl World {
             let Some(up) = self.up(node) else { return Ok(()) };
             step = up.driver.decide(now, inputs);
         }
+        if self.options.sabotage == Some(Sabotage::MixUpReplies) {
+            step.replies.reverse();
+        }
         for message in &messages {
             let routine = matches!(message.input, Input::Tick | Input::Heartbeat { .. });
             if !(routine && step.is_empty()) {
@@ -254,13 +257,19 @@ impl World {
             }
         }
         self.point(node, "stored")?;
-        self.laws_of_a_step(&messages, &step)?;
+        let inputs: Vec<&Input> = messages.iter().map(|message| &message.input).collect();
+        self.laws_of_a_step(node, &inputs, &step)?;
         self.make_true(node, step)?;
         self.point(node, "answering")?;
         self.answer(node, &messages);
         let only_tick = matches!(messages.as_slice(), [Message { input: Input::Tick, .. }]);
-        if let Some(up) = self.up(node).filter(|_| only_tick) {
+        if let Stand::Up(up) = &self.nodes[node].stand
+            && only_tick
+        {
             tick_moves_on(up.driver.run(), now)?;
+            if up.driver.run().seq == self.witness.seq() {
+                self.witness.history.deadlines.none_is_past(now)?;
+            }
         }
         self.after_work(node)
     }
@@ -302,13 +311,21 @@ impl World {
             }
         }
         self.point(node, "stored")?;
+        self.laws_of_a_step(node, &[input], &step)?;
         self.make_true(node, step)?;
         self.after_work(node)?;
         Ok(Some(true))
     }
 
-    fn laws_of_a_step(&self, messages: &[Message], step: &Step) -> Passage {
-        let [Message { input: Input::Finish { turn, .. }, .. }] = messages else { return Ok(()) };
+    fn laws_of_a_step(&mut self, node: usize, inputs: &[&Input], step: &Step) -> Passage {
+        if let Stand::Up(up) = &self.nodes[node].stand {
+            let before = up.driver.run();
+            let after = self.witness.run.as_ref().filter(|_| !step.is_empty()).unwrap_or(before);
+            let round = Round { before, after, events: &step.events };
+            round.everyone_hears_their_own(inputs, &step.replies)?;
+        }
+        self.count_replies(inputs, &step.replies);
+        let [Input::Finish { turn, .. }] = inputs else { return Ok(()) };
         let passed_on = passed_on(&step.events, turn.handoff);
         match &self.witness.run {
             Some(run) if !step.is_empty() => Ok(keeps_the_baton(run, passed_on)?),

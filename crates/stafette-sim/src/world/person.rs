@@ -4,10 +4,12 @@ use serde_json::json;
 use stafette_core::generation::ChangeCounts;
 use stafette_core::handoff::About;
 use stafette_core::{
-    Fields, HandoffId, Input, Kind, Millis, Offer, Party, Question, Reason, State, Usd,
+    Fields, HandoffId, Input, Kind, Millis, MissingInput, Offer, Party, Question, Reason, State,
+    Usd,
 };
 
 use super::{Happening, Message, Reply, World};
+use crate::cast::weight;
 
 /// How often a person tries to be heard.
 const TRIES: u32 = 5;
@@ -20,7 +22,7 @@ impl World {
         };
         let State::Asked { until } = handoff.state else { return };
         let question = handoff.offer.question.clone().unwrap_or_default();
-        let missing: Vec<String> = handoff.offer.missing.iter().map(|m| m.key.clone()).collect();
+        let missing = handoff.offer.missing.clone();
         let people = &self.cast.people;
         if self.patience == 0 || self.chance.percent(people.silent) {
             self.counts.note("question overlooked");
@@ -34,14 +36,47 @@ impl World {
             self.chance.between(500, 300_000).min(left / 2)
         };
         let input = self.answer_to(id, &question, &missing);
-        if self.chance.percent(10) {
-            let again = Happening::Say { input: input.clone(), tries: 0 };
-            self.plan(Millis(after + 700), again);
+        match self.chance.below(20) {
+            0 | 1 => {
+                let again = Happening::Say { input: input.clone(), tries: 0 };
+                self.plan(Millis(after + 700), again);
+            }
+            // Somebody else answers in the same moment, perhaps with the same words.
+            2 => {
+                let mut other = self.answer_to(id, &question, &missing);
+                if let Input::Answer { by, .. } = &mut other {
+                    "ben".clone_into(by);
+                }
+                let inputs = vec![input, other];
+                self.plan(Millis(after), Happening::Crowd { inputs });
+                return;
+            }
+            _ => {}
+        }
+        let unfit =
+            missing.iter().any(|input| !["string", "currency"].contains(&&*input.expected_type));
+        if unfit {
+            // What comes back is said better.
+            let better = self.fitting_answer(id, &missing);
+            self.plan(Millis(after + 5000), Happening::Say { input: better, tries: 0 });
         }
         self.plan(Millis(after), Happening::Say { input, tries: 0 });
     }
 
-    fn answer_to(&mut self, id: HandoffId, question: &Question, missing: &[String]) -> Input {
+    /// Every value as what it was asked for.
+    fn fitting_answer(&mut self, id: HandoffId, missing: &[MissingInput]) -> Input {
+        let fitting = |input: &MissingInput| match input.expected_type.as_str() {
+            "number" => json!("7"),
+            "string[]" => json!("one, two"),
+            "boolean" => json!(true),
+            "object" => json!({ "from": "a person" }),
+            _ => json!("from a person"),
+        };
+        let values = missing.iter().map(|input| (input.key.clone(), fitting(input))).collect();
+        Input::Answer { handoff: id, values, text: String::new(), by: "ada".to_owned() }
+    }
+
+    fn answer_to(&mut self, id: HandoffId, question: &Question, missing: &[MissingInput]) -> Input {
         let mut values = Fields::new();
         let mut text = match self.chance.pick(&question.options) {
             Some(option) => option.clone(),
@@ -59,7 +94,13 @@ impl World {
             self.counts.note("rubbish answer");
             text = self.chance.one(["", "¿qué?", "0.25usd", "-1", "allow", "retry"]).to_owned();
         } else if self.chance.percent(50) {
-            values.extend(missing.iter().map(|key| (key.clone(), json!("from a person"))));
+            let said = json!("from a person");
+            values.extend(missing.iter().map(|input| (input.key.clone(), said.clone())));
+        }
+        if self.cast.large
+            && let Some(value) = weight(&mut self.chance)
+        {
+            values.insert("notes".to_owned(), value);
         }
         Input::Answer { handoff: id, values, text, by: "ada".to_owned() }
     }
@@ -78,13 +119,12 @@ impl World {
                 Input::Pause { by: by() }
             }
             3..6 => Input::RaiseBudget { money: Usd(100_000), tokens: 1000 },
-            6..10 => {
-                let agents: Vec<Party> =
-                    self.cast.workflow.agents.keys().map(Party::from).collect();
-                let to = self.chance.pick(&agents).cloned().unwrap_or(Party::Orchestrator);
-                let reason = Reason::TaskHandoff;
-                let offer = Offer::new(Party::Human, to, Kind::Transfer, reason);
-                Input::Propose { offer: Box::new(offer) }
+            6..8 => self.wish("ada"),
+            8..10 => {
+                // They all come at once, each with a wish of its own.
+                let inputs = ["ada", "ben", "eve"].map(|by| self.wish(by)).to_vec();
+                self.plan(Millis(after), Happening::Crowd { inputs });
+                return;
             }
             12 => Input::Note { text: "mind the gap".to_owned(), by: by() },
             13 => Input::HandOver { changes: ChangeCounts::default() },
@@ -92,6 +132,27 @@ impl World {
             _ => Input::Cancel { by: by(), why: String::new() },
         };
         self.plan(Millis(after), Happening::Say { input, tries: 0 });
+    }
+
+    /// A person wants something of an agent, or of one that nobody knows.
+    fn wish(&mut self, by: &str) -> Input {
+        let agents: Vec<Party> = self.cast.workflow.agents.keys().map(Party::from).collect();
+        let to = match self.chance.pick(&agents).cloned() {
+            Some(party) if self.chance.percent(75) => party,
+            _ => Party::from("nobody"),
+        };
+        let offer = Offer::new(Party::Human, to, Kind::Transfer, Reason::TaskHandoff);
+        let summary = format!("what {by} wants");
+        Input::Propose { offer: Box::new(Offer { summary, ..offer }) }
+    }
+
+    /// Several people speak to one process, in one moment.
+    pub(super) fn crowd(&mut self, inputs: Vec<Input>) {
+        let up = (0..self.nodes.len()).find(|node| self.up(*node).is_some());
+        let Some(node) = up else { return self.counts.note("person gave up") };
+        for input in inputs {
+            self.push(node, Message { input, reply: Reply::Asked { tries: 0 } });
+        }
     }
 
     /// A person speaks to whichever process is there.

@@ -2,6 +2,7 @@
 
 use stafette_core::handoff::Receipt;
 use stafette_core::run::session::SessionState;
+use stafette_core::workflow::Runner;
 use stafette_core::{Input, Millis, Question, TurnKey, TurnOrder};
 
 use super::{Happening, Message, Passage, Reply, Stand, World};
@@ -53,12 +54,30 @@ impl World {
     pub(super) fn begin_session(&mut self, id: u64) -> Passage {
         let Some(session) = self.sessions.get(&id) else { return Ok(()) };
         let turn = session.key();
-        for receipt in [Receipt::Delivered, Receipt::Acknowledged] {
-            self.speak(id, Input::Receipt { turn, receipt });
+        let agent = self.cast.workflow.agents.get(&session.order.agent);
+        if agent.is_some_and(|agent| agent.runner == Runner::External) {
+            self.come_for(turn, session.home);
+        } else {
+            for receipt in [Receipt::Delivered, Receipt::Acknowledged] {
+                self.speak(id, Input::Receipt { turn, receipt });
+            }
         }
         self.plan(Millis(1), Happening::Act { session: id });
         self.plan(heartbeat(), Happening::Beat { session: id });
         Ok(())
+    }
+
+    /// Two come for one turn in the same moment; either of them does what the script says.
+    fn come_for(&mut self, turn: TurnKey, home: Option<(usize, u32)>) {
+        let Some((node, life)) = home else { return };
+        if !self.is_up(node, life) {
+            return;
+        }
+        for by in ["ada", "ben"] {
+            let lease = self.chance.one([None, Some(Millis(30_000))]);
+            let input = Input::Take { turn, by: by.to_owned(), lease };
+            self.push(node, Message { input, reply: Reply::Asked { tries: 0 } });
+        }
     }
 
     /// One step of the script.

@@ -3,17 +3,44 @@
 use stafette_core::handoff::{About, Way};
 use stafette_core::run::propose::Refusal;
 use stafette_core::workflow::Strategy;
-use stafette_core::{Event, Party, Status};
+use stafette_core::{Event, Input, Party, Reply, Status, Usd, fields};
 use stafette_store::Stored;
 
 use super::World;
 
 impl World {
+    /// Counts what askers were told, and how many were told so at once.
+    pub(super) fn count_replies(&mut self, inputs: &[&Input], replies: &[Reply]) {
+        let mut proposals = 0;
+        for (index, (input, reply)) in inputs.iter().zip(replies).enumerate() {
+            match (input, reply) {
+                (Input::Propose { .. }, _) => proposals += 1,
+                (Input::Answer { handoff, .. }, _) => {
+                    let same = |other: &&&Input| matches!(other, Input::Answer { handoff: other, .. } if other == handoff);
+                    if inputs[..index].iter().any(|other| same(&other)) {
+                        self.counts.note("two answers at once");
+                    }
+                    if matches!(reply, Reply::Unfit { .. }) {
+                        self.counts.note("answer that does not fit");
+                    }
+                }
+                (Input::Take { by, .. }, Reply::Taken { by: holder }) if by != holder => {
+                    self.counts.note("turn taken by another");
+                }
+                _ => {}
+            }
+        }
+        if proposals > 1 {
+            self.counts.note("proposals at once");
+        }
+    }
+
     /// Counts what the events tell.
     pub(super) fn count(&mut self, added: &[Stored]) {
         for stored in added {
             let Ok(event) = serde_json::from_str::<Event>(&stored.entry.body) else { continue };
             self.counts.note(event.name());
+            self.count_costs_and_sizes(&event);
             let Event::HandoffAdmitted(admitted) = &event else {
                 if let Some(detail) = detail(&event) {
                     self.counts.note(detail);
@@ -40,6 +67,52 @@ impl World {
         }
     }
 }
+
+impl World {
+    /// Counts what is large, what is late, and what costs money beside something else.
+    fn count_costs_and_sizes(&mut self, event: &Event) {
+        let Some(run) = &self.witness.run else { return };
+        match event {
+            Event::HandoffAdmitted(e) if fields::size(&e.offer.outputs) > LARGE => {
+                self.counts.note("large offer");
+            }
+            Event::HandoffClosed(e) => {
+                if fields::size(&e.response.outputs) > LARGE {
+                    self.counts.note("large answer");
+                }
+                if !e.cuts.is_empty() {
+                    self.counts.note("value cut");
+                }
+            }
+            Event::TurnOrdered(e) => {
+                let metered = run.turns_out().filter(|(_, it)| {
+                    it.state.turn().is_some_and(|turn| turn.reserved.money > Usd(0))
+                });
+                if e.reserved.money > Usd(0) && metered.count() > 1 {
+                    self.counts.note("two turns that cost money");
+                }
+                if e.reserved.money == run.purse.limit.money {
+                    self.counts.note("turn of unknown cost");
+                }
+            }
+            Event::LateResultKept(e)
+                if self.witness.history.deadlines.has_ended(e.turn.handoff) =>
+            {
+                self.counts.note("result after its deadline");
+            }
+            Event::RecoveryChosen(e) if e.gathered.is_some() => {
+                self.counts.note(match e.action {
+                    Strategy::Escalate => "part kept, a person asked",
+                    _ => "part kept, another target",
+                });
+            }
+            _ => {}
+        }
+    }
+}
+
+/// From here on a value weighs something, in bytes.
+const LARGE: usize = 100_000;
 
 /// What else an event is counted as.
 fn detail(event: &Event) -> Option<&'static str> {

@@ -145,6 +145,15 @@ fn b_05_five_at_the_same_time_pass_a_budget_by_one_turn_at_most() {
 }
 
 #[test]
+fn b_05_more_money_does_not_let_a_second_turn_of_unknown_cost_begin() {
+    let mut story = five_unknown();
+    story.input(crate::Input::RaiseBudget { money: Usd(1_000_000), tokens: 0 });
+    assert_eq!(story.run.outbox().count(), 1, "either of them could use all of it");
+    story.ends(h(2), TurnResult { usage: costing(0.30), ..done() });
+    assert_eq!(story.run.outbox().count(), 1, "the next one has its turn");
+}
+
+#[test]
 fn b_05_the_wait_for_an_unknown_cost_is_explained_and_what_is_known_goes_on_beside() {
     let story = five_unknown();
     let waiting = story.run.handoff(h(3)).expect("the second member");

@@ -1,0 +1,77 @@
+//! Laws about what turns may use.
+
+use std::collections::BTreeMap;
+
+use stafette_core::run::turn::TurnOrdered;
+use stafette_core::{Run, TurnKey, Usage, Usd};
+
+use super::{Verdict, must};
+
+/// What is set aside and used, by our own account.
+#[derive(Debug, Default)]
+pub(super) struct Costs {
+    /// What was set aside for each turn that is out, and whether anybody knew what it would use.
+    out: BTreeMap<TurnKey, (Usage, bool)>,
+    /// What turns have used above what was known of their agents, since the last turn was given out.
+    beyond: Usage,
+    /// The most that one turn of unknown cost has used above what was set aside for it, since then.
+    unknown: Usage,
+}
+
+impl Costs {
+    /// A turn is given out. All that was used is within the budget then, by another law, so what
+    /// earlier turns have used above it does not count any more.
+    pub(super) fn ordered(&mut self, run: &Run, e: &TurnOrdered) -> Verdict {
+        (self.beyond, self.unknown) = Default::default();
+        let known = is_known(run, e.turn);
+        let other = self.out.iter().find(|(_, (_, known))| !known).map(|(turn, _)| turn);
+        must(known || other.is_none(), "one turn of unknown cost is out at a time", || {
+            format!("{} beside {other:?}", e.turn)
+        })?;
+        self.out.insert(e.turn, (e.reserved, known));
+        Ok(())
+    }
+
+    pub(super) fn ended(&mut self, turn: TurnKey, used: Usage) {
+        let Some((reserved, known)) = self.out.remove(&turn) else { return };
+        let more = Usage {
+            tokens: used.tokens.saturating_sub(reserved.tokens),
+            money: Usd(used.money.0.saturating_sub(reserved.money.0)),
+        };
+        match known {
+            true => self.beyond += more,
+            false => self.unknown = self.unknown.max(more),
+        }
+    }
+
+    pub(super) fn called_off(&mut self, turn: TurnKey) {
+        self.out.remove(&turn);
+    }
+
+    /// As long as no turn uses more than was known of its agent, the budget is passed by one turn at
+    /// most, whose cost nobody knew; and by nothing when there is no such turn.
+    pub(super) fn are_within(&self, run: &Run) -> Verdict {
+        let (purse, limit) = (&run.purse, &run.purse.limit);
+        let used = purse.spent + purse.reserved;
+        let limit = Usage { tokens: limit.tokens, money: limit.money };
+        let allowed = limit + self.beyond + self.unknown;
+        let kept = used.tokens <= allowed.tokens && used.money <= allowed.money;
+        must(kept, "a budget is passed by one turn of unknown cost at most", || {
+            let (beyond, unknown) = (self.beyond, self.unknown);
+            format!("{used:?} of {limit:?}; {beyond:?} above what was known, {unknown:?} unknown")
+        })
+    }
+}
+
+/// Whether anybody knows what a turn of this agent uses: it has had one, the workflow says so, or
+/// earlier runs do.
+fn is_known(run: &Run, turn: TurnKey) -> bool {
+    let agent = run.handoff(turn.handoff).and_then(|it| run.workflow.agent(&it.offer.to));
+    let Some((name, agent)) = agent else { return true };
+    let name = name.as_str();
+    let had_one = run.purse.agents.get(name).is_some_and(|account| account.finished > 0);
+    let forecast = run.purse.forecasts.as_ref().is_none_or(|known| known.contains_key(name));
+    let earlier = run.lineage.as_ref().and_then(|lineage| lineage.agents.get(name));
+    let earlier = earlier.is_some_and(|service| service.turns > 0);
+    had_one || agent.estimate.is_some() || forecast || earlier
+}
