@@ -1742,6 +1742,8 @@ export interface components {
             created_at: string;
             /** @description When it last changed. */
             updated_at: string;
+            /** @description Handoffs that wait for the budget, with the reason. */
+            held?: components["schemas"]["Held"][];
             /** @description Counts. */
             tally: components["schemas"]["Tally"];
             /** @description Money and tokens. */
@@ -1751,6 +1753,17 @@ export interface components {
             /** @description How its council stands, when one has met. */
             council?: components["schemas"]["CouncilView"] | null;
         };
+        /** @description A handoff whose next turn waits although its moment has come. */
+        Held: {
+            /** @description The handoff. */
+            handoff: components["schemas"]["HandoffId"];
+            /** @description The agent whose turn it would be. */
+            agent: string;
+            /** @description What it waits for, in a sentence. */
+            why: string;
+        };
+        /** @description A handoff, numbered within its run: `h7`. */
+        HandoffId: string;
         /** @description Counts over the whole run. */
         Tally: {
             /**
@@ -1983,8 +1996,6 @@ export interface components {
             /** @description What it brought, once it is over. */
             brought?: components["schemas"]["Brought"] | null;
         };
-        /** @description A handoff, numbered within its run: `h7`. */
-        HandoffId: string;
         /**
          * @description Whoever can give or take work. Any name parses; whether the workflow knows it is a rule's
          *     business (`Unknown target`), not the parser's.
@@ -2344,6 +2355,8 @@ export interface components {
             created_at: string;
             /** @description When it last changed. */
             updated_at: string;
+            /** @description Handoffs that wait for the budget, with the reason. */
+            held?: components["schemas"]["Held"][];
             /** @description Counts. */
             tally: components["schemas"]["Tally"];
             /** @description Money and tokens. */
