@@ -206,7 +206,7 @@ fn s4_01_a_disk_that_does_not_sync_is_caught() {
 }
 
 #[test]
-fn b_11_replies_that_are_mixed_up_are_caught() {
+fn b_18_replies_that_are_mixed_up_are_caught() {
     assert_eq!(caught(Sabotage::MixUpReplies).law, "everyone hears what became of their own");
 }
 

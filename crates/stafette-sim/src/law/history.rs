@@ -6,7 +6,7 @@ use stafette_core::change::ChangeId;
 use stafette_core::handoff::{About, Way};
 use stafette_core::run::propose::HandoffAdmitted;
 use stafette_core::{
-    Event, HandoffId, Party, Recorded, Response, Run, State, Status, TurnKey, Usage,
+    Event, HandoffId, Party, Recorded, Response, Run, State, Status, Time, TurnKey, Usage,
 };
 
 use super::budget::Costs;
@@ -31,6 +31,8 @@ pub(crate) struct History {
     admitted: BTreeSet<HandoffId>,
     refused: BTreeSet<HandoffId>,
     closed: BTreeMap<HandoffId, Closed>,
+    /// When handoffs were closed since the last one was admitted, or in the same moment.
+    pub(super) closed_since: Vec<Time>,
     answered: BTreeSet<HandoffId>,
     /// Which handoff waits for each.
     awaited_by: BTreeMap<HandoffId, HandoffId>,
@@ -166,7 +168,10 @@ impl History {
                     format!("attempt {} of {max} of {}", e.attempt, e.handoff)
                 })?;
             }
-            Event::HandoffAdmitted(e) => self.admit(before, e)?,
+            Event::HandoffAdmitted(e) => {
+                self.closed_since.retain(|at| *at == recorded.at);
+                self.admit(before, e)?;
+            }
             Event::GenerationHandedOver(_) => self.handed_over += 1,
             Event::ChangeProposed(e) => self.proposed.push(e.set.change),
             Event::HandoffRefused(e) => {
@@ -184,6 +189,7 @@ impl History {
                 let way = e.way;
                 let closed = Closed { way, succeeded_by: e.succeeded_by.clone() };
                 self.closed.insert(e.handoff, closed);
+                self.closed_since.push(recorded.at);
                 // A turn that was out is called off with it.
                 let out = |run: &Run| {
                     let handoff = run.handoff(e.handoff)?;

@@ -10,8 +10,8 @@ use super::{History, Verdict, must};
 /// No wait is longer.
 const LONGEST_WAIT: Millis = Millis::hours(24 * 60);
 
-/// How many closed handoffs a run may remember, a few in passing included.
-const CLOSED_KEPT: usize = 72;
+/// How many closed handoffs a run remembers when it admits one.
+const CLOSED_KEPT: usize = 64;
 
 /// What notes in the place of values that were cut may add, in bytes.
 const SMALL_CHANGE: usize = 4096;
@@ -84,10 +84,10 @@ fn outbox_is_recorded(run: &Run, history: &History) -> Verdict {
 
 fn state_is_bounded(run: &Run, history: &History) -> Verdict {
     let open = run.open().count();
-    // The end closes everything at once, and nothing grows after it.
-    let bounded = run.handoffs.len() <= open + CLOSED_KEPT || run.status().is_final();
-    must(bounded, "the state is bounded", || {
-        format!("{} handoffs, {open} of them open", run.handoffs.len())
+    // What is closed since then was open then, and the end closes everything.
+    let kept = CLOSED_KEPT + history.closed_since.len();
+    must(run.handoffs.len() <= open + kept, "the state is bounded", || {
+        format!("{} handoffs, {open} of them open, {kept} may be closed", run.handoffs.len())
     })?;
     let parties = run.workflow.agents.len() + 3;
     must(run.last_use.len() <= parties * parties, "the state is bounded", || {
