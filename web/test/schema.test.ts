@@ -23,7 +23,7 @@ const reports: ((report: Schemas['Report2']) => Pick<Report, 'rolled_back' | 'le
 /** Every event that the page knows; leaving one out does not compile. */
 const KNOWN: Record<Recorded['event'], true> = {
   run_created: true, run_forked: true, run_adopted: true, run_paused: true, run_unpaused: true, run_finished: true,
-  handoff_admitted: true, handoff_refused: true, handoff_blocked: true, handoff_resumed: true, handoff_closed: true, handoff_parked: true,
+  handoff_admitted: true, handoff_refused: true, handoff_blocked: true, handoff_resumed: true, handoff_closed: true, handoff_parked: true, handoff_overdue: true,
   inputs_assessed: true, turn_ordered: true, receipt_given: true, turn_taken: true, turn_told: true, turn_finished: true, turn_failed: true,
   session_changed: true, permit_given: true, lease_renewed: true, retry_scheduled: true, late_result_kept: true, recovery_chosen: true,
   question_answered: true, budget_reached: true, budget_raised: true, alert_raised: true,

@@ -165,6 +165,7 @@ export type Event =
   | { event: 'turn_failed'; turn: string; failure: { kind: string; message: string }; usage: Usage }
   | { event: 'retry_scheduled'; handoff: string; attempt: number; not_before: number }
   | { event: 'handoff_parked'; handoff: string; until: number; why: string }
+  | { event: 'handoff_overdue'; handoff: string; deadline: number }
   | { event: 'late_result_kept'; turn: string; result: TurnResult }
   | { event: 'recovery_chosen'; handoff: string; action: string; reason: string; target?: string }
   | { event: 'question_answered'; handoff: string; values: Fields; text: string; by: string }
@@ -337,6 +338,8 @@ export interface Purse {
   reached?: Reached | null
   days?: Record<string, { turns: number; spent: Usage }>
   agents: Record<string, Account>
+  /** What was known about each agent's cost when the run began. */
+  forecasts?: Record<string, 'unmetered' | { known: Usage }> | null
 }
 
 /** A run as the list of runs shows it. */

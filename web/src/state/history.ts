@@ -82,6 +82,8 @@ export function notes(event: Recorded): { about: string; kind: Note['kind']; tex
       return one(event.handoff, 'retry', `Attempt ${event.attempt} follows`)
     case 'handoff_parked':
       return one(event.handoff, 'parked', event.why)
+    case 'handoff_overdue':
+      return one(event.handoff, 'failed', 'Not answered in time')
     case 'late_result_kept':
       return one(turn(event.turn), 'late', 'A result came too late and was kept as evidence')
     case 'recovery_chosen':

@@ -60,6 +60,8 @@ export function line(event: Recorded): Line {
       return of(event.handoff, `attempt ${event.attempt}`)
     case 'handoff_parked':
       return of(event.handoff, event.why)
+    case 'handoff_overdue':
+      return of(event.handoff, 'not answered in time', 'bad')
     case 'late_result_kept':
       return of(turn(event.turn), 'kept as evidence')
     case 'recovery_chosen':

@@ -188,7 +188,7 @@ fn b_17_secrets_that_people_and_programs_let_slip_are_not_stored() {
         "unresolved": [says("what is not resolved")],
         "recommendations": [says("a recommendation")],
         "handoffs": [{ "to": "human", "wait": true, "summary": says("a question"),
-            "missing": [{ "key": "size", "expected_type": "number",
+            "missing": [{ "key": "size", "expected_type": "string",
                 "description": says("what a person is asked for") }] }],
     });
     let ended = web.post(&format!("{place}/complete"), &result).ok();
