@@ -382,6 +382,14 @@ async fn b_01_an_orphan_that_nobody_noted_is_ended_first(runner: Runner) {
     let mut orphan = Command::new("sleep");
     orphan.arg("1000").env("STAFETTE_KEY", job.order.key.to_string()).process_group(0);
     let mut orphan = orphan.spawn().unwrap();
+    // The system shows what a process carries a moment after it has begun.
+    let environment = format!("/proc/{}/environ", orphan.id());
+    let carried = async {
+        while !fs::read(&environment).is_ok_and(|it| it.windows(12).any(|w| w == b"STAFETTE_KEY")) {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, carried).await.expect("it carries its key");
     job.order.deliveries = 2;
     assert_eq!(finished(job).await.response.summary, "alone");
     assert!(orphan.try_wait().unwrap().is_some_and(|status| !status.success()));
