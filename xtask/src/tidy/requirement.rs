@@ -117,7 +117,7 @@ mod tests {
             assert_eq!(requirement(plain), Named::None, "{plain}");
         }
         for wrong in
-            ["s2_12_x", "s6_01_x", "s2_7_x", "s2_07", "s2_x", "b_18_x", "b_1_x", "s10_01_x"]
+            ["s2_12_x", "s6_01_x", "s2_7_x", "s2_07", "s2_x", "b_31_x", "b_1_x", "s10_01_x"]
         {
             assert_eq!(requirement(wrong), Named::Unknown, "{wrong}");
         }
