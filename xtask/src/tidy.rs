@@ -5,6 +5,7 @@
 
 mod architecture;
 mod graph;
+mod kernel;
 mod layout;
 mod manifest;
 mod purity;
@@ -71,6 +72,7 @@ fn inspect(root: &Path) -> Result<(Vec<Finding>, requirement::Coverage), String>
         graph::check(&tree, &graph),
         wrapping::check(&tree, &sources),
         purity::check(&graph, &sources),
+        kernel::check(&tree, &sources),
         layout::check(&tree, &sources),
         wording::check(&tree, &sources),
         manifest::check(&tree),

@@ -84,16 +84,10 @@ async fn begin(
         fields: Fields::from_iter([("context_id".to_owned(), Value::String(context))]),
     };
     let created = RunCreated {
-        run,
-        budget: workflow.budget.clone(),
-        workflow: Arc::new(workflow),
-        request: words.text,
         inputs: words.values,
-        by: caller.name.clone(),
         origin: Some(origin),
         trace: caller.within,
-        forecasts: None,
-        lineage: None,
+        ..RunCreated::new(run, Arc::new(workflow), words.text, caller.name.clone())
     };
     // A run that is there already was begun by this very message.
     a2a.engine.begin_once(created).await.map_err(task::refused)?;

@@ -8,7 +8,8 @@ use std::process::ExitStatus;
 use serde_json::{Value, json};
 use stafette_core::change::Proposal;
 use stafette_core::run::tell::Told;
-use stafette_core::run::vote::Vote;
+use stafette_core::team::Said;
+use stafette_core::team::council::vote::Vote;
 use stafette_core::wire::frame::{Code, Frame};
 use stafette_core::wire::phase::{Decision, decision};
 use stafette_core::{
@@ -306,7 +307,7 @@ impl Harvest {
                 offers: self.offers,
                 response: self.response,
                 usage: self.usage,
-                vote: self.vote,
+                said: Said { vote: self.vote, ..Said::default() },
             }),
             false => Err(self.mistakes),
         }
@@ -352,7 +353,7 @@ impl Harvest {
             offers: self.offers,
             usage: response.usage,
             fingerprint: None,
-            vote: self.vote,
+            said: Said { vote: self.vote, ..Said::default() },
             response,
         }))
     }

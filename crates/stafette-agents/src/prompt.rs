@@ -138,7 +138,7 @@ fn ending(job: &Job) -> String {
              `handoff`, `escalate`, `vote` in a council, and `complete` at the end. Only if they do not work:\n",
         );
     }
-    let council = job.order.offer.is_council_turn();
+    let council = stafette_core::team::council::is_turn(&job.order.offer);
     match job.agent.result {
         ResultFormat::Frames => {
             let _ = writeln!(

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stafette_core::handoff::Receipt;
+use stafette_core::run::budget::Forecast;
 use stafette_core::run::create::RunCreated;
 use stafette_core::workflow::file;
 use stafette_core::{
     Fields, Input, Kind, Millis, Offer, Outcome, Party, Reason, Response, RunId, Status, Time,
-    TurnOrder, TurnResult, Usage, Workflow,
+    TurnOrder, TurnResult, Workflow,
 };
 use stafette_engine::{Driver, Fresh, Source, Step};
 use stafette_store::{Batch, Store};
@@ -268,18 +269,11 @@ impl NullRun {
 /// The beginning of the run with that number.
 pub(crate) fn created(number: u32) -> Result<RunCreated, Trouble> {
     let workflow: Workflow = file::parse(WORKFLOW).map_err(|found| format!("{found:?}"))?;
-    Ok(RunCreated {
-        run: format!("00000000-0000-7000-8000-{number:012x}").parse()?,
-        budget: workflow.budget.clone(),
-        workflow: Arc::new(workflow),
-        request: "Measure what a handoff costs".into(),
-        inputs: Fields::new(),
-        by: "bench".into(),
-        origin: None,
-        trace: None,
-        forecasts: None,
-        lineage: None,
-    })
+    let run = format!("00000000-0000-7000-8000-{number:012x}").parse()?;
+    let free = workflow.agents.keys().map(|name| (name.to_string(), Forecast::Unmetered));
+    let forecasts = Some(free.collect());
+    let created = RunCreated::new(run, Arc::new(workflow), "Measure what a handoff costs", "bench");
+    Ok(RunCreated { forecasts, ..created })
 }
 
 /// What an agent hands on at the end of a turn, if it does.
@@ -305,14 +299,9 @@ pub(crate) fn take_turn(order: &TurnOrder, offer: Option<Offer>) -> [Input; 2] {
     let turn = order.key;
     // The work looks different after each turn: no round of a loop goes without progress.
     let fingerprint = Some(format!("{:08x}{:08x}", turn.handoff.0, turn.turn));
-    let result = TurnResult {
-        response: Response::new(Party::from(&order.agent), Outcome::Resolved),
-        offers: offer.into_iter().collect(),
-        usage: Usage::default(),
-        fingerprint,
-        vote: None,
-        bare: false,
-    };
+    let response = Response::new(Party::from(&order.agent), Outcome::Resolved);
+    let offers = offer.into_iter().collect();
+    let result = TurnResult { offers, fingerprint, ..TurnResult::new(response) };
     [
         Input::Receipt { turn, receipt: Receipt::Acknowledged },
         Input::Finish { turn, result: Box::new(result) },

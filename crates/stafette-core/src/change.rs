@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::run::change::{FILES_TOLD, FileNote, ProposedSet};
+use crate::team::change::{FILES_TOLD, FileNote, ProposedSet};
 use crate::{AgentName, HandoffId, Party, Reason, RunId, TurnOrder};
 
 pub use crate::workflow::changes::ChangeRules;

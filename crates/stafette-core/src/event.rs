@@ -3,12 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Time;
 use crate::run::{
-    adopt, alert, answer, assess, budget, change, close, council, create, expire, fail, finish,
-    fork, hand_over, note, park, pause, permission, phase, postpone, propose, receipt, recover,
-    renew, resume, session, take, tell, turn,
+    adopt, alert, answer, assess, budget, close, create, expire, fail, finish, fork, park, pause,
+    permission, postpone, propose, receipt, recover, renew, resume, session, take, tell, turn,
 };
+use crate::{TeamEvent, Time};
 
 /// Something that became true. One variant a transition; each is defined, decided and applied in
 /// the file of its own name under `run/`.
@@ -24,8 +23,6 @@ pub enum Event {
     RunFinished(close::RunFinished),
     HandoffAdmitted(Box<propose::HandoffAdmitted>),
     HandoffRefused(Box<propose::HandoffRefused>),
-    PhaseBegun(Box<phase::PhaseBegun>),
-    PhaseEnded(Box<phase::PhaseEnded>),
     HandoffBlocked(resume::HandoffBlocked),
     HandoffResumed(Box<resume::HandoffResumed>),
     HandoffClosed(Box<close::HandoffClosed>),
@@ -37,7 +34,6 @@ pub enum Event {
     PermitGiven(permission::PermitGiven),
     TurnTold(Box<tell::TurnTold>),
     LeaseRenewed(renew::LeaseRenewed),
-    TurnMeasured(phase::TurnMeasured),
     TurnFinished(Box<finish::TurnFinished>),
     TurnFailed(fail::TurnFailed),
     RetryScheduled(fail::RetryScheduled),
@@ -49,23 +45,19 @@ pub enum Event {
     QuestionPostponed(postpone::QuestionPostponed),
     BudgetReached(budget::BudgetReached),
     BudgetRaised(budget::BudgetRaised),
-    ChangeProposed(Box<change::ChangeProposed>),
-    ChangeCommented(Box<change::ChangeCommented>),
-    ChangeReturned(change::ChangeReturned),
-    ChangeOrdered(change::ChangeOrdered),
-    ChangeSettled(change::ChangeSettled),
     AlertRaised(alert::AlertRaised),
-    CouncilOpened(Box<council::CouncilOpened>),
-    CouncilHeard(Box<council::CouncilHeard>),
-    CouncilConcluded(Box<council::CouncilConcluded>),
-    CouncilReopened(Box<council::CouncilReopened>),
-    NoteLeft(note::NoteLeft),
-    GenerationHandedOver(Box<hand_over::GenerationHandedOver>),
+    #[serde(untagged)]
+    Team(TeamEvent),
 }
 
 impl Event {
-    /// All names.
-    pub const NAMES: [&str; 45] = [
+    /// The names of all events.
+    pub fn names() -> impl Iterator<Item = &'static str> + Clone {
+        Self::NAMES.into_iter().chain(TeamEvent::NAMES)
+    }
+
+    /// The names of the kernel's own events.
+    const NAMES: [&str; 31] = [
         "run_created",
         "run_forked",
         "run_adopted",
@@ -74,8 +66,6 @@ impl Event {
         "run_finished",
         "handoff_admitted",
         "handoff_refused",
-        "phase_begun",
-        "phase_ended",
         "handoff_blocked",
         "handoff_resumed",
         "handoff_closed",
@@ -87,7 +77,6 @@ impl Event {
         "permit_given",
         "turn_told",
         "lease_renewed",
-        "turn_measured",
         "turn_finished",
         "turn_failed",
         "retry_scheduled",
@@ -99,18 +88,7 @@ impl Event {
         "question_postponed",
         "budget_reached",
         "budget_raised",
-        "change_proposed",
-        "change_commented",
-        "change_returned",
-        "change_ordered",
-        "change_settled",
         "alert_raised",
-        "council_opened",
-        "council_heard",
-        "council_concluded",
-        "council_reopened",
-        "note_left",
-        "generation_handed_over",
     ];
 
     /// The event's name, as it is stored.
@@ -125,8 +103,6 @@ impl Event {
             Event::RunFinished(_) => "run_finished",
             Event::HandoffAdmitted(_) => "handoff_admitted",
             Event::HandoffRefused(_) => "handoff_refused",
-            Event::PhaseBegun(_) => "phase_begun",
-            Event::PhaseEnded(_) => "phase_ended",
             Event::HandoffBlocked(_) => "handoff_blocked",
             Event::HandoffResumed(_) => "handoff_resumed",
             Event::HandoffClosed(_) => "handoff_closed",
@@ -138,7 +114,6 @@ impl Event {
             Event::PermitGiven(_) => "permit_given",
             Event::TurnTold(_) => "turn_told",
             Event::LeaseRenewed(_) => "lease_renewed",
-            Event::TurnMeasured(_) => "turn_measured",
             Event::TurnFinished(_) => "turn_finished",
             Event::TurnFailed(_) => "turn_failed",
             Event::RetryScheduled(_) => "retry_scheduled",
@@ -150,18 +125,8 @@ impl Event {
             Event::QuestionPostponed(_) => "question_postponed",
             Event::BudgetReached(_) => "budget_reached",
             Event::BudgetRaised(_) => "budget_raised",
-            Event::ChangeProposed(_) => "change_proposed",
-            Event::ChangeCommented(_) => "change_commented",
-            Event::ChangeReturned(_) => "change_returned",
-            Event::ChangeOrdered(_) => "change_ordered",
-            Event::ChangeSettled(_) => "change_settled",
             Event::AlertRaised(_) => "alert_raised",
-            Event::CouncilOpened(_) => "council_opened",
-            Event::CouncilHeard(_) => "council_heard",
-            Event::CouncilConcluded(_) => "council_concluded",
-            Event::CouncilReopened(_) => "council_reopened",
-            Event::NoteLeft(_) => "note_left",
-            Event::GenerationHandedOver(_) => "generation_handed_over",
+            Event::Team(event) => event.name(),
         }
     }
 
@@ -181,7 +146,6 @@ impl Event {
             Event::PermitGiven(e) => Some(e.turn.handoff),
             Event::TurnTold(e) => Some(e.turn.handoff),
             Event::LeaseRenewed(e) => Some(e.turn.handoff),
-            Event::TurnMeasured(e) => Some(e.turn.handoff),
             Event::TurnFinished(e) => Some(e.turn.handoff),
             Event::TurnFailed(e) => Some(e.turn.handoff),
             Event::RetryScheduled(e) => Some(e.handoff),
@@ -190,30 +154,18 @@ impl Event {
             Event::LateResultKept(e) => Some(e.turn.handoff),
             Event::RecoveryChosen(e) => Some(e.handoff),
             Event::QuestionAnswered(e) => Some(e.handoff),
-            Event::ChangeProposed(e) => e.set.handoff,
-            Event::ChangeCommented(e) => e.handoff,
-            Event::ChangeReturned(e) => e.handoff,
-            Event::ChangeOrdered(e) => e.handoff,
-            Event::ChangeSettled(e) => e.handoff,
             Event::QuestionPostponed(e) => Some(e.handoff),
-            Event::CouncilOpened(e) => Some(e.handoff),
-            Event::CouncilHeard(e) => Some(e.handoff),
-            Event::CouncilConcluded(e) => Some(e.handoff),
-            Event::CouncilReopened(e) => Some(e.handoff),
+            Event::Team(event) => event.handoff(),
             Event::RunCreated(_)
             | Event::RunForked(_)
             | Event::RunAdopted(_)
             | Event::RunPaused(_)
             | Event::RunUnpaused(_)
             | Event::RunFinished(_)
-            | Event::PhaseBegun(_)
-            | Event::PhaseEnded(_)
             | Event::SessionChanged(_)
             | Event::BudgetReached(_)
             | Event::BudgetRaised(_)
-            | Event::AlertRaised(_)
-            | Event::NoteLeft(_)
-            | Event::GenerationHandedOver(_) => None,
+            | Event::AlertRaised(_) => None,
         }
     }
 }
@@ -237,11 +189,21 @@ mod tests {
     #[test]
     fn every_event_has_its_name_in_the_list() {
         let schema = schemars::schema_for!(Event).to_value();
-        let variants = schema["oneOf"].as_array().expect("variants");
-        let name = |variant: &serde_json::Value| {
-            variant["properties"]["event"]["const"].as_str().expect("a name").to_owned()
-        };
-        let names: Vec<String> = variants.iter().map(name).collect();
-        assert_eq!(names, Event::NAMES);
+        let mut found: Vec<&str> = Vec::new();
+        let mut left = vec![&schema];
+        while let Some(value) = left.pop() {
+            match value {
+                serde_json::Value::Object(fields) => {
+                    found.extend(value["properties"]["event"]["const"].as_str());
+                    left.extend(fields.values());
+                }
+                serde_json::Value::Array(items) => left.extend(items),
+                _ => {}
+            }
+        }
+        found.sort_unstable();
+        let mut names: Vec<&str> = Event::names().collect();
+        names.sort_unstable();
+        assert_eq!(found, names);
     }
 }

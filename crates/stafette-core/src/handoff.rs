@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::run::permission::Permit;
 use crate::run::tell::Told;
+use crate::team::TeamAbout;
 use crate::trace::Traceparent;
 use crate::{Fields, HandoffId, Millis, Party, Time, TurnKey, Usage};
 
@@ -21,8 +22,8 @@ pub enum Kind {
     Delegate,
 }
 
-/// Why work is handed over. The first five are the contract's, the next six the messages', the
-/// last three the frames', the phases' and the council's.
+/// Why work is handed over. The first five are the contract's, the next six the messages', the last
+/// one the frames'.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
@@ -44,17 +45,13 @@ pub enum Reason {
     FixRequest,
     /// Ask for another review after repairs.
     RereviewRequest,
-    /// A phase is complete.
+    /// A part of the work is complete.
     Completion,
     /// A person is needed.
     Escalation,
     /// The next stage of a line takes over.
     Stage,
-    /// A phase of a larger task.
-    Phase,
-    /// A council wants to hear one of its members.
-    Council,
-    /// A reason of the workflow's own.
+    /// A reason of a coordinator's, or of the workflow's own.
     #[serde(untagged)]
     Other(String),
 }
@@ -76,8 +73,6 @@ impl Reason {
             Reason::Completion => "completion",
             Reason::Escalation => "escalation",
             Reason::Stage => "stage",
-            Reason::Phase => "phase",
-            Reason::Council => "council",
             Reason::Other(word) => word,
         }
     }
@@ -109,7 +104,7 @@ pub struct MissingInput {
     pub expected_type: String,
     /// What it is.
     pub description: String,
-    /// Where it comes from: `external`, `market`, `user`, `decision`, a document or a phase.
+    /// Where it comes from: `external`, `market`, `user`, `decision`, a document or an earlier step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
@@ -133,7 +128,7 @@ pub struct PriorAttempt {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Foreign {
-    /// Which dialect: `frame`, `contract`, `phase`, `context` or `message`.
+    /// Which dialect, by the name that it has under `wire/`.
     pub dialect: String,
     /// The id that the other side knows it by.
     pub id: String,
@@ -181,26 +176,9 @@ pub enum About {
     Permission(TurnKey, String),
     /// Whether the run may spend more: raise, an amount, or stop.
     Budget,
-    /// Whether a set of edits may be applied: approve, refuse or later; anything else goes back to
-    /// the agent that proposed it.
-    Change(crate::change::ChangeId),
-    /// What becomes of a council that does not agree: accept, again or stop; anything else is
-    /// something for it to consider.
-    Council(HandoffId),
-    /// Whether the next generation begins: stop, or go on; anything else is a note for it.
-    CheckIn(HandoffId),
-}
-
-impl About {
-    /// Whether it is about how a team goes on, which its next generation can be told as well. What a
-    /// person allows or refuses is something that only the run has that asks.
-    pub(crate) fn is_for_team(&self) -> bool {
-        match self {
-            About::Inputs | About::Recovery(_) | About::Loop(_) | About::Council(_) => true,
-            About::Confirm(..) | About::Permission(..) => false,
-            About::Budget | About::Change(_) | About::CheckIn(_) => false,
-        }
-    }
+    /// Something that a coordinator asks.
+    #[serde(untagged)]
+    Team(TeamAbout),
 }
 
 /// A handoff as somebody proposes it: a request in any dialect, translated.
@@ -279,12 +257,6 @@ impl Offer {
             objections: Vec::new(),
             trace: None,
         }
-    }
-
-    /// Whether a council hears one of its members by it.
-    #[must_use]
-    pub fn is_council_turn(&self) -> bool {
-        self.from == Party::Council && self.reason == Reason::Council
     }
 }
 
@@ -584,6 +556,29 @@ impl Lap {
     }
 }
 
+/// What holds for a handoff because a coordinator gave it out. Nothing does for any other handoff.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Constraints {
+    /// It begins with what it is given: neither the inputs nor the trail of its cause belong to it, and
+    /// it is no repetition.
+    pub fresh: bool,
+    /// Only its taker can do it: nobody is tried instead, and it counts against no limit.
+    pub fixed_taker: bool,
+    /// Its taker answers for it: what the taker hands on, it waits for.
+    pub keeps: bool,
+    /// When it cannot be done, the work goes on without it.
+    pub optional: bool,
+}
+
+impl Constraints {
+    /// Whether nothing special holds.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Constraints::default()
+    }
+}
+
 /// A handoff with all that has become of it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Handoff {
@@ -625,6 +620,9 @@ pub struct Handoff {
     /// Whether each use of its path is followed by the cooldown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cools: bool,
+    /// What holds for it because a coordinator gave it out.
+    #[serde(default, skip_serializing_if = "Constraints::is_none")]
+    pub constraints: Constraints,
     /// How often its own proposals were refused.
     #[serde(default)]
     pub refusals: u32,

@@ -248,14 +248,12 @@ impl fmt::Debug for AgentName {
 #[serde(from = "String", into = "String")]
 #[schemars(with = "String")]
 pub enum Party {
-    /// One of the workflow's agents, or a name that it does not know.
+    /// One of the workflow's agents, or another name: a coordinator's, or one that nobody knows.
     Agent(Arc<str>),
     /// Stafette itself: the arbiter of the run.
     Orchestrator,
     /// A person, by way of the inbox.
     Human,
-    /// Those who decide together.
-    Council,
 }
 
 impl Party {
@@ -266,7 +264,6 @@ impl Party {
             Party::Agent(name) => name,
             Party::Orchestrator => "orchestrator",
             Party::Human => "human",
-            Party::Council => "council",
         }
     }
 }
@@ -276,7 +273,6 @@ impl From<&str> for Party {
         match text {
             "human" => Party::Human,
             "orchestrator" => Party::Orchestrator,
-            "council" => Party::Council,
             name => Party::Agent(name.into()),
         }
     }
@@ -328,7 +324,6 @@ mod tests {
     fn reserved_words_are_parties_and_never_agents() {
         assert_eq!(Party::from("human"), Party::Human);
         assert_eq!(Party::from("orchestrator"), Party::Orchestrator);
-        assert_eq!(Party::from("council"), Party::Council);
         assert!("council".parse::<AgentName>().is_err());
         assert!("human".parse::<AgentName>().is_err());
         assert!("../x".parse::<AgentName>().is_err());

@@ -3,14 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::change::{ChangeId, ChangeStatus, Comment};
-use crate::generation::ChangeCounts;
 use crate::handoff::Receipt;
-use crate::run::change::{ChangeWork, ProposedSet};
-use crate::run::phase::Measured;
 use crate::run::session::SessionState;
 use crate::run::tell::Told;
-use crate::run::vote::Vote;
+use crate::team::{Said, TeamInput};
 use crate::{
     AgentName, Fields, HandoffId, Millis, Offer, Question, Response, Time, TurnKey, Usage, Usd,
 };
@@ -74,13 +70,6 @@ pub enum Input {
         /// What it says it is doing.
         note: Option<String>,
     },
-    /// The tokens of what an agent is about to end its turn with were counted.
-    Measure {
-        /// Which turn.
-        turn: TurnKey,
-        /// What was counted.
-        measured: Measured,
-    },
     /// An agent ended its turn.
     Finish {
         /// Which turn.
@@ -113,40 +102,6 @@ pub enum Input {
         /// Who it was.
         by: String,
     },
-    /// A set of edits is proposed; it is kept already.
-    ProposeChange {
-        /// In which turn, when in one.
-        turn: Option<TurnKey>,
-        /// Which set.
-        set: Box<ProposedSet>,
-    },
-    /// Somebody says something about a set.
-    CommentChange {
-        /// About which set.
-        change: ChangeId,
-        /// What, and about which place.
-        comment: Comment,
-    },
-    /// Somebody wants a set in the project, or out of it.
-    OrderChange {
-        /// Which set.
-        change: ChangeId,
-        /// What is to be done.
-        work: ChangeWork,
-        /// Who wants it.
-        by: String,
-    },
-    /// A set is allowed, refused, in the project, or out of it.
-    SettleChange {
-        /// Which set.
-        change: ChangeId,
-        /// How far it is.
-        status: ChangeStatus,
-        /// Who had it so.
-        by: String,
-        /// What is worth knowing about it.
-        note: String,
-    },
     /// Nobody can answer a question in its time.
     Postpone {
         /// Which question.
@@ -170,18 +125,6 @@ pub enum Input {
         /// And this many tokens.
         tokens: u64,
     },
-    /// A person wants the next generation to know something.
-    Note {
-        /// What.
-        text: String,
-        /// Who says it.
-        by: String,
-    },
-    /// The run is over and hands over to the next generation.
-    HandOver {
-        /// How the changes stand that it has made.
-        changes: ChangeCounts,
-    },
     /// Give out nothing new.
     Pause {
         /// Who says so.
@@ -199,6 +142,9 @@ pub enum Input {
         /// Why.
         why: String,
     },
+    /// Something arrived for a coordinator.
+    #[serde(untagged)]
+    Team(TeamInput),
 }
 
 /// What a turn ended with.
@@ -215,12 +161,27 @@ pub struct TurnResult {
     /// What the work looks like now: a round of a loop that leaves it as it was changed nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
-    /// Where a member of a council stands.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub vote: Option<Vote>,
+    /// What its coordinator wants to know besides.
+    #[serde(flatten)]
+    pub said: Said,
     /// What would move work was read off plain output, which anyone can imitate.
     #[serde(default)]
     pub bare: bool,
+}
+
+impl TurnResult {
+    /// A turn that ends with this answer and hands nothing on.
+    #[must_use]
+    pub fn new(response: Response) -> Self {
+        TurnResult {
+            response,
+            offers: Vec::new(),
+            usage: Usage::default(),
+            fingerprint: None,
+            said: Said::default(),
+            bare: false,
+        }
+    }
 }
 
 /// How a turn broke.

@@ -66,11 +66,11 @@ pub enum Ignored {
     NotOpen,
     /// The turn belongs to an agent that Stafette starts itself.
     NotExternal,
-    /// The run knows no such set of edits.
-    UnknownChange,
-    /// The run has as many undecided sets of edits as it may, or knows a newer revision.
+    /// The run knows nothing of that name.
+    Unknown,
+    /// The run has as many undecided ones as it may, or knows a newer revision.
     NoRoom,
-    /// No agent is left that could act on the comment.
+    /// No agent is left that could act on it.
     NoListener,
     /// It is so already, or the input is empty.
     Unchanged,

@@ -10,22 +10,17 @@ mod arbitrate;
 pub mod assess;
 pub mod budget;
 mod cancel;
-pub mod change;
 pub mod close;
-pub mod council;
 pub mod create;
-mod escalate;
+pub(crate) mod escalate;
 pub mod expire;
 pub mod fail;
 pub mod finish;
 pub mod fork;
-pub mod hand_over;
 mod legacy;
-pub mod note;
 pub mod park;
 pub mod pause;
 pub mod permission;
-pub mod phase;
 pub mod postpone;
 pub mod propose;
 pub mod receipt;
@@ -34,11 +29,10 @@ pub mod renew;
 pub mod resume;
 pub mod session;
 #[cfg(test)]
-mod story;
+pub(crate) mod story;
 pub mod take;
 pub mod tell;
 pub mod turn;
-pub mod vote;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -47,8 +41,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::change::ChangeId;
 use crate::handoff::{Outcome, Response, State};
+use crate::team::{self, Team};
 use crate::trace::Traceparent;
 use crate::{
     AgentName, Event, Handoff, HandoffId, Ignored, Input, Party, Reason, Recorded, Reply, RunId,
@@ -88,21 +82,12 @@ pub struct Run {
     pub last_use: Vec<PathUse>,
     /// Money and tokens.
     pub purse: Purse,
-    /// How far it is in its phases, when its workflow has some.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub phases: Option<phase::Phases>,
     /// How each agent's process stands, where there is one to see.
     #[serde(default)]
     pub sessions: BTreeMap<AgentName, session::SessionState>,
-    /// The sets of edits that were proposed, the newest ones.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub changes: BTreeMap<ChangeId, change::SetState>,
-    /// The council that met last, if one has.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub council: Option<Box<council::Council>>,
-    /// Where it stands among the generations of its team, if it is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lineage: Option<Box<crate::generation::Lineage>>,
+    /// What its coordinators know.
+    #[serde(flatten)]
+    pub team: Team,
     /// When it began.
     pub created_at: Time,
     /// When it last changed.
@@ -268,8 +253,6 @@ impl Run {
             Event::RunFinished(e) => e.apply(self),
             Event::HandoffAdmitted(e) => e.apply(self, at),
             Event::HandoffRefused(e) => e.apply(self),
-            Event::PhaseBegun(e) => e.apply(self),
-            Event::PhaseEnded(e) => e.apply(self),
             Event::HandoffBlocked(e) => e.apply(self),
             Event::HandoffResumed(e) => e.apply(self, at),
             Event::HandoffClosed(e) => e.apply(self, at),
@@ -281,7 +264,6 @@ impl Run {
             Event::PermitGiven(e) => e.apply(self),
             Event::TurnTold(e) => e.apply(self),
             Event::LeaseRenewed(e) => e.apply(self),
-            Event::TurnMeasured(e) => e.apply(self),
             Event::TurnFinished(e) => e.apply(self),
             Event::TurnFailed(e) => e.apply(self),
             Event::RetryScheduled(e) => e.apply(self),
@@ -289,22 +271,12 @@ impl Run {
             Event::LateResultKept(_) => self.tally.late += 1,
             Event::BudgetReached(e) => e.apply(self),
             Event::BudgetRaised(e) => e.apply(self),
-            Event::ChangeProposed(e) => e.apply(self),
-            Event::ChangeCommented(e) => e.apply(self),
-            Event::ChangeReturned(e) => e.apply(self),
-            Event::ChangeOrdered(e) => e.apply(self),
-            Event::ChangeSettled(e) => e.apply(self),
             Event::QuestionPostponed(e) => e.apply(self),
-            Event::NoteLeft(e) => e.apply(self, at),
-            Event::GenerationHandedOver(e) => e.apply(self),
-            Event::CouncilOpened(e) => e.apply(self),
-            Event::CouncilHeard(e) => e.apply(self),
-            Event::CouncilConcluded(e) => e.apply(self),
-            Event::CouncilReopened(e) => e.apply(self),
             Event::RecoveryChosen(e) => e.apply(self),
             Event::HandoffOverdue(e) => e.apply(self),
-            Event::QuestionAnswered(_) | Event::AlertRaised(_) => {}
+            Event::QuestionAnswered(_) | Event::AlertRaised(_) | Event::Team(_) => {}
         }
+        team::apply(self, at, event);
     }
 
     /// The run that these events make; nothing when they do not begin with its creation.
@@ -354,7 +326,7 @@ impl Run {
                 State::Pending { .. } | State::Parked { .. } => {
                     let held = held
                         || budget::waits_for_others(self, handoff)
-                        || council::waits_for_another(self, handoff);
+                        || team::holds_back(self, handoff);
                     propose::ready_at(self, handoff).filter(|_| !held)
                 }
                 State::Asked { until } => Some(*until),
@@ -477,17 +449,9 @@ impl Draft {
         if self.run.status().is_final() {
             return after_the_end(self, input);
         }
-        let commented = match &input {
-            Input::CommentChange { change, .. } => Some(*change),
-            _ => None,
-        };
         let reply = decide(self, input);
         self.advance();
-        match commented {
-            // Whether an agent gets it is known once the set was sent back.
-            Some(change) if reply == Reply::Recorded => change::heard(&self.run, change),
-            _ => reply,
-        }
+        reply
     }
 
     /// The events of the step, and the run as it is after them.
@@ -519,11 +483,9 @@ impl Draft {
                 for id in pending {
                     turn::decide(self, id);
                 }
-                change::advance(self);
             }
-            phase::advance(self);
+            team::advance(self);
             close::finish_if_done(self);
-            hand_over::if_needed(self);
             if self.events.len() == before {
                 return;
             }
@@ -541,42 +503,27 @@ fn decide(draft: &mut Draft, input: Input) -> Reply {
         Input::Ask { turn, request, question } => permission::ask(draft, turn, request, question),
         Input::Session { agent, state, note } => session::decide(draft, agent, state, note),
         Input::Heartbeat { turn, note } => renew::decide(draft, turn, note),
-        Input::Measure { turn, measured } => phase::measure(draft, turn, measured),
         Input::Finish { turn, result } => finish::decide(draft, turn, *result),
         Input::Fail { turn, failure, usage } => fail::decide(draft, turn, failure, usage),
         Input::Propose { offer } => propose::decide(draft, *offer),
         Input::Answer { handoff, values, text, by } => {
             answer::decide(draft, handoff, answer::Answer { values, text, by })
         }
-        Input::ProposeChange { turn, set } => change::propose_set(draft, turn, *set),
-        Input::CommentChange { change, comment } => change::comment(draft, change, comment),
-        Input::OrderChange { change, work, by } => change::order(draft, change, work, by),
-        Input::SettleChange { change, status, by, note } => {
-            change::settle(draft, change, status, by, note)
-        }
         Input::Postpone { handoff, until, why } => postpone::decide(draft, handoff, until, why),
         Input::Alert { code, message } => alert::decide(draft, code, message),
         Input::RaiseBudget { money, tokens } => budget::raise(draft, money, tokens),
-        Input::Note { text, by } => note::decide(draft, &text, by),
-        Input::HandOver { .. } => Reply::Ignored(Ignored::NotEnded),
         Input::Pause { by } => pause::pause(draft, by),
         Input::Unpause { by } => pause::unpause(draft, by),
         Input::Cancel { by, why } => cancel::decide(draft, &by, &why),
+        Input::Team(input) => team::input(draft, input),
     }
 }
 
-/// What still counts when the run is over: results are kept as evidence, and what was proposed in it
-/// goes its way into the project and out of it.
+/// What still counts when the run is over: results are kept as evidence, and its coordinators may have
+/// something to finish.
 fn after_the_end(draft: &mut Draft, input: Input) -> Reply {
     match input {
-        Input::ProposeChange { turn: None, set } => change::propose_set(draft, None, *set),
-        Input::CommentChange { change, comment } => change::comment(draft, change, comment),
-        Input::OrderChange { change, work, by } => change::order(draft, change, work, by),
-        Input::SettleChange { change, status, by, note } => {
-            change::settle(draft, change, status, by, note)
-        }
-        Input::Note { text, by } => note::decide(draft, &text, by),
-        Input::HandOver { changes } => hand_over::decide(draft, &changes),
+        Input::Team(input) => team::input(draft, input),
         Input::Finish { turn, result } => finish::keep_late(draft, turn, *result),
         _ => Reply::Ignored(Ignored::Ended),
     }

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use uuid::Uuid;
 
-use crate::change::ChangeId;
 use crate::{HandoffId, Run, RunId, Time, TurnKey};
 
 /// The name of a trace: one for each run.
@@ -48,10 +47,10 @@ impl SpanId {
         named(run, &format!("{handoff}/{attempt}.{turn}"))
     }
 
-    /// The span of what was done about a change from that moment on.
+    /// The span of something that has a name in the run, from that moment on.
     #[must_use]
-    pub fn change(run: RunId, change: ChangeId, began: Time) -> Self {
-        named(run, &format!("{change}@{}", began.0))
+    pub fn of(run: RunId, name: &impl fmt::Display, began: Time) -> Self {
+        named(run, &format!("{name}@{}", began.0))
     }
 }
 

@@ -473,7 +473,7 @@ impl Workflow {
     pub fn agent(&self, party: &Party) -> Option<(&AgentName, &Agent)> {
         match party {
             Party::Agent(name) => self.agents.get_key_value(&**name),
-            Party::Orchestrator | Party::Human | Party::Council => None,
+            Party::Orchestrator | Party::Human => None,
         }
     }
 
@@ -492,7 +492,7 @@ impl Workflow {
                 targets.push(route.to.clone());
             }
         }
-        let council = self.council.as_ref().map(|_| Party::Council);
+        let council = self.council.as_ref().map(|_| council::party());
         for reserved in council.into_iter().chain([Party::Orchestrator, Party::Human]) {
             if !targets.contains(&reserved) {
                 targets.push(reserved);

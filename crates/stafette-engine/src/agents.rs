@@ -252,7 +252,8 @@ impl<'a> Look<'a> {
             State::Pending { .. } => ("waits for its turn".to_owned(), None),
             state => match state.turn() {
                 Some(turn) => {
-                    let is_ballot = work.offer.is_council_turn() && self.run.votes_blindly();
+                    let is_ballot = stafette_core::team::council::is_turn(&work.offer)
+                        && self.run.votes_blindly();
                     let said = turn.note.clone().filter(|_| !is_ballot);
                     let doing = said.unwrap_or_else(|| about(work).to_owned());
                     return (Group::Working, doing, turn.ordered_at, Some(turn.finish_by));

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use stafette_agents::tell;
 use stafette_core::change::{Author, Change, ChangeId, ChangeRules, ChangeStatus, Proposal};
 use stafette_core::redact::Redact;
-use stafette_core::{Event, Recorded, Run, TurnOrder};
+use stafette_core::{Event, Recorded, Run, TeamEvent, TurnOrder};
 use stafette_workspace::{ChangeError, Changes, Worktree, WorktreeError, Worktrees};
 use thiserror::Error;
 
@@ -132,10 +132,10 @@ pub(crate) async fn told(project: &Path, change: Change) {
 /// Writes to the sets what people said of them in their run.
 pub(crate) async fn mirror(project: &Path, events: &[Recorded]) {
     let word = |event: &Event| match event {
-        Event::ChangeSettled(settled) => {
+        Event::Team(TeamEvent::ChangeSettled(settled)) => {
             matches!(settled.status, ChangeStatus::Approved | ChangeStatus::Refused)
         }
-        Event::ChangeCommented(_) => true,
+        Event::Team(TeamEvent::ChangeCommented(_)) => true,
         _ => false,
     };
     let words = events.iter().map(|recorded| &recorded.event).filter(|event| word(event));
@@ -146,10 +146,10 @@ pub(crate) async fn mirror(project: &Path, events: &[Recorded]) {
     let written = with(project, async move |changes| {
         for event in &words {
             match event {
-                Event::ChangeSettled(settled) => {
+                Event::Team(TeamEvent::ChangeSettled(settled)) => {
                     follow(&changes, settled.change, settled.status, &settled.by).await?;
                 }
-                Event::ChangeCommented(said) => {
+                Event::Team(TeamEvent::ChangeCommented(said)) => {
                     changes.comment(said.change, said.comment.clone()).await?;
                 }
                 _ => {}

@@ -2,8 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_core::run::council::{Decision, Verdict};
-use stafette_core::run::vote::Stance;
+use stafette_core::team::council::vote::Stance;
+use stafette_core::team::council::{Decision, Verdict};
 use stafette_core::{AgentName, HandoffId, Run};
 
 /// How a council stands.

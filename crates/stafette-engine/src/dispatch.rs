@@ -14,8 +14,8 @@ use stafette_core::run::permission::Permit;
 use stafette_core::run::session::SessionState;
 use stafette_core::workflow::{Runner, Sandbox};
 use stafette_core::{
-    AgentName, Failure, FailureKind, Input, Millis, Question, Run, TurnKey, TurnOrder, Usage,
-    Workflow,
+    AgentName, Failure, FailureKind, Input, Millis, Question, Run, TeamInput, TurnKey, TurnOrder,
+    Usage, Workflow,
 };
 use stafette_workspace::Worktree;
 use tokio::sync::{mpsc, oneshot};
@@ -338,7 +338,7 @@ impl Pump {
         match changes::take_in(&self.settings, &self.rules, order, proposal).await {
             Ok(change) => {
                 let (turn, set) = (Some(self.key), Box::new(change.proposed()));
-                let input = Input::ProposeChange { turn, set };
+                let input = Input::Team(TeamInput::ProposeChange { turn, set });
                 crash::point();
                 if self.keep(input).await {
                     changes::told(&self.settings.project, change).await;

@@ -149,10 +149,8 @@ impl Driver {
     pub fn decide(&self, now: Time, inputs: impl IntoIterator<Item = Input>) -> Step {
         let mut draft = self.run.draft(now);
         let mut replies = Vec::new();
-        for input in inputs {
-            if let Some(measured) = measure::before(draft.run(), &input) {
-                draft.take(measured);
-            }
+        for mut input in inputs {
+            measure::add(draft.run(), &mut input);
             replies.push(draft.take(input));
         }
         let (expected_seq, now) = (self.run.seq, draft.now());

@@ -163,21 +163,8 @@ impl Engine {
         trace: Option<Traceparent>,
     ) -> Result<RunId, EngineError> {
         let run = RunId(Uuid::now_v7());
-        let workflow = Arc::new(workflow);
-        let (origin, forecasts, lineage) = (None, None, None);
-        let created = RunCreated {
-            run,
-            workflow,
-            request,
-            inputs,
-            budget,
-            by,
-            origin,
-            trace,
-            forecasts,
-            lineage,
-        };
-        self.begin(created).await
+        let created = RunCreated::new(run, Arc::new(workflow), request, by);
+        self.begin(RunCreated { inputs, budget, trace, ..created }).await
     }
 
     pub(crate) async fn begin(&self, created: RunCreated) -> Result<RunId, EngineError> {
@@ -419,7 +406,7 @@ impl Engine {
         if let Some(response) = &telling.told.response {
             measure::check(&*self.state(run).await?, turn, response)?;
         }
-        if telling.told.vote.is_some() {
+        if telling.told.said.vote.is_some() {
             self.may_vote(turn).await?;
         }
         let told = Box::new(telling.told);

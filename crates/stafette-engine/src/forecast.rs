@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use stafette_core::run::budget::Forecast;
 use stafette_core::run::create::RunCreated;
 use stafette_core::workflow::Runner;
+use stafette_core::{Usage, Usd};
 
 use crate::{Engine, EngineError};
 
@@ -42,12 +43,19 @@ impl Engine {
             for (name, account) in &view.purse.agents {
                 let before = match seen.get(name) {
                     Some(Forecast::Known(most)) => *most,
-                    _ => stafette_core::Usage::default(),
+                    _ => Usage::default(),
                 };
                 if account.finished > 0 {
                     seen.insert(name.clone(), Forecast::Known(before.max(account.most)));
                 }
             }
+        }
+        // As in earlier generations, on average: a context of another orchestrator says no more.
+        let services = created.team.lineage.iter().flat_map(|lineage| &lineage.agents);
+        for (name, service) in services.filter(|(_, service)| service.turns > 0) {
+            let money = Usd(service.cost.0.div_ceil(service.turns));
+            let average = Forecast::Known(Usage { tokens: 0, money });
+            seen.entry(name.clone()).or_insert(average);
         }
         seen.retain(|name, _| agents.keys().any(|agent| agent.as_str() == name));
         seen.extend(known);

@@ -9,13 +9,13 @@ mod landing;
 pub mod picture;
 
 use stafette_core::change::{Action, Change, ChangeStatus};
-use stafette_core::generation::{self, ChangeCounts, Imported, Lineage};
 use stafette_core::run::create::RunCreated;
+use stafette_core::team::generation::{self, ChangeCounts, Imported, Lineage};
 use stafette_core::wire::context::{
     self as wire, ChangeAction, CodeChange, OrchestratorContext, PastRun,
 };
 use stafette_core::wire::scalar::Stamp;
-use stafette_core::{Fields, Input, Run, RunId, Time};
+use stafette_core::{Fields, Input, Run, RunId, TeamInput, Time};
 use uuid::Uuid;
 
 use crate::{Engine, EngineError, clock};
@@ -83,7 +83,7 @@ impl Engine {
         // No generation begins between finding the last one and telling it.
         let _turn = self.once.wait().await;
         let run = self.last_of(run).await?;
-        self.record(run, Input::Note { text, by }).await?;
+        self.record(run, Input::Team(TeamInput::Note { text, by })).await?;
         Ok(run)
     }
 
@@ -99,7 +99,7 @@ impl Engine {
     /// The run that follows, when it has begun.
     async fn followed_by(&self, run: RunId) -> Result<Option<RunId>, EngineError> {
         let state = self.state(run).await?;
-        let over = state.lineage.as_ref().and_then(|lineage| lineage.handed_over.as_ref());
+        let over = state.team.lineage.as_ref().and_then(|lineage| lineage.handed_over.as_ref());
         let Some(next) = over.and_then(|over| over.next.as_ref()) else { return Ok(None) };
         Ok(self.store().run(next.run).await?.map(|row| row.run))
     }
@@ -131,13 +131,14 @@ impl Engine {
     pub async fn generations(&self, run: RunId) -> Result<Ancestry, EngineError> {
         let state = self.state(run).await?;
         let first = || Box::new(Lineage::first(state.created_at, Fields::new()));
-        let lineage = *state.lineage.clone().unwrap_or_else(first);
+        let lineage = *state.team.lineage.clone().unwrap_or_else(first);
         Ok(Ancestry { run, lineage, history: self.context(run).await?.history })
     }
 
     /// The changes that a run and the generations before it have made.
     async fn changes_of(&self, run: &Run) -> Vec<Change> {
-        let past = run.lineage.iter().flat_map(|lineage| &lineage.past).filter_map(|past| past.run);
+        let past =
+            run.team.lineage.iter().flat_map(|lineage| &lineage.past).filter_map(|past| past.run);
         let team: Vec<RunId> = past.chain([run.id]).collect();
         let listed = self.changes(async |changes| changes.list()).await;
         let mut changes = listed.unwrap_or_else(|error| {

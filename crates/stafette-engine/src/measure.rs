@@ -1,20 +1,24 @@
 //! Tokens are counted where answers come in: the core decides by the count, and cannot count.
 
 use serde::Serialize;
-use stafette_core::run::phase::Measured;
+use stafette_core::team::phase::Measured;
 use stafette_core::{Input, Response, Run, TurnKey};
 
 use crate::EngineError;
 
-/// What has to be told to the run before `input`, when that answers a phase.
-pub(crate) fn before(run: &Run, input: &Input) -> Option<Input> {
-    let answer = run.phase_answer(input)?;
-    let measured = Measured {
+/// Adds to an input that answers a phase how many tokens that answer has.
+pub(crate) fn add(run: &Run, input: &mut Input) {
+    let Some(answer) = run.phase_answer(input) else { return };
+    let measured = Some(Measured {
         request: written(&answer.request),
         response: written(&answer.response),
         summary: stafette_tokens::count(&answer.response.context_summary).ok(),
-    };
-    Some(Input::Measure { turn: answer.turn, measured })
+    });
+    match input {
+        Input::Finish { result, .. } => result.said.measured = measured,
+        Input::Tell { told, .. } => told.said.measured = measured,
+        _ => {}
+    }
 }
 
 /// What is wrong with an answer that somebody gives by a channel of its own, so that it is heard at

@@ -10,9 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use stafette_core::change::ChangeId;
-use stafette_core::generation::Lineage;
-use stafette_core::run::change::SetState;
 use stafette_core::run::session::SessionState;
+use stafette_core::team::change::SetState;
+use stafette_core::team::generation::Lineage;
 use stafette_core::{AgentName, Event, Handoff, HandoffId, Recorded, Run, RunId};
 use stafette_store::Stored;
 
@@ -64,8 +64,8 @@ impl RunState {
         RunState {
             handoffs: run.handoffs.iter().map(handoff).collect(),
             sessions: run.sessions.clone(),
-            changes: run.changes.clone(),
-            lineage: run.lineage.clone(),
+            changes: run.team.changes.clone(),
+            lineage: run.team.lineage.clone(),
         }
     }
 }
@@ -214,8 +214,8 @@ fn difference(before: Option<&Kept>, after: &Kept) -> Map<String, Value> {
     if old.is_none_or(|old| old.sessions != new.sessions) {
         changed.insert("sessions".to_owned(), json(&new.sessions));
     }
-    if old.map_or(new.lineage.is_some(), |old| old.lineage != new.lineage) {
-        changed.insert("lineage".to_owned(), json(&new.lineage));
+    if old.map_or(new.team.lineage.is_some(), |old| old.team.lineage != new.team.lineage) {
+        changed.insert("lineage".to_owned(), json(&new.team.lineage));
     }
     changed
 }
@@ -241,8 +241,8 @@ fn handoffs(old: Option<&Run>, new: &Run) -> Map<String, Value> {
 }
 
 fn sets(old: Option<&Run>, new: &Run) -> Map<String, Value> {
-    let known = |id| old.and_then(|old| old.changes.get(id));
-    let changed = new.changes.iter().filter(|(id, set)| known(id) != Some(*set));
+    let known = |id| old.and_then(|old| old.team.changes.get(id));
+    let changed = new.team.changes.iter().filter(|(id, set)| known(id) != Some(*set));
     changed
         .map(|(id, set)| {
             let before = known(id).map(object).unwrap_or_default();

@@ -8,7 +8,8 @@ use std::time::Duration;
 use stafette_core::handoff::State;
 use stafette_core::run::propose::Refusal;
 use stafette_core::run::tell::Told;
-use stafette_core::run::vote::Vote;
+use stafette_core::team::Said;
+use stafette_core::team::council::vote::Vote;
 use stafette_core::workflow::Runner;
 use stafette_core::{
     AgentName, Failure, FailureKind, HandoffId, Input, Millis, Offer, Reply, Run, RunId, TurnKey,
@@ -169,14 +170,17 @@ impl Engine {
     pub async fn vote(&self, turn: TurnKey, vote: Vote) -> Result<(), EngineError> {
         self.held(turn).await?;
         self.may_vote(turn).await?;
-        let told = Box::new(Told { vote: Some(vote), ..Told::default() });
+        let said = Said { vote: Some(vote), ..Said::default() };
+        let told = Box::new(Told { said, ..Told::default() });
         self.report_turn(turn, told).await
     }
 
     /// Whether a council hears the turn.
     pub(crate) async fn may_vote(&self, turn: TurnKey) -> Result<(), EngineError> {
         let state = self.state(turn.run).await?;
-        let sits = state.handoff(turn.handoff).is_some_and(|h| h.offer.is_council_turn());
+        let sits = state
+            .handoff(turn.handoff)
+            .is_some_and(|h| stafette_core::team::council::is_turn(&h.offer));
         let mistakes = vec!["SIGNAL: no council hears this turn".to_owned()];
         if sits { Ok(()) } else { Err(EngineError::Mistaken { mistakes }) }
     }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::Run;
-use stafette_core::run::phase::{Hop, Part, Saving};
+use stafette_core::team::phase::{Hop, Part, Saving};
 use stafette_core::wire::phase::{Phase, Typical};
 
 /// How a run got on in its phases.
@@ -36,7 +36,7 @@ pub struct PhaseLine {
 
 impl PhasesView {
     pub(crate) fn of(run: &Run) -> Option<Self> {
-        let phases = run.phases.as_ref()?;
+        let phases = run.team.phases.as_ref()?;
         let step = run.workflow.phases.get(phases.place).filter(|_| !phases.parts.is_empty());
         let line = |hop: &Hop| PhaseLine { hop: hop.clone(), typical: hop.phase.typical() };
         Some(PhasesView {

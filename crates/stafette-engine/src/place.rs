@@ -116,7 +116,7 @@ fn giver(order: &TurnOrder) -> Option<AgentName> {
     let party = answered.unwrap_or(&order.offer.from);
     match party {
         Party::Agent(name) => name.parse().ok(),
-        Party::Orchestrator | Party::Human | Party::Council => None,
+        Party::Orchestrator | Party::Human => None,
     }
 }
 

@@ -97,7 +97,7 @@ impl RunView {
             status: status.word().to_owned(),
             waiting_on: status.waiting_on().map(str::to_owned),
             why: ending,
-            generation: run.lineage.as_ref().map(|lineage| lineage.number),
+            generation: run.team.lineage.as_ref().map(|lineage| lineage.number),
             working: run
                 .open()
                 .filter(|handoff| handoff.state.turn().is_some())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stafette_core::redact::Redact;
-use stafette_core::{Input, Recorded, Reply, Run};
+use stafette_core::{Input, Recorded, Reply, Run, TeamInput};
 use stafette_store::{AppendError, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -89,7 +89,7 @@ impl Task {
     /// Lives until the run is over or the engine stops. A new run begins with a step that is
     /// stored; one that is taken over begins with saying so.
     pub(crate) async fn live(mut self, first: First) {
-        if self.driver.run().phases.is_some() {
+        if self.driver.run().team.phases.is_some() {
             // Loading the vocabulary takes a moment, which no run should wait for.
             drop(tokio::task::spawn_blocking(stafette_tokens::prepare));
         }
@@ -115,7 +115,11 @@ impl Task {
             stafette_agents::a2a::leave(scratch, run).await;
             if let Some(change) = self.house.places.leave(self.driver.run()).await {
                 let (turn, set) = (None, Box::new(change.proposed()));
-                self.handle(vec![Message::heard(Input::ProposeChange { turn, set }, None)]).await;
+                self.handle(vec![Message::heard(
+                    Input::Team(TeamInput::ProposeChange { turn, set }),
+                    None,
+                )])
+                .await;
                 changes::told(&self.house.settings.project, change).await;
             }
         }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use stafette_core::wire::Document;
 use stafette_core::{
     AgentName, Fields, HandoffId, Offer, Outcome, Party, Reason, Response, RunId, TurnOrder,
-    TurnResult, Usage,
+    TurnResult,
 };
 use stafette_engine::EngineError;
 
@@ -152,7 +152,7 @@ impl Coordination {
                 })?;
                 self.hand_on(&agent, offer, value).await
             }
-            Party::Human | Party::Orchestrator | Party::Council => Err(Rejection::new(
+            Party::Human | Party::Orchestrator => Err(Rejection::new(
                 "not_yours",
                 "only agents hand on by a message; a run begins with a file {\"request\": \"…\"}",
             )),
@@ -180,15 +180,7 @@ impl Coordination {
         let summary = offer.summary.clone();
         self.engine.propose(order.key, offer).await?;
         let response = Response { summary, ..Response::new(agent.into(), Outcome::Resolved) };
-        let result = TurnResult {
-            response,
-            offers: Vec::new(),
-            usage: Usage::default(),
-            fingerprint: None,
-            vote: None,
-            bare: false,
-        };
-        self.engine.complete(order.key, result).await?;
+        self.engine.complete(order.key, TurnResult::new(response)).await?;
         self.mirror_run(run).await;
         Ok(if completes { Taken::Done(run) } else { Taken::Mirrored })
     }

@@ -51,7 +51,8 @@ impl Coordination {
                     rules.is_some_and(|rules| rules.blind_first_vote) && !state.votes_blindly()
                 });
                 let ballots = blind.flat_map(|state| state.handoffs.values());
-                let ballots = ballots.filter(|ballot| ballot.offer.is_council_turn());
+                let ballots =
+                    ballots.filter(|ballot| stafette_core::team::council::is_turn(&ballot.offer));
                 let touched: Vec<_> = ballots.map(|ballot| ballot.id).chain([handoff]).collect();
                 for id in touched {
                     self.mirror(run, id).await;

@@ -77,5 +77,5 @@ fn result(agent: &AgentName, value: &Value) -> Result<TurnResult, EngineError> {
         (offers, answer, usage) = (told.offers, told.response, told.usage);
     }
     let response = answer.unwrap_or_else(|| Response::new(agent.into(), Outcome::Resolved));
-    Ok(TurnResult { response, offers, usage, fingerprint: None, vote: None, bare: false })
+    Ok(TurnResult { offers, usage, ..TurnResult::new(response) })
 }

@@ -262,18 +262,10 @@ impl Triggers {
         request: String,
         trace: Option<Traceparent>,
     ) -> Result<(RunId, bool), TriggerError> {
-        let created = RunCreated {
-            run: RunId(Uuid::nil()),
-            budget: workflow.budget.clone(),
-            workflow: Arc::new(workflow.clone()),
-            request,
-            inputs: Fields::new(),
-            by: format!("trigger {}", trigger.name),
-            origin: None,
-            trace,
-            forecasts: None,
-            lineage: None,
-        };
+        let by = format!("trigger {}", trigger.name);
+        let workflow = Arc::new(workflow.clone());
+        let created =
+            RunCreated { trace, ..RunCreated::new(RunId(Uuid::nil()), workflow, request, by) };
         match self.engine.begin_keyed(key, created).await {
             // The request says the moment or was changed since: it is the same time all the same.
             Err(EngineError::OtherRequest { run }) => Ok((run, true)),

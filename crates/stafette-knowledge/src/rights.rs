@@ -167,7 +167,7 @@ pub fn check(who: &Party, access: Access, data: Data) -> Result<(), Refused> {
     let refused = |why: String| Err(Refused { who: who.clone(), access, data, why });
     let role = match who {
         Party::Human => return Ok(()),
-        Party::Orchestrator | Party::Council => {
+        Party::Orchestrator => {
             return match access {
                 Access::Read => Ok(()),
                 Access::Write if OWN.contains(&data) => Ok(()),

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use stafette_core::lock::Holder;
-use stafette_core::run::vote::Vote;
+use stafette_core::team::council::vote::Vote;
 use stafette_core::trace::Traceparent;
 use stafette_core::wire::phase::given;
 use stafette_core::{
@@ -185,14 +185,8 @@ impl Desk {
                 self.engine.tell(token, pid, "RESULT", told_response(&response)).await?;
             }
             None => {
-                let result = TurnResult {
-                    response: Response { usage, ..response },
-                    offers: Vec::new(),
-                    usage,
-                    fingerprint: None,
-                    vote: None,
-                    bare: false,
-                };
+                let response = Response { usage, ..response };
+                let result = TurnResult { usage, ..TurnResult::new(response) };
                 self.engine.complete(seat.turn, result).await?;
             }
         }

@@ -190,7 +190,7 @@ async fn take(
             Some(edge.engine.turn_of(run, &agent).await?)
         }
         // They have no turns: they may propose at any time.
-        Party::Orchestrator | Party::Human | Party::Council => None,
+        Party::Orchestrator | Party::Human => None,
     };
     match turn {
         Some(turn) => given.within(edge, turn).await,

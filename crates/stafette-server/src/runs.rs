@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stafette_core::run::create::RunCreated;
+use stafette_core::team::Inheritance;
 use stafette_core::{Fields, HandoffId, Input, RunId, Usd};
 use stafette_engine::{Explanation, RunState, RunView};
 use uuid::Uuid;
@@ -145,20 +146,9 @@ async fn start(
     let asked = (request, budget, &inputs);
     let begun = Begun::of(&edge, &workflow, asked, start.context, start.continuous).await?;
     let Begun { request, budget, lineage } = begun;
-    let (run, workflow) = (RunId(Uuid::nil()), Arc::new(workflow));
-    let origin = None;
-    let created = RunCreated {
-        run,
-        workflow,
-        request,
-        inputs,
-        budget,
-        by,
-        origin,
-        trace,
-        forecasts: None,
-        lineage,
-    };
+    let team = Inheritance { lineage };
+    let created = RunCreated::new(RunId(Uuid::nil()), Arc::new(workflow), request, by);
+    let created = RunCreated { inputs, budget, trace, team, ..created };
     let Some(key) = key else {
         let run = edge.engine.begin_new(created).await?;
         return Ok(Json(Started { run, repeated: false }));

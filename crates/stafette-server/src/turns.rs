@@ -270,7 +270,7 @@ impl Complete {
             },
         };
         let usage = self.usage.max(response.usage);
-        Ok(TurnResult { response, offers, usage, fingerprint: None, vote: None, bare: false })
+        Ok(TurnResult { offers, usage, ..TurnResult::new(response) })
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use stafette_agents::scripted::{Blanks, Script, Step};
-use stafette_core::run::vote::Vote;
+use stafette_core::team::council::vote::Vote;
 use stafette_core::{
     Failure, FailureKind, Input, Millis, Offer, Outcome, Party, Response, TurnKey, TurnOrder,
     TurnResult, Usage, Usd,
@@ -234,7 +234,7 @@ impl Session {
             offers,
             usage: self.usage,
             fingerprint: self.in_loop.then(|| ledger.fingerprint()),
-            vote: self.vote.take(),
+            said: stafette_core::team::Said { vote: self.vote.take(), ..Default::default() },
         };
         self.phase = Phase::Waiting;
         Said::Finished(Input::Finish { turn: self.key(), result: Box::new(result) })

@@ -11,7 +11,7 @@ use serde_json::json;
 use stafette_core::change::{
     Author, Change, ChangeId, ChangeRules, ChangeStatus, Comment, Proposal,
 };
-use stafette_core::run::change::ChangeWork;
+use stafette_core::team::change::ChangeWork;
 use stafette_core::{Run, RunId};
 use stafette_engine::{ChangeError, Changes, telling};
 use tempfile::TempDir;
@@ -57,7 +57,8 @@ impl Sets {
 
     /// Those of a run and of the generations before it.
     pub(crate) fn of_team(&self, run: &Run) -> Vec<Change> {
-        let past = run.lineage.iter().flat_map(|lineage| &lineage.past).filter_map(|past| past.run);
+        let past =
+            run.team.lineage.iter().flat_map(|lineage| &lineage.past).filter_map(|past| past.run);
         let team: Vec<RunId> = past.chain([run.id]).collect();
         let made = |change: &Change| change.author.run.is_some_and(|run| team.contains(&run));
         self.all().into_iter().filter(made).collect()

@@ -44,7 +44,7 @@ impl Gate for Stages {
         Box::pin(async move {
             match &offer.from {
                 Party::Agent(_) => self.look(run, cause, offer).await,
-                Party::Human | Party::Orchestrator | Party::Council => offer,
+                Party::Human | Party::Orchestrator => offer,
             }
         })
     }

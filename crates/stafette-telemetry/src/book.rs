@@ -15,8 +15,8 @@ use stafette_core::workflow::Strategy;
 use stafette_core::workflow::alerts::AlertRules;
 use stafette_core::workflow::telemetry::Telemetry;
 use stafette_core::{
-    Event, Failure, Handoff, HandoffId, Offer, Outcome, Party, Response, RunId, State, Time,
-    TurnKey, Usage, Workflow,
+    Event, Failure, Handoff, HandoffId, Offer, Outcome, Party, Response, RunId, State, TeamEvent,
+    Time, TurnKey, Usage, Workflow,
 };
 use stafette_engine::Seen;
 
@@ -472,7 +472,9 @@ impl OpenRun {
                 let (code, message) = (alert.code.clone(), alert.message.clone());
                 vec![Fact::Alerted { code, message }]
             }
-            Event::ChangeProposed(_) | Event::ChangeOrdered(_) | Event::ChangeSettled(_) => {
+            Event::Team(TeamEvent::ChangeProposed(_))
+            | Event::Team(TeamEvent::ChangeOrdered(_))
+            | Event::Team(TeamEvent::ChangeSettled(_)) => {
                 self.change(run, at, event).into_iter().collect()
             }
             Event::LateResultKept(_) => vec![Fact::Late],

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use stafette_core::handoff::Receipt;
 use stafette_core::run::create::RunCreated;
 use stafette_core::{
-    Event, Failure, FailureKind, Fields, Input, Kind, Offer, Outcome, Party, Reason, Recorded,
-    Response, Run, RunId, Time, TurnResult, Usage, Usd, Workflow,
+    Event, Failure, FailureKind, Input, Kind, Offer, Outcome, Party, Reason, Recorded, Response,
+    Run, RunId, Time, TurnResult, Usage, Usd, Workflow,
 };
 use stafette_engine::Seen;
 use uuid::Uuid;
@@ -28,18 +28,8 @@ impl Story {
     /// The relay, with some settings of its own behind it.
     pub(crate) fn relay(more: &str) -> Self {
         let workflow: Workflow = toml::from_str(&format!("{RELAY}{more}")).expect("a workflow");
-        let created = RunCreated {
-            run: RunId(Uuid::from_u128(7)),
-            budget: workflow.budget.clone(),
-            workflow: Arc::new(workflow),
-            request: "Add user auth".into(),
-            inputs: Fields::new(),
-            by: "test".into(),
-            origin: None,
-            trace: None,
-            forecasts: None,
-            lineage: None,
-        };
+        let run = RunId(Uuid::from_u128(7));
+        let created = RunCreated::new(run, Arc::new(workflow), "Add user auth", "test");
         let now = Time(1_000_000);
         let mut log = Vec::new();
         number(&mut log, now, Run::begin(now, created));
@@ -82,8 +72,7 @@ impl Story {
         let mut response = Response::new(Party::from(&order.agent), outcome);
         response.outputs.insert("made".into(), "something".into());
         let usage = Usage { tokens: 100, money: Usd(2_000) };
-        let result =
-            TurnResult { response, offers, usage, fingerprint: None, vote: None, bare: false };
+        let result = TurnResult { offers, usage, ..TurnResult::new(response) };
         self.input(Input::Finish { turn: order.key, result: Box::new(result) })
     }
 

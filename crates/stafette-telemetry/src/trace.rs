@@ -224,7 +224,7 @@ fn change(ended: &ChangeEnded, at: Time) -> Span {
     attributes.extend(change.agent.as_deref().map(|agent| ("gen_ai.agent.name", agent.into())));
     Span {
         trace: Traceparent::trace_of(*run, *asked_in),
-        id: SpanId::change(*run, *id, change.began),
+        id: SpanId::of(*run, id, change.began),
         parent: Some(parent),
         name: "change".to_owned(),
         kind: Kind::Internal,

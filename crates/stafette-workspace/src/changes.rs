@@ -33,7 +33,7 @@ use stafette_core::Time;
 use stafette_core::change::{
     BadPath, Change, ChangeId, ChangeRules, ChangeStatus, FilePath, Gate, GateKind, gates,
 };
-use stafette_core::run::change::told;
+use stafette_core::team::change::told;
 use thiserror::Error;
 
 use crate::git::GitError;

@@ -2435,6 +2435,8 @@ export interface components {
             deadline?: components["schemas"]["Time"] | null;
             /** @description Whether each use of its path is followed by the cooldown. */
             cools?: boolean;
+            /** @description What holds for it because a coordinator gave it out. */
+            constraints?: components["schemas"]["Constraints"];
             /**
              * Format: uint32
              * @description How often its own proposals were refused.
@@ -2521,10 +2523,10 @@ export interface components {
         /** @description What happens to the giver. */
         Kind: "transfer" | "delegate";
         /**
-         * @description Why work is handed over. The first five are the contract's, the next six the messages', the
-         *     last three the frames', the phases' and the council's.
+         * @description Why work is handed over. The first five are the contract's, the next six the messages', the last
+         *     one the frames'.
          */
-        Reason: "missing_required_input" | "validation_failure" | "expertise_mismatch" | "resource_exhausted" | "requires_human_decision" | "task_handoff" | "review_request" | "fix_request" | "rereview_request" | "completion" | "escalation" | "stage" | "phase" | "council" | string;
+        Reason: "missing_required_input" | "validation_failure" | "expertise_mismatch" | "resource_exhausted" | "requires_human_decision" | "task_handoff" | "review_request" | "fix_request" | "rereview_request" | "completion" | "escalation" | "stage" | string;
         /** @description How urgent it is. */
         Priority: "low" | "medium" | "high" | "critical";
         /** @description An input that the giver lacks. */
@@ -2535,7 +2537,7 @@ export interface components {
             expected_type: string;
             /** @description What it is. */
             description: string;
-            /** @description Where it comes from: `external`, `market`, `user`, `decision`, a document or a phase. */
+            /** @description Where it comes from: `external`, `market`, `user`, `decision`, a document or an earlier step. */
             source?: string | null;
         };
         /** @description Something that was tried before. */
@@ -2610,13 +2612,7 @@ export interface components {
                 components["schemas"]["TurnKey"],
                 string
             ];
-        } | "budget" | {
-            change: components["schemas"]["ChangeId"];
-        } | {
-            council: components["schemas"]["HandoffId"];
-        } | {
-            check_in: components["schemas"]["HandoffId"];
-        };
+        } | "budget" | components["schemas"]["TeamAbout"];
         /** @description What a turn ended with. */
         TurnResult: {
             /** @description The answer to the handoff that was worked on. */
@@ -2638,6 +2634,8 @@ export interface components {
             fingerprint?: string | null;
             /** @description Where a member of a council stands. */
             vote?: components["schemas"]["Vote"] | null;
+            /** @description How many tokens the answer to a phase has. */
+            measured?: components["schemas"]["Measured"] | null;
             /**
              * @description What would move work was read off plain output, which anyone can imitate.
              * @default false
@@ -2689,7 +2687,7 @@ export interface components {
          */
         Foreign: {
             /**
-             * @description Which dialect: `frame`, `contract`, `phase`, `context` or `message`.
+             * @description Which dialect, by the name that it has under `wire/`.
              * @default
              */
             dialect: string;
@@ -2727,6 +2725,14 @@ export interface components {
          *     was blocked and goes on is in the next `turn` of the same attempt.
          */
         TurnKey: string;
+        /** @description What the answer to a coordinator's question decides. */
+        TeamAbout: {
+            change: components["schemas"]["ChangeId"];
+        } | {
+            council: components["schemas"]["HandoffId"];
+        } | {
+            check_in: components["schemas"]["HandoffId"];
+        };
         /** @description A change, numbered within its project: `c7`. */
         ChangeId: string;
         /** @description A span in its trace, as one side tells it to the other: the `traceparent` of W3C Trace Context. */
@@ -2838,8 +2844,34 @@ export interface components {
              *     }
              */
             usage: components["schemas"]["Usage"];
-            /** @description Where it stands, as a member of a council. */
+            /** @description Where a member of a council stands. */
             vote?: components["schemas"]["Vote"] | null;
+            /** @description How many tokens the answer to a phase has. */
+            measured?: components["schemas"]["Measured"] | null;
+        };
+        /** @description What holds for a handoff because a coordinator gave it out. Nothing does for any other handoff. */
+        Constraints: {
+            /**
+             * @description It begins with what it is given: neither the inputs nor the trail of its cause belong to it, and
+             *     it is no repetition.
+             * @default false
+             */
+            fresh: boolean;
+            /**
+             * @description Only its taker can do it: nobody is tried instead, and it counts against no limit.
+             * @default false
+             */
+            fixed_taker: boolean;
+            /**
+             * @description Its taker answers for it: what the taker hands on, it waits for.
+             * @default false
+             */
+            keeps: boolean;
+            /**
+             * @description When it cannot be done, the work goes on without it.
+             * @default false
+             */
+            optional: boolean;
         };
         /**
          * @description How far a request has come: who had it, and how often round which declared loops. Bounded by the
@@ -3411,6 +3443,8 @@ export interface components {
             deadline?: components["schemas"]["Time"] | null;
             /** @description Whether each use of its path is followed by the cooldown. */
             cools?: boolean;
+            /** @description What holds for it because a coordinator gave it out. */
+            constraints?: components["schemas"]["Constraints"];
             /**
              * Format: uint32
              * @description How often its own proposals were refused.
@@ -4827,7 +4861,7 @@ export interface components {
             changed?: {
                 [key: string]: unknown;
             } | null;
-        } & (components["schemas"]["RunCreated"] | components["schemas"]["RunForked"] | components["schemas"]["RunAdopted"] | components["schemas"]["RunPaused"] | components["schemas"]["RunUnpaused"] | components["schemas"]["RunFinished"] | components["schemas"]["HandoffAdmitted"] | components["schemas"]["HandoffRefused"] | components["schemas"]["PhaseBegun"] | components["schemas"]["PhaseEnded"] | components["schemas"]["HandoffBlocked"] | components["schemas"]["HandoffResumed"] | components["schemas"]["HandoffClosed"] | components["schemas"]["InputsAssessed"] | components["schemas"]["TurnOrdered"] | components["schemas"]["ReceiptGiven"] | components["schemas"]["TurnTaken"] | components["schemas"]["SessionChanged"] | components["schemas"]["PermitGiven"] | components["schemas"]["TurnTold"] | components["schemas"]["LeaseRenewed"] | components["schemas"]["TurnMeasured"] | components["schemas"]["TurnFinished"] | components["schemas"]["TurnFailed"] | components["schemas"]["RetryScheduled"] | components["schemas"]["HandoffParked"] | components["schemas"]["HandoffOverdue"] | components["schemas"]["LateResultKept"] | components["schemas"]["RecoveryChosen"] | components["schemas"]["QuestionAnswered"] | components["schemas"]["QuestionPostponed"] | components["schemas"]["BudgetReached"] | components["schemas"]["BudgetRaised"] | components["schemas"]["ChangeProposed"] | components["schemas"]["ChangeCommented"] | components["schemas"]["ChangeReturned"] | components["schemas"]["ChangeOrdered"] | components["schemas"]["ChangeSettled"] | components["schemas"]["AlertRaised"] | components["schemas"]["CouncilOpened"] | components["schemas"]["CouncilHeard"] | components["schemas"]["CouncilConcluded"] | components["schemas"]["CouncilReopened"] | components["schemas"]["NoteLeft"] | components["schemas"]["GenerationHandedOver"]);
+        } | components["schemas"]["RunCreated"] | components["schemas"]["RunForked"] | components["schemas"]["RunAdopted"] | components["schemas"]["RunPaused"] | components["schemas"]["RunUnpaused"] | components["schemas"]["RunFinished"] | components["schemas"]["HandoffAdmitted"] | components["schemas"]["HandoffRefused"] | components["schemas"]["HandoffBlocked"] | components["schemas"]["HandoffResumed"] | components["schemas"]["HandoffClosed"] | components["schemas"]["InputsAssessed"] | components["schemas"]["TurnOrdered"] | components["schemas"]["ReceiptGiven"] | components["schemas"]["TurnTaken"] | components["schemas"]["SessionChanged"] | components["schemas"]["PermitGiven"] | components["schemas"]["TurnTold"] | components["schemas"]["LeaseRenewed"] | components["schemas"]["TurnFinished"] | components["schemas"]["TurnFailed"] | components["schemas"]["RetryScheduled"] | components["schemas"]["HandoffParked"] | components["schemas"]["HandoffOverdue"] | components["schemas"]["LateResultKept"] | components["schemas"]["RecoveryChosen"] | components["schemas"]["QuestionAnswered"] | components["schemas"]["QuestionPostponed"] | components["schemas"]["BudgetReached"] | components["schemas"]["BudgetRaised"] | components["schemas"]["AlertRaised"] | components["schemas"]["TeamEvent"];
         /** @description Everything that `stafette.toml` says. */
         Workflow: {
             /** @description The workflow itself. */
@@ -5980,7 +6014,7 @@ export interface components {
             status: components["schemas"]["Status"];
             /** @description Why, in a sentence. */
             why: string;
-            /** @description What a person has to say first, when the generation after it is the one to hear it. */
+            /** @description What a person has to say first, when whoever goes on with its work is the one to hear it. */
             awaits?: components["schemas"]["Awaited"][];
         };
         /**
@@ -6022,6 +6056,8 @@ export interface components {
             turn_limit: number;
             /** @description Closed handoffs that the run no longer remembers. */
             forgets?: components["schemas"]["HandoffId"][];
+            /** @description What holds for it because a coordinator gave it out. */
+            constraints?: components["schemas"]["Constraints"] | null;
         };
         /** @description A handoff was admitted and has its number. */
         HandoffAdmitted: {
@@ -6039,58 +6075,6 @@ export interface components {
             state: components["schemas"]["State"];
             /** @description What was decided about it besides; older releases did not say. */
             terms?: components["schemas"]["Terms"] | null;
-        };
-        /** @description A phase began: these handoffs are its parts. */
-        PhaseBegun: {
-            /** @description The task, by the name that requests and answers carry. */
-            task_id: string;
-            /**
-             * Format: uint
-             * @description Its place among the phases of the workflow, from 0.
-             */
-            place: number;
-            /** @description Which phase. */
-            phase: "research" | "write" | "validate" | "parallel";
-            /**
-             * Format: uint32
-             * @description How often it has been entered, this time included.
-             */
-            round: number;
-            /** @description Its parts. */
-            parts: components["schemas"]["HandoffId"][];
-            /** @description Its parts that were over when the generation before ended in the middle of it. */
-            kept?: components["schemas"]["Part"][];
-            /** @description What the run was given, for the contexts of all phases. */
-            given?: {
-                [key: string]: unknown;
-            };
-        };
-        /** @description A phase is over. */
-        PhaseEnded: {
-            /**
-             * Format: uint
-             * @description Its place among the phases of the workflow, from 0.
-             */
-            place: number;
-            /** @description Which phase. */
-            phase: "research" | "write" | "validate" | "parallel";
-            /**
-             * Format: uint32
-             * @description How often it has been entered, this time included.
-             */
-            round: number;
-            /** @description PROCEED when it passed, STOP when it did not. */
-            decision: "PROCEED" | "STOP" | "CLARIFY";
-            /** @description Why, in a sentence. */
-            why: string;
-            /** @description What its parts brought. */
-            parts: components["schemas"]["Part"][];
-            /** @description By which rule they count together. */
-            rule: string;
-            /** @description What the next phase is told. */
-            summary: string;
-            /** @description What all of it took. */
-            tokens: components["schemas"]["Tokens"];
         };
         /** @description A handoff waits for others. */
         HandoffBlocked: {
@@ -6119,6 +6103,33 @@ export interface components {
             /** @description Inputs that have to be cut, because they would be too large together. */
             cuts?: string[];
         };
+        /** @description What follows from the end of a handoff. */
+        Closed: {
+            /** @description Whoever waits for the handoff does not get its answer. */
+            withheld?: boolean;
+            /** @description What becomes of the part of a phase that it was. */
+            part?: components["schemas"]["PartClosed"] | null;
+            /** @description What later generations are given, too. */
+            given?: {
+                [key: string]: unknown;
+            };
+        };
+        /** @description What becomes of a part whose handoff is closed. */
+        PartClosed: {
+            /**
+             * Format: uint64
+             * @description The tokens that its agent says it used.
+             * @default 0
+             */
+            reported: number;
+            /** @description The handoff that takes its place, and its agent. */
+            successor?: [
+                components["schemas"]["HandoffId"],
+                components["schemas"]["Party"]
+            ] | null;
+            /** @description What it brought, when it is over. */
+            brought?: components["schemas"]["Brought"] | null;
+        };
         /** @description A handoff is over. */
         HandoffClosed: {
             /** @description Which one. */
@@ -6131,6 +6142,8 @@ export interface components {
             succeeded_by?: components["schemas"]["HandoffId"][];
             /** @description The inputs of whoever waited that have to be cut, because they would be too large together. */
             cuts?: string[];
+            /** @description What follows for a coordinator. Older releases left that to be worked out. */
+            team?: components["schemas"]["Closed"] | null;
         };
         /** @description What an agent lacks was found out, in the contract's words. */
         InputsAssessed: {
@@ -6212,13 +6225,6 @@ export interface components {
             due: components["schemas"]["Time"];
             /** @description What it says it is doing. */
             note?: string | null;
-        };
-        /** @description The tokens of a turn's answer were counted. */
-        TurnMeasured: {
-            /** @description Which turn. */
-            turn: components["schemas"]["TurnKey"];
-            /** @description What was counted. */
-            measured: components["schemas"]["Measured"];
         };
         /** @description A turn ended with a result. */
         TurnFinished: {
@@ -6339,6 +6345,80 @@ export interface components {
             /** @description Which agent may spend as much again as it might before. */
             agent?: string | null;
         };
+        /** @description People must see this. */
+        AlertRaised: {
+            /** @description An UPPER_SNAKE code. */
+            code: string;
+            /** @description In a sentence. */
+            message: string;
+        };
+        /**
+         * @description Something that became true for a coordinator. One variant a transition; each is defined, decided
+         *     and applied in the folder of its coordinator.
+         */
+        TeamEvent: components["schemas"]["PhaseBegun"] | components["schemas"]["PhaseEnded"] | components["schemas"]["TurnMeasured"] | components["schemas"]["ChangeProposed"] | components["schemas"]["ChangeCommented"] | components["schemas"]["ChangeReturned"] | components["schemas"]["ChangeOrdered"] | components["schemas"]["ChangeSettled"] | components["schemas"]["CouncilOpened"] | components["schemas"]["CouncilHeard"] | components["schemas"]["CouncilConcluded"] | components["schemas"]["CouncilReopened"] | components["schemas"]["NoteLeft"] | components["schemas"]["GenerationHandedOver"];
+        /** @description A phase began: these handoffs are its parts. */
+        PhaseBegun: {
+            /** @description The task, by the name that requests and answers carry. */
+            task_id: string;
+            /**
+             * Format: uint
+             * @description Its place among the phases of the workflow, from 0.
+             */
+            place: number;
+            /** @description Which phase. */
+            phase: "research" | "write" | "validate" | "parallel";
+            /**
+             * Format: uint32
+             * @description How often it has been entered, this time included.
+             */
+            round: number;
+            /** @description Its parts. */
+            parts: components["schemas"]["HandoffId"][];
+            /** @description Its parts that were over when the generation before ended in the middle of it. */
+            kept?: components["schemas"]["Part"][];
+            /** @description What the run was given, for the contexts of all phases. */
+            given?: {
+                [key: string]: unknown;
+            };
+        };
+        /** @description A phase is over. */
+        PhaseEnded: {
+            /**
+             * Format: uint
+             * @description Its place among the phases of the workflow, from 0.
+             */
+            place: number;
+            /** @description Which phase. */
+            phase: "research" | "write" | "validate" | "parallel";
+            /**
+             * Format: uint32
+             * @description How often it has been entered, this time included.
+             */
+            round: number;
+            /** @description PROCEED when it passed, STOP when it did not. */
+            decision: "PROCEED" | "STOP" | "CLARIFY";
+            /** @description Why, in a sentence. */
+            why: string;
+            /** @description What its parts brought. */
+            parts: components["schemas"]["Part"][];
+            /** @description By which rule they count together. */
+            rule: string;
+            /** @description What the next phase is told. */
+            summary: string;
+            /** @description What all of it took. */
+            tokens: components["schemas"]["Tokens"];
+        };
+        /**
+         * @description The tokens of a turn's answer were counted. Older releases told it by an event of its own; the
+         *     result of the turn carries it now.
+         */
+        TurnMeasured: {
+            /** @description Which turn. */
+            turn: components["schemas"]["TurnKey"];
+            /** @description What was counted. */
+            measured: components["schemas"]["Measured"];
+        };
         /** @description A file of a set, with what it was and what it becomes. */
         FileNote: {
             /** @description Which file. */
@@ -6418,13 +6498,6 @@ export interface components {
             by?: string;
             /** @description What is worth knowing about it: why it failed, which commit it became. */
             note?: string;
-        };
-        /** @description People must see this. */
-        AlertRaised: {
-            /** @description An UPPER_SNAKE code. */
-            code: string;
-            /** @description In a sentence. */
-            message: string;
         };
         /** @description A member and its weight. */
         Seat: {

@@ -10,7 +10,7 @@ use stafette_core::wire::frame::Word;
 use stafette_core::workflow::ResultFormat;
 use stafette_core::{
     Failure, FailureKind, Fields, Kind, Offer, Outcome, Party, Question, Reason, Response,
-    TurnResult, Usage,
+    TurnResult,
 };
 use uuid::Uuid;
 
@@ -236,14 +236,8 @@ impl<'a> Talk<'a> {
         // What it said so far is kept; its handoffs count when it is done.
         let summary = self.hearing.doing().unwrap_or_default();
         let response = Response { summary, ..Response::new(agent, Outcome::Resolved) };
-        Signal::Finished(Box::new(TurnResult {
-            response,
-            offers: vec![offer],
-            usage: Usage::default(),
-            fingerprint: None,
-            vote: None,
-            bare: false,
-        }))
+        let result = TurnResult { offers: vec![offer], ..TurnResult::new(response) };
+        Signal::Finished(Box::new(result))
     }
 }
 

@@ -4,9 +4,10 @@ use super::{Redact, Redactor};
 use crate::change::{Comment, Gate};
 use crate::handoff::{About, Foreign, PriorAttempt};
 use crate::input::Failure;
-use crate::run::change::{FileNote, ProposedSet};
 use crate::run::tell::Told;
-use crate::run::vote::Vote;
+use crate::team::Said;
+use crate::team::change::{FileNote, ProposedSet};
+use crate::team::council::vote::Vote;
 use crate::{MissingInput, Offer, Question, Reason, Response, TurnResult};
 
 impl Redact for Offer {
@@ -60,9 +61,7 @@ impl Redact for Reason {
             | Reason::RereviewRequest
             | Reason::Completion
             | Reason::Escalation
-            | Reason::Stage
-            | Reason::Phase
-            | Reason::Council => {}
+            | Reason::Stage => {}
         }
     }
 }
@@ -116,9 +115,7 @@ impl Redact for About {
             // The agent waits for an answer to the request by the name that it gave it.
             | About::Permission(_, _)
             | About::Budget
-            | About::Change(_)
-            | About::Council(_)
-            | About::CheckIn(_) => {}
+            | About::Team(_) => {}
         }
     }
 }
@@ -149,18 +146,25 @@ impl Redact for Response {
 impl Redact for TurnResult {
     fn redact(&mut self, redactor: &Redactor) {
         // The fingerprint is a digest of files.
-        let TurnResult { response, offers, usage: _, fingerprint: _, vote, bare: _ } = self;
+        let TurnResult { response, offers, usage: _, fingerprint: _, said, bare: _ } = self;
         response.redact(redactor);
         offers.redact(redactor);
-        vote.redact(redactor);
+        said.redact(redactor);
     }
 }
 
 impl Redact for Told {
     fn redact(&mut self, redactor: &Redactor) {
-        let Told { offers, response, usage: _, vote } = self;
+        let Told { offers, response, usage: _, said } = self;
         offers.redact(redactor);
         response.redact(redactor);
+        said.redact(redactor);
+    }
+}
+
+impl Redact for Said {
+    fn redact(&mut self, redactor: &Redactor) {
+        let Said { vote, measured: _ } = self;
         vote.redact(redactor);
     }
 }

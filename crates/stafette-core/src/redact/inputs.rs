@@ -1,9 +1,10 @@
 //! What arrives: every input, the beginning of a run, and what is asked of the locks.
 
 use super::{Redact, Redactor};
-use crate::Input;
 use crate::lock::{Ask, Claim};
 use crate::run::create::RunCreated;
+use crate::team::Inheritance;
+use crate::{Input, TeamInput};
 
 impl Redact for Input {
     fn redact(&mut self, redactor: &Redactor) {
@@ -17,7 +18,6 @@ impl Redact for Input {
             Input::Ask { turn: _, request: _, question } => question.redact(redactor),
             Input::Session { agent: _, state: _, note } => note.redact(redactor),
             Input::Heartbeat { turn: _, note } => note.redact(redactor),
-            Input::Measure { turn: _, measured: _ } => {}
             Input::Finish { turn: _, result } => result.redact(redactor),
             Input::Fail { turn: _, failure, usage: _ } => failure.redact(redactor),
             Input::Propose { offer } => offer.redact(redactor),
@@ -26,29 +26,37 @@ impl Redact for Input {
                 text.redact(redactor);
                 by.redact(redactor);
             }
-            Input::ProposeChange { turn: _, set } => set.redact(redactor),
-            Input::CommentChange { change: _, comment } => comment.redact(redactor),
-            Input::OrderChange { change: _, work: _, by } => by.redact(redactor),
-            Input::SettleChange { change: _, status: _, by, note } => {
-                by.redact(redactor);
-                note.redact(redactor);
-            }
             Input::Postpone { handoff: _, until: _, why } => why.redact(redactor),
             Input::Alert { code, message } => {
                 code.redact(redactor);
                 message.redact(redactor);
             }
             Input::RaiseBudget { money: _, tokens: _ } => {}
-            Input::Note { text, by } => {
-                text.redact(redactor);
-                by.redact(redactor);
-            }
-            Input::HandOver { changes: _ } => {}
             Input::Pause { by } | Input::Unpause { by } => by.redact(redactor),
             Input::Cancel { by, why } => {
                 by.redact(redactor);
                 why.redact(redactor);
             }
+            Input::Team(input) => input.redact(redactor),
+        }
+    }
+}
+
+impl Redact for TeamInput {
+    fn redact(&mut self, redactor: &Redactor) {
+        match self {
+            TeamInput::ProposeChange { turn: _, set } => set.redact(redactor),
+            TeamInput::CommentChange { change: _, comment } => comment.redact(redactor),
+            TeamInput::OrderChange { change: _, work: _, by } => by.redact(redactor),
+            TeamInput::SettleChange { change: _, status: _, by, note } => {
+                by.redact(redactor);
+                note.redact(redactor);
+            }
+            TeamInput::Note { text, by } => {
+                text.redact(redactor);
+                by.redact(redactor);
+            }
+            TeamInput::HandOver { changes: _ } => {}
         }
     }
 }
@@ -66,7 +74,7 @@ impl Redact for RunCreated {
             origin,
             trace: _,
             forecasts: _,
-            lineage,
+            team: Inheritance { lineage },
         } = self;
         request.redact(redactor);
         inputs.redact(redactor);

@@ -1,10 +1,10 @@
 //! What a run knows of the generations before it, also of those of another orchestrator.
 
 use super::{Redact, Redactor};
-use crate::generation::{Awaited, Lineage, Note, Past};
-use crate::run::council::{Dissent, Verdict};
-use crate::run::hand_over::GenerationHandedOver;
-use crate::run::phase::{Brought, Hop, Part, Phases};
+use crate::team::council::{Dissent, Verdict};
+use crate::team::generation::hand_over::GenerationHandedOver;
+use crate::team::generation::{Awaited, Lineage, Note, Past};
+use crate::team::phase::{Brought, Hop, Part, Phases};
 use crate::wire::context::{
     AgentState, CodeChange, DiscussionSummary, NextAction, OrchestratorContext, PastRun,
 };

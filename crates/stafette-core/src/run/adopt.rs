@@ -45,7 +45,7 @@ fn clock(run: &Run, now: Time, handoff: &Handoff) -> Option<Clock> {
     Some(Clock { handoff: handoff.id, due, finish_by })
 }
 
-pub(super) fn decide(draft: &mut Draft, by: String) -> Reply {
+pub(crate) fn decide(draft: &mut Draft, by: String) -> Reply {
     let (mut redelivered, mut kept) = (Vec::new(), Vec::new());
     for handoff in draft.run.open() {
         match handoff.state.turn() {
@@ -67,7 +67,7 @@ pub(super) fn decide(draft: &mut Draft, by: String) -> Reply {
 }
 
 impl RunAdopted {
-    pub(super) fn apply(&self, run: &mut Run, at: Time) {
+    pub(crate) fn apply(&self, run: &mut Run, at: Time) {
         let clocks = self.clocks.clone().unwrap_or_else(|| legacy::clocks(run, at));
         for clock in clocks {
             let handoff = run.handoff_mut(clock.handoff);

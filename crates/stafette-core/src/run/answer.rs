@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Draft, Status, budget, change, close, council, finish, hand_over, permission, resume};
+use super::{Draft, Status, budget, close, finish, permission, resume};
 use crate::fields;
 use crate::handoff::{About, State};
+use crate::team;
 use crate::{
     Event, Fields, Handoff, HandoffId, Ignored, Outcome, Party, Reply, Response, TurnResult,
 };
@@ -33,7 +34,7 @@ pub struct Answer {
     pub by: String,
 }
 
-pub(super) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) -> Reply {
+pub(crate) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) -> Reply {
     let asked = |handoff: &&Handoff| matches!(handoff.state, State::Asked { .. });
     let Some(handoff) = draft.run.handoff(id).filter(asked) else {
         return Reply::Ignored(Ignored::NotOpen);
@@ -57,9 +58,7 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) -> Reply 
             permission::answered(draft, turn, request, answer.text);
         }
         About::Budget => budget::answered(draft, &word),
-        About::Change(id) => change::answered(draft, id, &word, answer.text, answer.by),
-        About::CheckIn(_) => hand_over::checked_in(draft, id, &answer, response.outputs),
-        About::Council(id) => council::answered(draft, id, &word, &answer.text),
+        About::Team(about) => team::answered(draft, id, &about, &answer, response.outputs),
     }
     Reply::Answered
 }

@@ -89,10 +89,7 @@ pub(super) fn can_start(draft: &mut Draft, id: HandoffId) -> bool {
 fn missing(run: &Run, id: HandoffId) -> Option<(Party, Vec<Need>)> {
     let handoff = run.handoff(id)?;
     let (_, agent) = run.workflow.agent(&handoff.offer.to)?;
-    // What the generation before asked a person for was asked for, too.
-    let left = run.lineage.iter().flat_map(|lineage| &lineage.asks).flat_map(|it| &it.missing);
-    let left: Vec<&str> = left.map(|input| input.key.as_str()).collect();
-    let was_asked = |key: &String| handoff.assessed.contains(key) || left.contains(&key.as_str());
+    let was_asked = |key: &String| handoff.assessed.contains(key);
     let open: Vec<&Need> = agent
         .needs
         .iter()

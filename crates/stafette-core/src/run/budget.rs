@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::propose::{self, Proposal};
-use super::{Draft, Run, Status, close, legacy};
+use super::{Draft, Run, Status, close};
 use crate::handoff::About;
 use crate::workflow::Budget;
 use crate::{
@@ -55,9 +55,6 @@ pub enum Forecast {
 /// nobody knows.
 fn known(run: &Run, handoff: &Handoff) -> Option<Usage> {
     let (name, agent) = run.workflow.agent(&handoff.offer.to)?;
-    let Some(forecasts) = &run.purse.forecasts else {
-        return Some(legacy::expected(run, name.as_str(), agent));
-    };
     let account = run.purse.agents.get(name.as_str());
     if let Some(account) = account.filter(|account| account.finished > 0) {
         return Some(account.most);
@@ -65,19 +62,14 @@ fn known(run: &Run, handoff: &Handoff) -> Option<Usage> {
     if agent.estimate.is_some() {
         return agent.estimate;
     }
-    let earlier = run.lineage.as_ref().and_then(|lineage| lineage.agents.get(name.as_str()));
-    match forecasts.get(name.as_str()) {
-        Some(Forecast::Unmetered) => Some(Usage::default()),
-        Some(Forecast::Known(most)) => Some(*most),
-        None => earlier.filter(|service| service.turns > 0).map(|service| {
-            // As in earlier generations, on average.
-            Usage { tokens: 0, money: Usd(service.cost.0.div_ceil(service.turns)) }
-        }),
+    match run.purse.forecasts.as_ref()?.get(name.as_str())? {
+        Forecast::Unmetered => Some(Usage::default()),
+        Forecast::Known(most) => Some(*most),
     }
 }
 
 /// Whether the cost of the turn that `handoff` has out was known when it began.
-pub(super) fn is_known(run: &Run, handoff: &Handoff) -> bool {
+pub(crate) fn is_known(run: &Run, handoff: &Handoff) -> bool {
     known(run, handoff).is_some()
 }
 
@@ -130,14 +122,14 @@ fn is_unknown_out(run: &Run) -> bool {
 
 /// Whether the next turn of `handoff` has to wait until a turn that is out has ended and shown
 /// what it really used: it may be less than was set aside.
-pub(super) fn waits_for_others(run: &Run, handoff: &Handoff) -> bool {
+pub(crate) fn waits_for_others(run: &Run, handoff: &Handoff) -> bool {
     let others_out = run.open().any(|handoff| handoff.state.turn().is_some());
     others_out && obstacle(run, handoff).is_some()
 }
 
 /// What to set aside for the next turn of `id`; nothing when the budget does not allow it, and
 /// then a person is asked.
-pub(super) fn reserve(draft: &mut Draft, id: HandoffId) -> Option<Usage> {
+pub(crate) fn reserve(draft: &mut Draft, id: HandoffId) -> Option<Usage> {
     if draft.run.open_budget_question().is_some() {
         return None;
     }
@@ -169,7 +161,7 @@ fn ask(draft: &mut Draft, id: HandoffId, reached: BudgetReached) {
 }
 
 /// Called when time has passed: a run has only so much of it.
-pub(super) fn check_time(draft: &mut Draft) {
+pub(crate) fn check_time(draft: &mut Draft) {
     let run = &draft.run;
     if run.status().is_final()
         || run.out_of_time() > draft.now
@@ -184,12 +176,12 @@ pub(super) fn check_time(draft: &mut Draft) {
     ask(draft, oldest, BudgetReached { part: "time".into(), agent: None, why });
 }
 
-pub(super) fn is_budget_question(handoff: &Handoff) -> bool {
+pub(crate) fn is_budget_question(handoff: &Handoff) -> bool {
     handoff.offer.question.as_ref().is_some_and(|question| question.about == About::Budget)
 }
 
 /// `raise` allows as much again, an amount allows that much more, anything else stops.
-pub(super) fn answered(draft: &mut Draft, word: &str) {
+pub(crate) fn answered(draft: &mut Draft, word: &str) {
     let initial = &draft.run.workflow.budget;
     let own = draft.run.purse.reached.as_ref().is_some_and(|reached| reached.agent.is_some());
     let (money, tokens) = match (word, Usd::parse(word)) {
@@ -202,7 +194,7 @@ pub(super) fn answered(draft: &mut Draft, word: &str) {
     grow(draft, money, tokens);
 }
 
-pub(super) fn raise(draft: &mut Draft, money: Usd, tokens: u64) -> Reply {
+pub(crate) fn raise(draft: &mut Draft, money: Usd, tokens: u64) -> Reply {
     grow(draft, money, tokens);
     if let Some(question) = draft.run.open_budget_question() {
         let raised = crate::Response::new(Party::Human, crate::Outcome::Resolved);
@@ -238,7 +230,7 @@ fn grow(draft: &mut Draft, money: Usd, tokens: u64) {
 }
 
 /// The turn is over: what was set aside for it is free again, what it used is spent.
-pub(super) fn settle(run: &mut Run, turn: TurnKey, used: Usage) {
+pub(crate) fn settle(run: &mut Run, turn: TurnKey, used: Usage) {
     let Some(handoff) = run.handoff_mut(turn.handoff) else {
         return;
     };
@@ -255,13 +247,13 @@ pub(super) fn settle(run: &mut Run, turn: TurnKey, used: Usage) {
 }
 
 impl BudgetReached {
-    pub(super) fn apply(&self, run: &mut Run) {
+    pub(crate) fn apply(&self, run: &mut Run) {
         run.purse.reached = Some(self.clone());
     }
 }
 
 impl BudgetRaised {
-    pub(super) fn apply(&self, run: &mut Run) {
+    pub(crate) fn apply(&self, run: &mut Run) {
         run.purse.limit = self.limit.clone();
         run.purse.reached = None;
         if let Some(agent) = &self.agent {

@@ -3,10 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run, Stage, Status, hand_over, phase, resume};
+use super::{Draft, Run, Stage, Status, resume};
 use crate::fields;
-use crate::generation::Awaited;
 use crate::handoff::{Closing, State, Way};
+use crate::team::Awaited;
+use crate::team::{self, Closed};
 use crate::{Event, Handoff, HandoffId, Outcome, Party, Response, Time};
 
 /// A handoff is over.
@@ -24,6 +25,17 @@ pub struct HandoffClosed {
     /// The inputs of whoever waited that have to be cut, because they would be too large together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cuts: Vec<String>,
+    /// What follows for a coordinator. Older releases left that to be worked out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<Box<Closed>>,
+}
+
+impl HandoffClosed {
+    /// A handoff that ends, and whose answer goes to whoever waits for it.
+    fn new(handoff: HandoffId, response: Response, way: Way) -> Self {
+        let (succeeded_by, cuts) = (Vec::new(), Vec::new());
+        HandoffClosed { handoff, response, way, succeeded_by, cuts, team: None }
+    }
 }
 
 /// The run is over.
@@ -32,7 +44,7 @@ pub struct RunFinished {
     /// How.
     #[serde(flatten)]
     pub ending: Ending,
-    /// What a person has to say first, when the generation after it is the one to hear it.
+    /// What a person has to say first, when whoever goes on with its work is the one to hear it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub awaits: Vec<Awaited>,
 }
@@ -47,15 +59,15 @@ pub struct Ending {
 }
 
 /// Somebody answered.
-pub(super) fn answered(draft: &mut Draft, id: HandoffId, response: Response) {
+pub(crate) fn answered(draft: &mut Draft, id: HandoffId, response: Response) {
     close(draft, id, response, Way::Answered);
 }
 
-pub(super) fn close(draft: &mut Draft, id: HandoffId, response: Response, way: Way) {
+pub(crate) fn close(draft: &mut Draft, id: HandoffId, response: Response, way: Way) {
     succeeded_by(draft, id, response, way, Vec::new());
 }
 
-pub(super) fn succeeded_by(
+pub(crate) fn succeeded_by(
     draft: &mut Draft,
     id: HandoffId,
     mut response: Response,
@@ -69,13 +81,12 @@ pub(super) fn succeeded_by(
     let lost = way == Way::Answered
         && response.outcome == Outcome::Failed
         && waiting.is_none()
-        && !phase::holds(&draft.run, id);
+        && !handoff.constraints.keeps;
     let why = response.failure.clone().unwrap_or_else(|| "a handoff failed".to_owned());
     let taken_over = !succeeded_by.is_empty();
     let cuts =
         if succeeded_by.is_empty() { surplus(&draft.run, id, &response) } else { Vec::new() };
-    let event = HandoffClosed { handoff: id, response, way, succeeded_by, cuts };
-    draft.record(Event::HandoffClosed(Box::new(event)));
+    record(draft, HandoffClosed { succeeded_by, cuts, ..HandoffClosed::new(id, response, way) });
     if taken_over {
         return;
     }
@@ -85,6 +96,11 @@ pub(super) fn succeeded_by(
         None if lost => end(draft, Status::Failed, &why),
         None => {}
     }
+}
+
+fn record(draft: &mut Draft, mut closed: HandoffClosed) {
+    closed.team = team::closing(&draft.run, &closed);
+    draft.record(Event::HandoffClosed(Box::new(closed)));
 }
 
 /// Who gets the answer to a handoff: whoever waits for it, or who asked a person by the way.
@@ -110,22 +126,19 @@ fn surplus(run: &Run, id: HandoffId, response: &Response) -> Vec<String> {
 }
 
 /// Calls off everything that `id` waits for, directly or through others.
-pub(super) fn call_off_below(draft: &mut Draft, id: HandoffId, why: &str) {
+pub(crate) fn call_off_below(draft: &mut Draft, id: HandoffId, why: &str) {
     let below = |run: &Run, above: HandoffId| -> Vec<HandoffId> {
         let waited_for = run.open().filter(|handoff| handoff.returns_to == Some(above));
         waited_for.map(|handoff| handoff.id).collect()
     };
     for child in below(&draft.run, id) {
         call_off_below(draft, child, why);
-        let (response, way) = (Response::failed(why), Way::Cancelled);
-        let (succeeded_by, cuts) = (Vec::new(), Vec::new());
-        let event = HandoffClosed { handoff: child, response, way, succeeded_by, cuts };
-        draft.record(Event::HandoffClosed(Box::new(event)));
+        record(draft, HandoffClosed::new(child, Response::failed(why), Way::Cancelled));
     }
 }
 
 /// Ends the run when nothing is open that anyone waits for.
-pub(super) fn finish_if_done(draft: &mut Draft) {
+pub(crate) fn finish_if_done(draft: &mut Draft) {
     let aside = |h: &crate::Handoff| h.offer.question.as_ref().is_some_and(|q| !q.blocking);
     if !draft.run.status().is_final() && draft.run.open().all(aside) {
         end(draft, Status::Succeeded, "nothing is left to do");
@@ -133,28 +146,25 @@ pub(super) fn finish_if_done(draft: &mut Draft) {
 }
 
 /// Ends the run now; whatever is open is called off.
-pub(super) fn end(draft: &mut Draft, status: Status, why: &str) {
+pub(crate) fn end(draft: &mut Draft, status: Status, why: &str) {
     end_awaiting(draft, status, why, Vec::new());
 }
 
-/// Ends the run now, and leaves it to the next generation to ask a person what is awaited.
-pub(super) fn end_awaiting(draft: &mut Draft, status: Status, why: &str, awaits: Vec<Awaited>) {
+/// Ends the run now, and leaves it to whoever goes on with its work to ask a person what is awaited.
+pub(crate) fn end_awaiting(draft: &mut Draft, status: Status, why: &str, awaits: Vec<Awaited>) {
     if draft.run.status().is_final() {
         return;
     }
     let open: Vec<HandoffId> = draft.run.open().map(|handoff| handoff.id).collect();
     for id in open {
-        let response = Response::failed(why);
-        let (way, succeeded_by, cuts) = (Way::Cancelled, Vec::new(), Vec::new());
-        let event = HandoffClosed { handoff: id, response, way, succeeded_by, cuts };
-        draft.record(Event::HandoffClosed(Box::new(event)));
+        record(draft, HandoffClosed::new(id, Response::failed(why), Way::Cancelled));
     }
     let ending = Ending { status, why: why.to_owned() };
     draft.record(Event::RunFinished(RunFinished { ending, awaits }));
 }
 
 impl HandoffClosed {
-    pub(super) fn apply(&self, run: &mut Run, at: Time) {
+    pub(crate) fn apply(&self, run: &mut Run, at: Time) {
         let out = run
             .handoff(self.handoff)
             .and_then(|h| Some((h.offer.to.clone(), h.state.turn()?.reserved)));
@@ -162,12 +172,11 @@ impl HandoffClosed {
             // Called off in the middle of a turn: nothing is set aside for it any more.
             run.purse.release(&agent, reserved);
         }
-        // What is said in the dark does not travel.
-        let dark = run.votes_blindly();
+        let follows = self.team.clone().or_else(|| team::closing(run, self));
+        let withheld = follows.as_ref().is_some_and(|follows| follows.withheld);
         let Some(handoff) = run.handoff_mut(self.handoff) else {
             return;
         };
-        let dark = dark && handoff.offer.is_council_turn();
         let (waiting, aside) = (handoff.returns_to, handoff.cause);
         let (way, response) = (self.way, self.response.clone());
         handoff.state = State::Closed(Box::new(Closing { at, response, way }));
@@ -183,7 +192,7 @@ impl HandoffClosed {
                 on.retain(|id| *id != self.handoff);
                 on.extend(&self.succeeded_by);
             }
-            if self.succeeded_by.is_empty() && !dark {
+            if self.succeeded_by.is_empty() && !withheld {
                 for answer in gathered.into_iter().chain([self.response.clone()]) {
                     waiting.inputs.extend(answer.outputs.clone());
                     waiting.answers.push(answer);
@@ -200,16 +209,14 @@ impl HandoffClosed {
                 fields::cut(&mut asker.inputs, &self.cuts, self.handoff);
             }
         }
-        phase::closed(run, self);
-        hand_over::learned(run, self);
+        if let Some(follows) = follows {
+            team::closed(run, self.handoff, &follows);
+        }
     }
 }
 
 impl RunFinished {
-    pub(super) fn apply(&self, run: &mut Run) {
+    pub(crate) fn apply(&self, run: &mut Run) {
         run.stage = Stage::Finished(self.ending.clone());
-        if let Some(lineage) = &mut run.lineage {
-            lineage.awaits.clone_from(&self.awaits);
-        }
     }
 }

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::{Forecast, Purse};
 use super::propose::{self, Proposal};
-use super::{Draft, Run, Stage, Status, Tally, close, hand_over, phase};
-use crate::generation::Lineage;
+use super::{Draft, Run, Stage, Status, Tally, close};
 use crate::handoff::Foreign;
+use crate::team::{self, Inheritance};
 use crate::trace::Traceparent;
 use crate::workflow::Budget;
 use crate::{Event, Fields, HandoffId, Kind, Offer, Party, Reason, RunId, Time, Workflow};
@@ -40,9 +40,32 @@ pub struct RunCreated {
     /// What is known about the cost of each agent's turns; an agent without one may cost anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecasts: Option<BTreeMap<String, Forecast>>,
-    /// What earlier generations have left, when it follows some.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lineage: Option<Box<Lineage>>,
+    /// What its coordinators begin with.
+    #[serde(flatten)]
+    pub team: Inheritance,
+}
+
+impl RunCreated {
+    /// A run of `workflow` within the workflow's own budget.
+    pub fn new(
+        run: RunId,
+        workflow: Arc<Workflow>,
+        request: impl Into<String>,
+        by: impl Into<String>,
+    ) -> Self {
+        RunCreated {
+            run,
+            budget: workflow.budget.clone(),
+            workflow,
+            request: request.into(),
+            inputs: Fields::new(),
+            by: by.into(),
+            origin: None,
+            trace: None,
+            forecasts: None,
+            team: Inheritance::default(),
+        }
+    }
 }
 
 impl Run {
@@ -59,25 +82,18 @@ impl Run {
             ..Offer::new(Party::Human, entry, Kind::Transfer, Reason::TaskHandoff)
         };
         let mut draft = Draft { run, now, events: vec![Event::RunCreated(Box::new(created))] };
-        if !draft.run.workflow.phases.is_empty() {
-            phase::begin(&mut draft, given);
-            let first: Vec<HandoffId> = draft.run.open().map(|handoff| handoff.id).collect();
-            hand_over::ask_first(&mut draft, &first);
-        } else {
-            match propose::propose(&mut draft, Proposal::of(offer)) {
-                Ok(entry) => hand_over::ask_first(&mut draft, &[entry]),
-                Err(refusal) => close::end(&mut draft, Status::Failed, &refusal.to_string()),
-            }
+        if !team::begin(&mut draft, &given)
+            && let Err(refusal) = propose::propose(&mut draft, Proposal::of(offer))
+        {
+            close::end(&mut draft, Status::Failed, &refusal.to_string());
         }
+        let first: Vec<HandoffId> = draft.run.open().map(|handoff| handoff.id).collect();
+        team::begun(&mut draft, &first);
         draft.advance();
         draft.events
     }
 
-    pub(super) fn new(at: Time, created: &RunCreated) -> Run {
-        let workflow = &created.workflow;
-        let is_generation = workflow.council.is_some() || workflow.generations.is_some();
-        let first = || Box::new(Lineage::first(at, created.inputs.clone()));
-        let lineage = created.lineage.clone().or_else(|| is_generation.then(first));
+    pub(crate) fn new(at: Time, created: &RunCreated) -> Run {
         Run {
             id: created.run,
             seq: 1,
@@ -91,11 +107,8 @@ impl Run {
             recent: VecDeque::new(),
             last_use: Vec::new(),
             purse: Purse::new(created.budget.clone(), created.forecasts.clone()),
-            phases: None,
             sessions: BTreeMap::new(),
-            changes: BTreeMap::new(),
-            council: None,
-            lineage,
+            team: team::new(at, created),
             created_at: at,
             updated_at: at,
         }

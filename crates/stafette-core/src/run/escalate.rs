@@ -8,7 +8,7 @@ use crate::handoff::About;
 use crate::{HandoffId, Kind, MissingInput, Offer, Party, Question, Reason};
 
 /// What a person can do about an open question, for those who ask by the contract.
-pub(super) fn recommendations() -> Vec<String> {
+pub(crate) fn recommendations() -> Vec<String> {
     [
         "Look at the question and its context with `stafette inbox`",
         "Give the missing inputs with `stafette answer`",
@@ -20,7 +20,7 @@ pub(super) fn recommendations() -> Vec<String> {
 
 /// Whatever goes to a person is a question, also when the giver did not phrase one. Where values are
 /// asked for, it says how to give them.
-pub(super) fn with_question(offer: Offer, id: HandoffId) -> Offer {
+pub(crate) fn with_question(offer: Offer, id: HandoffId) -> Offer {
     if offer.to != Party::Human {
         return offer;
     }
@@ -33,7 +33,7 @@ pub(super) fn with_question(offer: Offer, id: HandoffId) -> Offer {
     Offer { question: Some(question), ..offer }
 }
 
-pub(super) fn question_of(offer: &Offer) -> Question {
+pub(crate) fn question_of(offer: &Offer) -> Question {
     let details = match (offer.missing.is_empty(), offer.detail.is_empty()) {
         (false, _) => format!("{} needs {}", offer.from, wanted(offer)),
         (true, false) => offer.detail.clone(),
@@ -59,12 +59,12 @@ fn wanted(offer: &Offer) -> String {
 }
 
 /// Holds `id` back until `question` is answered; what the answer means is the question's `about`.
-pub(super) fn park(draft: &mut Draft, id: HandoffId, question: Question) {
+pub(crate) fn park(draft: &mut Draft, id: HandoffId, question: Question) {
     park_for(draft, id, question, Vec::new());
 }
 
 /// The same for an answer that fills in inputs. Returns the question; none when `id` is not known.
-pub(super) fn park_for(
+pub(crate) fn park_for(
     draft: &mut Draft,
     id: HandoffId,
     question: Question,
@@ -92,7 +92,7 @@ pub(super) fn park_for(
 }
 
 /// A handoff failed for good, and nothing in the workflow helps.
-pub(super) fn about_failure(draft: &mut Draft, id: HandoffId, failure: &str) {
+pub(crate) fn about_failure(draft: &mut Draft, id: HandoffId, failure: &str) {
     let Some(handoff) = draft.run.handoff(id) else {
         return;
     };
@@ -109,7 +109,7 @@ pub(super) fn about_failure(draft: &mut Draft, id: HandoffId, failure: &str) {
 }
 
 /// A loop went round too often, or for nothing.
-pub(super) fn about_loop(draft: &mut Draft, id: HandoffId, refusal: &Refusal) {
+pub(crate) fn about_loop(draft: &mut Draft, id: HandoffId, refusal: &Refusal) {
     let reason = match refusal {
         Refusal::NoProgress { .. } => "no_progress",
         _ => "loop_limit",

@@ -17,7 +17,7 @@ pub struct HandoffOverdue {
     pub deadline: Time,
 }
 
-pub(super) fn decide(draft: &mut Draft) -> Reply {
+pub(crate) fn decide(draft: &mut Draft) -> Reply {
     let open: Vec<HandoffId> = draft.run.open().map(|handoff| handoff.id).collect();
     for id in open {
         one(draft, id);
@@ -70,7 +70,7 @@ fn gone(draft: &mut Draft, id: HandoffId, message: String, trouble: Trouble) {
 }
 
 /// What comes after the deadline is late, also when nobody has looked at the clock since.
-pub(super) fn if_overdue(draft: &mut Draft, id: HandoffId) {
+pub(crate) fn if_overdue(draft: &mut Draft, id: HandoffId) {
     let deadline = draft.run.handoff(id).and_then(|handoff| handoff.deadline);
     if let Some(deadline) = deadline.filter(|deadline| *deadline <= draft.now) {
         overdue(draft, id, deadline);
@@ -93,7 +93,7 @@ fn overdue(draft: &mut Draft, id: HandoffId, deadline: Time) {
 }
 
 impl HandoffOverdue {
-    pub(super) fn apply(&self, run: &mut Run) {
+    pub(crate) fn apply(&self, run: &mut Run) {
         let Some(handoff) = run.handoff_mut(self.handoff) else { return };
         handoff.deadline = None;
         if handoff.state.turn().is_none() {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run, escalate, finish, park, permission, phase, recover, tell};
+use super::{Draft, Run, escalate, finish, park, permission, recover, tell};
 use crate::handoff::State;
 use crate::workflow::{Retries, Trouble};
 use crate::{
@@ -89,12 +89,11 @@ fn backoff(retries: &Retries, turn: TurnKey) -> Millis {
 impl TurnFailed {
     pub(super) fn apply(&self, run: &mut Run) {
         super::budget::settle(run, self.turn, self.usage);
-        let heard = phase::holds(run, self.turn.handoff)
-            && matches!(self.failure.kind, FailureKind::Invalid | FailureKind::Recoverable);
+        let again = matches!(self.failure.kind, FailureKind::Invalid | FailureKind::Recoverable);
         if let Some(handoff) = run.handoff_mut(self.turn.handoff) {
             handoff.permits.clear();
             handoff.told = super::tell::Told::default();
-            if heard {
+            if again && handoff.constraints.keeps {
                 // The next attempt hears what was wrong with this one.
                 handoff.answers.push(Response::failed(self.failure.message.clone()));
             }

@@ -5,10 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::propose::{self, Proposal, Refusal, propose};
-use super::{
-    Draft, Run, close, council, escalate, expire, permission, phase, recover, resume, tell,
-};
+use super::{Draft, Run, close, escalate, expire, permission, recover, resume, tell};
 use crate::handoff::{About, State, Way};
+use crate::team;
 use crate::workflow::Trouble;
 use crate::{
     Event, HandoffId, Kind, Offer, Outcome, Party, Reason, Reply, Response, TurnKey, TurnResult,
@@ -67,7 +66,7 @@ fn confirm(draft: &mut Draft, id: HandoffId, result: TurnResult) {
     let targets: Vec<&str> = result.offers.iter().map(|offer| offer.to.as_str()).collect();
     let says = match result.response.outcome {
         _ if !targets.is_empty() => format!("to hand over to {}", targets.join(", ")),
-        Outcome::Resolved if let Some(vote) = &result.vote => format!("`{}`", vote.signal),
+        Outcome::Resolved if let Some(word) = result.said.word() => format!("`{word}`"),
         Outcome::Resolved => "that its work is done".to_owned(),
         Outcome::Partial => "that its work is done in part".to_owned(),
         Outcome::Failed | Outcome::Escalated => "that it failed".to_owned(),
@@ -86,13 +85,14 @@ fn confirm(draft: &mut Draft, id: HandoffId, result: TurnResult) {
 /// Moves the work on: every offer is proposed, and the handoff closes, waits or gets its refusals
 /// back.
 pub(super) fn hand_on(draft: &mut Draft, id: HandoffId, result: TurnResult) -> Reply {
-    council::hear(draft, id, &result);
+    team::turn_ended(draft, id, &result);
     let TurnResult { mut response, offers, fingerprint, .. } = result;
     let (mut admitted, mut refused) = (Vec::new(), Vec::new());
     let Some(handoff) = draft.run.handoff(id).filter(|handoff| handoff.is_open()) else {
         return Reply::Finished { admitted, refused };
     };
     let (agent, waiting) = (handoff.offer.to.clone(), handoff.returns_to);
+    let keeps = handoff.constraints.keeps;
     response.by = agent.clone();
     let mut waits_for = Vec::new();
     let mut successors = Vec::new();
@@ -102,8 +102,7 @@ pub(super) fn hand_on(draft: &mut Draft, id: HandoffId, result: TurnResult) -> R
             continue;
         }
         let mut offer = Offer { from: agent.clone(), ..propose::from_outside(offer) };
-        if phase::holds(&draft.run, id) {
-            // Whoever has a phase keeps it, and answers for it.
+        if keeps {
             offer.kind = Kind::Delegate;
         }
         let mut proposal =
@@ -149,9 +148,7 @@ fn conclude(draft: &mut Draft, id: HandoffId, response: Response) {
         Ok(response) => response,
         Err(complaints) => return think_again(draft, id, complaints),
     };
-    if phase::holds(&draft.run, id) {
-        return phase::conclude(draft, id, response);
-    }
+    let Some(response) = team::conclude(draft, id, response) else { return };
     match response.outcome {
         Outcome::Resolved => close::answered(draft, id, response),
         Outcome::Partial => recover::decide(draft, id, response, Trouble::Partial),

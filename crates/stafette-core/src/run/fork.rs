@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Run;
 use crate::handoff::About;
+use crate::team;
 use crate::{Event, RunId, Time};
 
 /// The run began as another one was.
@@ -50,12 +51,7 @@ impl Run {
         run.updated_at = at;
         run.purse.begin_anew();
         run.sessions.clear();
-        // They are the other one's, and become of them what becomes there.
-        run.changes.clear();
-        if let Some(lineage) = &mut run.lineage {
-            // The series goes on where it was; a fork is no second one.
-            lineage.plan = None;
-        }
+        team::forked(&mut run.team);
         for handoff in run.handoffs.values_mut() {
             let about = handoff.offer.question.as_ref().map(|question| &question.about);
             if let Some(About::Permission(turn, request)) = about {

@@ -3,26 +3,28 @@
 
 use super::adopt::Clock;
 use super::propose::{HandoffAdmitted, Terms};
-use super::{CLOSED_KEPT, Run, phase};
+use super::{CLOSED_KEPT, Run};
 use crate::handoff::{PriorAttempt, State};
-use crate::workflow::Agent;
-use crate::{Handoff, HandoffId, Offer, Party, Time, Usage, Usd};
+use crate::team;
+use crate::{Handoff, HandoffId, Offer, Party, Time};
 
 /// What an admission without [`Terms`] meant.
 pub(super) fn terms(run: &Run, admitted: &HandoffAdmitted, at: Time) -> Terms {
     let offer = &admitted.offer;
-    let moves = matches!(offer.to, Party::Agent(_) | Party::Council);
+    let constraints = team::old_constraints(run, offer);
+    let moves = matches!(offer.to, Party::Agent(_));
     Terms {
-        counts: moves && offer.from != Party::Human && !offer.is_council_turn(),
+        counts: moves && offer.from != Party::Human && !constraints.fixed_taker,
         // Paths were used, and cooled down, when a handoff was admitted.
         cools: false,
-        windowed: offer.to != Party::Human && !offer.is_council_turn(),
-        inherits: !phase::is_fresh(offer),
+        windowed: offer.to != Party::Human && !constraints.fixed_taker,
+        inherits: !constraints.fresh,
         deadline: None,
         releases: Vec::new(),
         continues: None,
         turn_limit: run.workflow.limits.turns_per_handoff,
         forgets: forgotten(run, at),
+        constraints: Some(constraints),
     }
 }
 
@@ -49,25 +51,6 @@ pub(super) fn clocks(run: &Run, at: Time) -> Vec<Clock> {
         Some(Clock { handoff: handoff.id, due, finish_by: at + limits.finish_timeout })
     };
     run.open().filter_map(one).collect()
-}
-
-/// What a turn was expected to use in runs that were begun without forecasts.
-pub(super) fn expected(run: &Run, name: &str, agent: &Agent) -> Usage {
-    let account = run.purse.agents.get(name).filter(|account| account.turns > 0);
-    if let Some(account) = account {
-        return account.next;
-    }
-    let limit = &run.purse.limit;
-    let estimate = agent.estimate.unwrap_or_default();
-    let earlier = run.lineage.as_ref().and_then(|lineage| lineage.agents.get(name));
-    if let Some(service) = earlier.filter(|service| service.turns > 0 && service.cost > Usd(0)) {
-        let money = Usd(service.cost.0.div_ceil(service.turns));
-        return Usage { tokens: estimate.tokens.max(limit.tokens / 20), money };
-    }
-    if estimate != Usage::default() {
-        return estimate;
-    }
-    Usage { tokens: limit.tokens / 20, money: Usd(limit.money.0 / 20) }
 }
 
 /// Whom earlier attempts went to, which used to be told by a sentence.

@@ -12,15 +12,16 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::vote::clip;
-use super::{Draft, PathUse, Run, Step, council, escalate, legacy, phase};
-use crate::handoff::{About, State, Trail};
+use super::{Draft, PathUse, Run, Step, escalate, legacy};
+use crate::handoff::{About, Constraints, State, Trail};
+use crate::team;
+use crate::text::clip;
 use crate::{
     Event, Fields, Handoff, HandoffId, Offer, Outcome, Party, Reply, Response, Time, Usage,
 };
 
 pub use circularity::WINDOW;
-pub(super) use limits::ready_at;
+pub(crate) use limits::ready_at;
 pub use limits::{MAX_PAYLOAD, MAX_QUESTION};
 pub use refusal::Refusal;
 
@@ -73,6 +74,9 @@ pub struct Terms {
     /// Closed handoffs that the run no longer remembers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forgets: Vec<HandoffId>,
+    /// What holds for it because a coordinator gave it out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub constraints: Option<Constraints>,
 }
 
 /// A proposal was refused.
@@ -90,20 +94,22 @@ pub struct HandoffRefused {
 }
 
 /// An offer with its place in the run.
-pub(super) struct Proposal {
-    pub(super) offer: Offer,
-    pub(super) cause: Option<HandoffId>,
-    pub(super) returns_to: Option<HandoffId>,
+pub(crate) struct Proposal {
+    pub(crate) offer: Offer,
+    pub(crate) cause: Option<HandoffId>,
+    pub(crate) returns_to: Option<HandoffId>,
     /// What the work looks like, for loops.
-    pub(super) fingerprint: Option<String>,
+    pub(crate) fingerprint: Option<String>,
     /// The workflow declares this step by a need or a recovery rule, so no route is asked for.
-    pub(super) declared: bool,
+    pub(crate) declared: bool,
     /// The handoff that it takes the place of, with what is left of its time.
-    pub(super) continues: Option<HandoffId>,
+    pub(crate) continues: Option<HandoffId>,
+    /// What holds for it because a coordinator gives it out.
+    pub(crate) constraints: Constraints,
 }
 
 impl Proposal {
-    pub(super) fn of(offer: Offer) -> Self {
+    pub(crate) fn of(offer: Offer) -> Self {
         Proposal {
             offer,
             cause: None,
@@ -111,11 +117,12 @@ impl Proposal {
             fingerprint: None,
             declared: false,
             continues: None,
+            constraints: Constraints::default(),
         }
     }
 
     /// The giver is at work on `cause`, and waits for the answer when the offer says so.
-    pub(super) fn within(offer: Offer, cause: HandoffId) -> Self {
+    pub(crate) fn within(offer: Offer, cause: HandoffId) -> Self {
         let waits = match &offer.question {
             Some(question) => question.blocking,
             None => offer.kind == crate::Kind::Delegate,
@@ -125,12 +132,12 @@ impl Proposal {
 }
 
 /// Someone outside a turn proposes a handoff.
-pub(super) fn decide(draft: &mut Draft, offer: Offer) -> Reply {
+pub(crate) fn decide(draft: &mut Draft, offer: Offer) -> Reply {
     reply(draft, Proposal::of(from_outside(offer)))
 }
 
 /// Proposes, and says what became of it.
-pub(super) fn reply(draft: &mut Draft, proposal: Proposal) -> Reply {
+pub(crate) fn reply(draft: &mut Draft, proposal: Proposal) -> Reply {
     let handoff = HandoffId(draft.run.next_handoff);
     match propose(draft, proposal) {
         Ok(handoff) => Reply::Admitted { handoff },
@@ -140,7 +147,7 @@ pub(super) fn reply(draft: &mut Draft, proposal: Proposal) -> Reply {
 
 /// What the answer to a question decides, and who was tried before, is ours to say, never the
 /// asker's: otherwise an agent could dress up as the budget.
-pub(super) fn from_outside(mut offer: Offer) -> Offer {
+pub(crate) fn from_outside(mut offer: Offer) -> Offer {
     if let Some(question) = &mut offer.question {
         question.about = About::Inputs;
     }
@@ -151,7 +158,7 @@ pub(super) fn from_outside(mut offer: Offer) -> Offer {
 }
 
 /// Admits or refuses; either is an event.
-pub(super) fn propose(draft: &mut Draft, proposal: Proposal) -> Result<HandoffId, Refusal> {
+pub(crate) fn propose(draft: &mut Draft, proposal: Proposal) -> Result<HandoffId, Refusal> {
     match judge(&draft.run, &proposal) {
         Err(refusal) => {
             let id = HandoffId(draft.run.next_handoff);
@@ -161,7 +168,7 @@ pub(super) fn propose(draft: &mut Draft, proposal: Proposal) -> Result<HandoffId
             Err(refusal)
         }
         Ok(trail) => {
-            let inherits = !phase::is_fresh(&proposal.offer);
+            let inherits = !proposal.constraints.fresh;
             Ok(admit(draft, proposal, trail, inherits))
         }
     }
@@ -170,7 +177,7 @@ pub(super) fn propose(draft: &mut Draft, proposal: Proposal) -> Result<HandoffId
 /// Asks a person what only the system can ask: about a budget, a failure, a loop. Nothing refuses
 /// such a question, or a run could stall with nobody knowing. It carries nothing but its words, and
 /// those are cut to a length that fits every inbox.
-pub(super) fn ask(draft: &mut Draft, mut proposal: Proposal) -> HandoffId {
+pub(crate) fn ask(draft: &mut Draft, mut proposal: Proposal) -> HandoffId {
     let cause = proposal.cause.and_then(|id| draft.run.handoff(id));
     let trail = cause.map(|handoff| handoff.trail.clone()).unwrap_or_default();
     let offer = &mut proposal.offer;
@@ -186,7 +193,8 @@ pub(super) fn ask(draft: &mut Draft, mut proposal: Proposal) -> HandoffId {
 }
 
 fn admit(draft: &mut Draft, proposal: Proposal, trail: Trail, inherits: bool) -> HandoffId {
-    let Proposal { offer, cause, returns_to, continues, .. } = proposal;
+    let counts = limits::counts(&proposal);
+    let Proposal { offer, cause, returns_to, continues, constraints, .. } = proposal;
     let run = &draft.run;
     let id = HandoffId(run.next_handoff);
     let offer = escalate::with_question(offer, id);
@@ -201,15 +209,16 @@ fn admit(draft: &mut Draft, proposal: Proposal, trail: Trail, inherits: bool) ->
     let waits = offer.question.as_ref().is_some_and(|question| question.blocking);
     let left = continues.and_then(|id| run.handoff(id)).and_then(|handoff| handoff.deadline);
     let terms = Terms {
-        counts: limits::counts(&offer),
-        cools: limits::counts(&offer),
-        windowed: !asks && !offer.is_council_turn(),
+        counts,
+        cools: counts,
+        windowed: !asks && !constraints.fixed_taker,
         inherits,
         deadline: left.or(offer.timeout.map(|timeout| draft.now + timeout)).filter(|_| !asks),
         releases: if asks && waits { timed_above(run, returns_to.or(cause)) } else { Vec::new() },
         continues,
         turn_limit: run.workflow.limits.turns_per_handoff,
         forgets: legacy::forgotten(run, draft.now),
+        constraints: Some(constraints).filter(|it| !it.is_none()),
     };
     let terms = Some(terms);
     let event = HandoffAdmitted { id, offer, cause, returns_to, trail, state, terms };
@@ -231,7 +240,7 @@ fn timed_above(run: &Run, id: Option<HandoffId>) -> Vec<HandoffId> {
     found
 }
 
-pub(super) fn judge(run: &Run, proposal: &Proposal) -> Result<Trail, Refusal> {
+pub(crate) fn judge(run: &Run, proposal: &Proposal) -> Result<Trail, Refusal> {
     let offer = &proposal.offer;
     let held = proposal.cause.and_then(|id| run.handoff(id)).map(|handoff| &handoff.inputs);
     limits::check_size(offer, held)?;
@@ -239,9 +248,9 @@ pub(super) fn judge(run: &Run, proposal: &Proposal) -> Result<Trail, Refusal> {
     // target has to exist.
     let to_person = offer.to == Party::Human;
     let from_person = offer.from == Party::Human;
-    if !to_person && !from_person && !offer.is_council_turn() {
-        limits::check_counts(run, offer)?;
-        circularity::check_window(run, offer)?;
+    if !to_person && !from_person && !proposal.constraints.fixed_taker {
+        limits::check_counts(run, proposal)?;
+        circularity::check_window(run, proposal)?;
     }
     let trail = circularity::extend(run, proposal, from_person)?;
     route::check(run, proposal)?;
@@ -249,7 +258,7 @@ pub(super) fn judge(run: &Run, proposal: &Proposal) -> Result<Trail, Refusal> {
 }
 
 impl HandoffAdmitted {
-    pub(super) fn apply(&self, run: &mut Run, at: Time) {
+    pub(crate) fn apply(&self, run: &mut Run, at: Time) {
         let mut offer = self.offer.clone();
         let terms = match &self.terms {
             Some(terms) => terms.clone(),
@@ -258,6 +267,7 @@ impl HandoffAdmitted {
                 legacy::terms(run, self, at)
             }
         };
+        let constraints = terms.constraints.unwrap_or_else(|| team::old_constraints(run, &offer));
         let held = self.cause.filter(|_| terms.inherits).and_then(|id| run.handoff(id));
         let mut inputs = held.map(|handoff| handoff.inputs.clone()).unwrap_or_default();
         inputs.extend(offer.outputs.clone());
@@ -293,7 +303,6 @@ impl HandoffAdmitted {
             waiting.trail.lap_mut().into_iter().for_each(|lap| lap.away = true);
         }
         run.next_handoff = self.id.0 + 1;
-        council::seated(run, self.id, &offer, self.cause);
         let handoff = Handoff {
             id: self.id,
             offer,
@@ -310,6 +319,7 @@ impl HandoffAdmitted {
             gathered: gathered.unwrap_or_default(),
             deadline: terms.deadline,
             cools: terms.cools,
+            constraints,
             refusals: 0,
             assessed: Vec::new(),
             trail: self.trail.clone(),
@@ -335,7 +345,7 @@ fn remember(run: &mut Run, offer: &Offer) {
 }
 
 /// The path was used now: the next use of it waits for the cooldown.
-pub(super) fn used(run: &mut Run, offer: &Offer, at: Time) {
+pub(crate) fn used(run: &mut Run, offer: &Offer, at: Time) {
     match run.last_use.iter_mut().find(|path| path.from == offer.from && path.to == offer.to) {
         Some(path) => path.at = at,
         None => run.last_use.push(PathUse { from: offer.from.clone(), to: offer.to.clone(), at }),
@@ -343,7 +353,7 @@ pub(super) fn used(run: &mut Run, offer: &Offer, at: Time) {
 }
 
 impl HandoffRefused {
-    pub(super) fn apply(&self, run: &mut Run) {
+    pub(crate) fn apply(&self, run: &mut Run) {
         run.next_handoff = self.id.0 + 1;
         run.tally.refused += 1;
         if self.refusal.is_circular() {

@@ -19,7 +19,7 @@ pub struct ReceiptGiven {
     pub due: Time,
 }
 
-pub(super) fn decide(draft: &mut Draft, turn: TurnKey, receipt: Receipt) -> Reply {
+pub(crate) fn decide(draft: &mut Draft, turn: TurnKey, receipt: Receipt) -> Reply {
     if !draft.run.is_current(turn) {
         return Reply::Late;
     }
@@ -32,7 +32,7 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, receipt: Receipt) -> Repl
 }
 
 impl ReceiptGiven {
-    pub(super) fn apply(&self, run: &mut Run) {
+    pub(crate) fn apply(&self, run: &mut Run) {
         let Some(handoff) = run.handoff_mut(self.turn.handoff) else { return };
         let Some(turn) = handoff.state.turn() else { return };
         let mut turn = turn.clone();

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::propose::{Proposal, propose};
-use super::{Draft, Run, close, escalate, phase};
+use super::{Draft, Run, close, escalate};
 use crate::handoff::{PriorAttempt, Way};
 use crate::workflow::{Strategy, Trouble};
 use crate::{Event, Fields, Handoff, HandoffId, Kind, Offer, Outcome, Party, Response};
@@ -33,7 +33,7 @@ struct Choice {
     default: Fields,
 }
 
-pub(super) fn decide(draft: &mut Draft, id: HandoffId, response: Response, trouble: Trouble) {
+pub(crate) fn decide(draft: &mut Draft, id: HandoffId, response: Response, trouble: Trouble) {
     let Some(handoff) = draft.run.handoff(id) else {
         return;
     };
@@ -43,7 +43,7 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId, response: Response, troub
 
 /// Gives the work at once to the next of the route's alternatives, where one is left; tells whether
 /// it did.
-pub(super) fn fail_over(draft: &mut Draft, id: HandoffId, failure: &str) -> bool {
+pub(crate) fn fail_over(draft: &mut Draft, id: HandoffId, failure: &str) -> bool {
     let target = draft.run.handoff(id).and_then(|handoff| listed(&draft.run, handoff));
     let found = target.is_some();
     if found {
@@ -104,8 +104,7 @@ fn take(draft: &mut Draft, id: HandoffId, response: Response, choice: Choice) {
 /// there is, then a person. What lacks a critical input never goes on by itself.
 fn choose(run: &Run, handoff: &Handoff, response: &Response, trouble: Trouble) -> Choice {
     let recovery = &run.workflow.recovery;
-    // Nobody speaks for a member of a council.
-    let stays = handoff.offer.is_council_turn();
+    let stays = handoff.constraints.fixed_taker;
     let rule = recovery.rules.iter().find(|rule| {
         !(stays && rule.action == Strategy::RetryDifferentTarget)
             && rule.to.as_ref().is_none_or(|to| *to == handoff.offer.to)
@@ -145,8 +144,8 @@ fn choose(run: &Run, handoff: &Handoff, response: &Response, trouble: Trouble) -
     if let Some(target) = alternative(run, handoff) {
         return choice(Strategy::RetryDifferentTarget, "the target could not do it", Some(target));
     }
-    if phase::shares(run, handoff.id) {
-        return choice(Strategy::SkipAndContinue, "the rule of its phase decides", None);
+    if handoff.constraints.optional {
+        return choice(Strategy::SkipAndContinue, "the work goes on without it", None);
     }
     choice(Strategy::Escalate, "cannot recover from the failure", None)
 }
@@ -164,7 +163,7 @@ fn alternative(run: &Run, handoff: &Handoff) -> Option<Party> {
 /// alternatives are those of the route that was first taken.
 fn listed(run: &Run, handoff: &Handoff) -> Option<Party> {
     let offer = &handoff.offer;
-    if offer.is_council_turn() {
+    if handoff.constraints.fixed_taker {
         return None;
     }
     let first = offer.prior_attempts.iter().find_map(|prior| prior.tried.clone());
@@ -218,6 +217,7 @@ fn try_other(draft: &mut Draft, id: HandoffId, response: Response, target: Party
         returns_to: handoff.returns_to,
         declared: true,
         continues: Some(id),
+        constraints: handoff.constraints,
         ..Proposal::of(offer)
     };
     match propose(draft, proposal) {
@@ -234,7 +234,7 @@ fn is_given(handoff: &Handoff, key: &str) -> bool {
 }
 
 impl RecoveryChosen {
-    pub(super) fn apply(&self, run: &mut Run) {
+    pub(crate) fn apply(&self, run: &mut Run) {
         if let Some(response) = &self.gathered
             && let Some(handoff) = run.handoff_mut(self.handoff)
         {

@@ -39,22 +39,22 @@ pub struct HandoffResumed {
     pub cuts: Vec<String>,
 }
 
-pub(super) fn block(draft: &mut Draft, id: HandoffId, on: Vec<HandoffId>, answers: Vec<Response>) {
+pub(crate) fn block(draft: &mut Draft, id: HandoffId, on: Vec<HandoffId>, answers: Vec<Response>) {
     draft.record(Event::HandoffBlocked(HandoffBlocked { handoff: id, on, answers }));
 }
 
 /// Goes on, with these inputs besides what it has.
-pub(super) fn resume(draft: &mut Draft, id: HandoffId, inputs: Fields) {
+pub(crate) fn resume(draft: &mut Draft, id: HandoffId, inputs: Fields) {
     record(draft, HandoffResumed { handoff: id, inputs, ..HandoffResumed::default() });
 }
 
 /// Gets its own proposals back and may think again.
-pub(super) fn refused(draft: &mut Draft, id: HandoffId, refusals: Vec<Response>) {
+pub(crate) fn refused(draft: &mut Draft, id: HandoffId, refusals: Vec<Response>) {
     record(draft, HandoffResumed { handoff: id, refusals, ..HandoffResumed::default() });
 }
 
 /// Goes on because a person says so, whatever was counted so far.
-pub(super) fn afresh(draft: &mut Draft, id: HandoffId, inputs: Fields) {
+pub(crate) fn afresh(draft: &mut Draft, id: HandoffId, inputs: Fields) {
     record(
         draft,
         HandoffResumed { handoff: id, inputs, afresh: true, ..HandoffResumed::default() },
@@ -72,7 +72,7 @@ fn record(draft: &mut Draft, mut event: HandoffResumed) {
 }
 
 /// Called when `id` may have been waiting for what has just closed.
-pub(super) fn resume_if_free(draft: &mut Draft, id: HandoffId) {
+pub(crate) fn resume_if_free(draft: &mut Draft, id: HandoffId) {
     let free = |h: &crate::Handoff| matches!(&h.state, State::Blocked { on } if on.is_empty());
     if draft.run.handoff(id).is_some_and(free) {
         resume(draft, id, Fields::new());
@@ -80,7 +80,7 @@ pub(super) fn resume_if_free(draft: &mut Draft, id: HandoffId) {
 }
 
 impl HandoffBlocked {
-    pub(super) fn apply(&self, run: &mut Run) {
+    pub(crate) fn apply(&self, run: &mut Run) {
         if let Some(handoff) = run.handoff_mut(self.handoff) {
             handoff.answers.extend(self.answers.iter().cloned());
             handoff.state = State::Blocked { on: self.on.clone() };
@@ -89,7 +89,7 @@ impl HandoffBlocked {
 }
 
 impl HandoffResumed {
-    pub(super) fn apply(&self, run: &mut Run, at: Time) {
+    pub(crate) fn apply(&self, run: &mut Run, at: Time) {
         let turns = run.workflow.limits.turns_per_handoff;
         let Some(handoff) = run.handoff_mut(self.handoff) else {
             return;

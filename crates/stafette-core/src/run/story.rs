@@ -16,58 +16,50 @@ use crate::handoff::{Closing, Question, Receipt, State};
 use crate::workflow::file;
 use crate::{
     Event, Failure, FailureKind, Fields, HandoffId, Input, Kind, Millis, Offer, Outcome, Party,
-    Reason, Recorded, Reply, Response, RunId, Time, TurnKey, TurnResult, Usage, Usd, Workflow,
+    Reason, Recorded, Reply, Response, RunId, TeamEvent, Time, TurnKey, TurnResult, Usage, Usd,
+    Workflow,
 };
 
 /// Planner → builder → reviewer ⇄ fixer, with room for two full loops.
-pub(super) const RELAY: &str = include_str!("../../../../fixtures/workflows/relay.toml");
+pub(crate) const RELAY: &str = include_str!("../../../../fixtures/workflows/relay.toml");
 
-pub(super) struct Story {
-    pub(super) run: Run,
-    pub(super) now: Time,
-    pub(super) log: Vec<Recorded>,
+pub(crate) struct Story {
+    pub(crate) run: Run,
+    pub(crate) now: Time,
+    pub(crate) log: Vec<Recorded>,
 }
 
-pub(super) fn h(number: u32) -> HandoffId {
+pub(crate) fn h(number: u32) -> HandoffId {
     HandoffId(number)
 }
 
-pub(super) fn fields(value: Value) -> Fields {
+pub(crate) fn fields(value: Value) -> Fields {
     match value {
         Value::Object(fields) => fields,
         other => panic!("not an object: {other}"),
     }
 }
 
-pub(super) fn pass(to: &str) -> Offer {
+pub(crate) fn pass(to: &str) -> Offer {
     Offer::new(Party::from("?"), to.into(), Kind::Transfer, Reason::TaskHandoff)
 }
 
-pub(super) fn ask(to: &str) -> Offer {
+pub(crate) fn ask(to: &str) -> Offer {
     Offer::new(Party::from("?"), to.into(), Kind::Delegate, Reason::MissingRequiredInput)
 }
 
 impl Story {
-    pub(super) fn new(workflow: &str) -> Self {
+    pub(crate) fn new(workflow: &str) -> Self {
         Self::given(workflow, Fields::new())
     }
 
     /// A story whose run is given something from the start.
-    pub(super) fn given(workflow: &str, inputs: Fields) -> Self {
+    pub(crate) fn given(workflow: &str, inputs: Fields) -> Self {
         let workflow = file::parse(workflow).expect("a workflow");
         let forecasts = Some(free(&workflow));
-        let created = RunCreated {
-            run: RunId(Uuid::nil()),
-            budget: workflow.budget.clone(),
-            workflow: Arc::new(workflow),
-            request: "Add user auth".into(),
-            inputs,
-            by: "test".into(),
-            origin: None,
-            trace: None,
-            forecasts,
-            lineage: None,
-        };
+        let run = RunId(Uuid::nil());
+        let created = RunCreated::new(run, Arc::new(workflow), "Add user auth", "test");
+        let created = RunCreated { inputs, forecasts, ..created };
         let now = Time(0);
         let events = Run::begin(now, created);
         let mut story = Story {
@@ -80,14 +72,14 @@ impl Story {
     }
 
     /// The run as it is now becomes the beginning, after a test has changed something by hand.
-    pub(super) fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         let (now, id) = (self.now, RunId(Uuid::from_u128(9)));
         let events = self.run.fork(now, id, "test".into()).expect("it goes on");
         *self = Story::from_events(now, events);
     }
 
     /// A story that begins with these events.
-    pub(super) fn from_events(now: Time, events: Vec<Event>) -> Self {
+    pub(crate) fn from_events(now: Time, events: Vec<Event>) -> Self {
         let log = number(0, now, events);
         let mut story = Story { run: Run::replay(&log).expect("a run"), now, log };
         story.check();
@@ -95,17 +87,18 @@ impl Story {
     }
 
     /// RELAY with some settings of its own behind it.
-    pub(super) fn relay_with(more: &str) -> Self {
+    pub(crate) fn relay_with(more: &str) -> Self {
         Self::new(&format!("{RELAY}{more}"))
     }
 
-    pub(super) fn input(&mut self, input: Input) -> &mut Self {
+    pub(crate) fn input(&mut self, input: impl Into<Input>) -> &mut Self {
         self.reply(input);
         self
     }
 
     /// The same, for those who want to know what became of it.
-    pub(super) fn reply(&mut self, input: Input) -> Reply {
+    pub(crate) fn reply(&mut self, input: impl Into<Input>) -> Reply {
+        let input = input.into();
         let ticks = input == Input::Tick;
         let Decision { events, reply, next } = self.run.decide(self.now, input);
         self.run = next;
@@ -138,82 +131,82 @@ impl Story {
         assert_eq!(self.run.purse.reserved, out, "only what is out is set aside");
     }
 
-    pub(super) fn key(&self, id: HandoffId) -> TurnKey {
+    pub(crate) fn key(&self, id: HandoffId) -> TurnKey {
         self.run.handoff(id).expect("a handoff").key(self.run.id)
     }
 
-    pub(super) fn accept(&mut self, id: HandoffId) -> &mut Self {
+    pub(crate) fn accept(&mut self, id: HandoffId) -> &mut Self {
         let turn = self.key(id);
         self.input(Input::Receipt { turn, receipt: Receipt::Acknowledged })
     }
 
-    pub(super) fn heartbeat(&mut self, id: HandoffId) -> &mut Self {
+    pub(crate) fn heartbeat(&mut self, id: HandoffId) -> &mut Self {
         let turn = self.key(id);
         self.input(Input::Heartbeat { turn, note: None })
     }
 
     /// The agent accepts, works and hands on.
-    pub(super) fn hands(&mut self, id: HandoffId, offers: Vec<Offer>) -> &mut Self {
+    pub(crate) fn hands(&mut self, id: HandoffId, offers: Vec<Offer>) -> &mut Self {
         self.ends(id, TurnResult { offers, ..done() })
     }
 
     /// The agent accepts, works and is done.
-    pub(super) fn done(&mut self, id: HandoffId) -> &mut Self {
+    pub(crate) fn done(&mut self, id: HandoffId) -> &mut Self {
         self.ends(id, done())
     }
 
     /// The agent answers with this.
-    pub(super) fn answers(&mut self, id: HandoffId, outcome: Outcome, outputs: Value) -> &mut Self {
+    pub(crate) fn answers(&mut self, id: HandoffId, outcome: Outcome, outputs: Value) -> &mut Self {
         let response =
             Response { outputs: fields(outputs), ..Response::new(Party::Orchestrator, outcome) };
         self.ends(id, TurnResult { response, ..done() })
     }
 
-    pub(super) fn ends(&mut self, id: HandoffId, result: TurnResult) -> &mut Self {
+    pub(crate) fn ends(&mut self, id: HandoffId, result: TurnResult) -> &mut Self {
         self.accept(id);
         let turn = self.key(id);
         self.input(Input::Finish { turn, result: Box::new(result) })
     }
 
-    pub(super) fn breaks(&mut self, id: HandoffId, kind: FailureKind) -> &mut Self {
+    pub(crate) fn breaks(&mut self, id: HandoffId, kind: FailureKind) -> &mut Self {
         self.breaks_with(id, Failure::new(kind, "it broke"))
     }
 
-    pub(super) fn breaks_with(&mut self, id: HandoffId, failure: Failure) -> &mut Self {
+    pub(crate) fn breaks_with(&mut self, id: HandoffId, failure: Failure) -> &mut Self {
         let turn = self.key(id);
         self.input(Input::Fail { turn, failure, usage: Usage::default() })
     }
 
-    pub(super) fn person_says(&mut self, id: HandoffId, text: &str) -> &mut Self {
+    pub(crate) fn person_says(&mut self, id: HandoffId, text: &str) -> &mut Self {
         let (values, by) = (Fields::new(), "ada".into());
         self.input(Input::Answer { handoff: id, values, text: text.into(), by })
     }
 
     /// Time passes, and the timer fires.
-    pub(super) fn later(&mut self, span: Millis) -> &mut Self {
+    pub(crate) fn later(&mut self, span: Millis) -> &mut Self {
         self.now = self.now + span;
         self.input(Input::Tick)
     }
 
     /// Time passes until the next deadline.
-    pub(super) fn until_due(&mut self) -> &mut Self {
+    pub(crate) fn until_due(&mut self) -> &mut Self {
         self.now = self.run.deadline().expect("a deadline").max(self.now);
         self.input(Input::Tick)
     }
 
-    pub(super) fn state(&self, id: HandoffId) -> &'static str {
+    pub(crate) fn state(&self, id: HandoffId) -> &'static str {
         self.run.handoff(id).expect("a handoff").state.word()
     }
 
-    pub(super) fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> Status {
         self.run.status()
     }
 
-    pub(super) fn question(&self, id: HandoffId) -> Question {
+    pub(crate) fn question(&self, id: HandoffId) -> Question {
         self.run.handoff(id).and_then(|h| h.offer.question.clone()).expect("a question")
     }
 
-    pub(super) fn closing(&self, id: HandoffId) -> Closing {
+    pub(crate) fn closing(&self, id: HandoffId) -> Closing {
         match &self.run.handoff(id).expect("a handoff").state {
             State::Closed(closing) => (**closing).clone(),
             other => panic!("{id} is open: {other:?}"),
@@ -221,29 +214,29 @@ impl Story {
     }
 
     /// What happened, a line each.
-    pub(super) fn transcript(&self) -> String {
+    pub(crate) fn transcript(&self) -> String {
         self.log.iter().map(|recorded| line(&recorded.event) + "\n").collect()
     }
 }
 
-pub(super) fn done() -> TurnResult {
+pub(crate) fn done() -> TurnResult {
     TurnResult {
         response: Response::new(Party::Orchestrator, Outcome::Resolved),
         offers: Vec::new(),
         usage: Usage::default(),
         fingerprint: None,
-        vote: None,
+        said: Default::default(),
         bare: false,
     }
 }
 
 /// Agents that are known to cost nothing, so that none waits for another.
-pub(super) fn free(workflow: &Workflow) -> BTreeMap<String, Forecast> {
+pub(crate) fn free(workflow: &Workflow) -> BTreeMap<String, Forecast> {
     let names = workflow.agents.keys();
     names.map(|name| (name.to_string(), Forecast::Known(Usage::default()))).collect()
 }
 
-pub(super) fn costing(dollars: f64) -> Usage {
+pub(crate) fn costing(dollars: f64) -> Usage {
     Usage { tokens: 0, money: Usd::from_dollars(dollars).expect("an amount") }
 }
 
@@ -269,9 +262,6 @@ fn line(event: &Event) -> String {
         Event::HandoffRefused(e) => {
             format!("{} {} → {} refused: {}", e.id, e.offer.from, e.offer.to, e.refusal)
         }
-        Event::PhaseBegun(e) => format!("{} phase begins, {:?}", e.phase, e.parts),
-        Event::PhaseEnded(e) => format!("{:?}: {}", e.decision, e.why),
-        Event::TurnMeasured(e) => format!("{} measured", e.turn.handoff),
         Event::HandoffBlocked(e) => format!("{} waits for {:?}", e.handoff, e.on),
         Event::HandoffResumed(e) => format!("{} goes on", e.handoff),
         Event::HandoffClosed(e) => match e.succeeded_by.as_slice() {
@@ -306,26 +296,35 @@ fn line(event: &Event) -> String {
         Event::QuestionAnswered(e) => format!("{} answered: {}", e.handoff, e.answer.text),
         Event::BudgetReached(e) => format!("budget reached: {}", e.why),
         Event::BudgetRaised(e) => format!("budget raised to {}", e.limit.money),
-        Event::ChangeProposed(e) => {
+        Event::AlertRaised(e) => format!("alert {}: {}", e.code, e.message),
+        Event::Team(event) => team_line(event),
+    }
+}
+
+fn team_line(event: &TeamEvent) -> String {
+    match event {
+        TeamEvent::PhaseBegun(e) => format!("{} phase begins, {:?}", e.phase, e.parts),
+        TeamEvent::PhaseEnded(e) => format!("{:?}: {}", e.decision, e.why),
+        TeamEvent::TurnMeasured(e) => format!("{} measured", e.turn.handoff),
+        TeamEvent::ChangeProposed(e) => {
             format!("{} proposed, revision {}", e.set.change, e.set.revision)
         }
-        Event::ChangeCommented(e) => format!("{} commented: {}", e.change, e.comment.text),
-        Event::ChangeReturned(e) => format!("{} goes back with {:?}", e.change, e.handoff),
-        Event::ChangeOrdered(e) => format!("{} to {:?}", e.change, e.work).to_lowercase(),
-        Event::ChangeSettled(e) => format!("{} {}", e.change, e.status.as_str()),
-        Event::AlertRaised(e) => format!("alert {}: {}", e.code, e.message),
-        Event::NoteLeft(e) => format!("{} notes: {}", e.by, e.text),
-        Event::GenerationHandedOver(e) => {
-            format!("generation {} handed over: {:?}, {}", e.number, e.action, e.why)
-        }
-        Event::CouncilOpened(e) => format!("{} council on: {}", e.handoff, e.topic),
-        Event::CouncilHeard(e) => format!(
+        TeamEvent::ChangeCommented(e) => format!("{} commented: {}", e.change, e.comment.text),
+        TeamEvent::ChangeReturned(e) => format!("{} goes back with {:?}", e.change, e.handoff),
+        TeamEvent::ChangeOrdered(e) => format!("{} to {:?}", e.change, e.work).to_lowercase(),
+        TeamEvent::ChangeSettled(e) => format!("{} {}", e.change, e.status.as_str()),
+        TeamEvent::CouncilOpened(e) => format!("{} council on: {}", e.handoff, e.topic),
+        TeamEvent::CouncilHeard(e) => format!(
             "{} {} says {}",
             e.handoff,
             e.member,
             e.vote.as_ref().map_or("nothing", |vote| vote.signal.as_str())
         ),
-        Event::CouncilConcluded(e) => format!("{} {}", e.handoff, e.verdict.why),
-        Event::CouncilReopened(e) => format!("{} council speaks on", e.handoff),
+        TeamEvent::CouncilConcluded(e) => format!("{} {}", e.handoff, e.verdict.why),
+        TeamEvent::CouncilReopened(e) => format!("{} council speaks on", e.handoff),
+        TeamEvent::NoteLeft(e) => format!("{} notes: {}", e.by, e.text),
+        TeamEvent::GenerationHandedOver(e) => {
+            format!("generation {} handed over: {:?}, {}", e.number, e.action, e.why)
+        }
     }
 }

@@ -5,10 +5,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::propose::{self, HandoffRefused, Proposal, Refusal};
-use super::vote::Vote;
 use super::{Draft, Run, receipt};
 use crate::fields;
 use crate::handoff::{Handoff, Receipt};
+use crate::team::Said;
 use crate::wire::contract;
 use crate::{Event, HandoffId, Offer, Outcome, Reply, Response, TurnKey, TurnResult, Usage};
 
@@ -25,9 +25,9 @@ pub struct Told {
     pub response: Option<Response>,
     /// What it used.
     pub usage: Usage,
-    /// Where it stands, as a member of a council.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub vote: Option<Vote>,
+    /// What its coordinator wants to know besides.
+    #[serde(flatten)]
+    pub said: Said,
 }
 
 /// An agent told something, and it was taken.
@@ -39,14 +39,14 @@ pub struct TurnTold {
     pub told: Told,
 }
 
-pub(super) fn decide(draft: &mut Draft, turn: TurnKey, told: Told) -> Reply {
+pub(crate) fn decide(draft: &mut Draft, turn: TurnKey, told: Told) -> Reply {
     if !draft.run.is_current(turn) {
         return Reply::Late;
     }
     let Some(handoff) = draft.run.handoff(turn.handoff) else { return Reply::Late };
     let agent = handoff.offer.to.clone();
     let room = MAX_OFFERS.saturating_sub(handoff.told.offers.len());
-    let sits = handoff.offer.is_council_turn();
+    let constraints = handoff.constraints;
     let (mut taken, mut refused) = (Vec::new(), Vec::new());
     for offer in told.offers {
         let offer = Offer { from: agent.clone(), ..propose::from_outside(offer) };
@@ -73,8 +73,8 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, told: Told) -> Reply {
             Err(complaints) => return Reply::Unfit { complaints },
         },
     };
-    let vote = told.vote.filter(|_| sits).map(Vote::bounded);
-    let told = Told { offers: taken, response, usage: told.usage, vote };
+    let said = told.said.bounded(constraints);
+    let told = Told { offers: taken, response, usage: told.usage, said };
     // Whoever tells something about its turn has it.
     receipt::decide(draft, turn, Receipt::Acknowledged);
     if told != Told::default() {
@@ -102,7 +102,7 @@ impl Run {
 ///
 /// # Errors
 /// What is wrong with it: too much, not what was asked for, or the answer to another request.
-pub(super) fn fitting(
+pub(crate) fn fitting(
     handoff: Option<&Handoff>,
     mut response: Response,
 ) -> Result<Response, Vec<String>> {
@@ -124,7 +124,7 @@ pub(super) fn fitting(
 }
 
 /// What a turn ended with, given what it told before: its own channel beats what it printed.
-pub(super) fn complete(run: &Run, id: HandoffId, mut result: TurnResult) -> TurnResult {
+pub(crate) fn complete(run: &Run, id: HandoffId, mut result: TurnResult) -> TurnResult {
     let Some(handoff) = run.handoff(id) else { return result };
     let told = &handoff.told;
     if !told.offers.is_empty() {
@@ -138,8 +138,8 @@ pub(super) fn complete(run: &Run, id: HandoffId, mut result: TurnResult) -> Turn
             result.offers.clear();
         }
     }
-    if told.vote.is_some() {
-        result.vote.clone_from(&told.vote);
+    result.said.update(&told.said);
+    if told.said.is_answer() {
         // What was only printed of the turn is no more than words then.
         result.bare &= !result.offers.is_empty();
     }
@@ -148,10 +148,10 @@ pub(super) fn complete(run: &Run, id: HandoffId, mut result: TurnResult) -> Turn
 }
 
 /// What a turn told, as its result; nothing when it told neither an answer nor a handoff.
-pub(super) fn answer(run: &Run, id: HandoffId) -> Option<TurnResult> {
+pub(crate) fn answer(run: &Run, id: HandoffId) -> Option<TurnResult> {
     let handoff = run.handoff(id)?;
-    let Told { offers, response, vote, .. } = &handoff.told;
-    if offers.is_empty() && response.is_none() && vote.is_none() {
+    let Told { offers, response, said, .. } = &handoff.told;
+    if offers.is_empty() && response.is_none() && !said.is_answer() {
         return None;
     }
     let resolved = || Response::new(handoff.offer.to.clone(), Outcome::Resolved);
@@ -160,13 +160,13 @@ pub(super) fn answer(run: &Run, id: HandoffId) -> Option<TurnResult> {
         offers: offers.clone(),
         usage: Usage::default(),
         fingerprint: None,
-        vote: vote.clone(),
+        said: said.clone(),
         bare: false,
     })
 }
 
 impl TurnTold {
-    pub(super) fn apply(&self, run: &mut Run) {
+    pub(crate) fn apply(&self, run: &mut Run) {
         let Some(handoff) = run.handoff_mut(self.turn.handoff) else { return };
         for offer in &self.told.offers {
             // A turn that is delivered again tells the same again.
@@ -179,9 +179,7 @@ impl TurnTold {
         if self.told.response.is_some() {
             handoff.told.response.clone_from(&self.told.response);
         }
-        if self.told.vote.is_some() {
-            handoff.told.vote.clone_from(&self.told.vote);
-        }
+        handoff.told.said.update(&self.told.said);
         handoff.told.usage += self.told.usage;
     }
 }

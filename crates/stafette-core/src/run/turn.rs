@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run, arbitrate, assess, budget, council, escalate, phase, propose};
+use super::{Draft, Run, arbitrate, assess, budget, escalate, propose};
 use crate::handoff::{Receipt, State, Turn};
+use crate::team;
 use crate::workflow::Runner;
 use crate::{Event, Handoff, HandoffId, Millis, Party, Time, TurnKey, TurnOrder, Usage};
 
@@ -32,9 +33,12 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId) {
     if handoff.offer.to == Party::Orchestrator {
         return arbitrate::decide(draft, id);
     }
-    if handoff.offer.to == Party::Council {
-        return council::decide(draft, id);
+    if team::due(draft, id) {
+        return;
     }
+    let Some(handoff) = draft.run.handoff(id) else {
+        return;
+    };
     if handoff.turn >= handoff.turn_limit {
         let why = format!("it has had {} turns and is not done", handoff.turn);
         return escalate::about_failure(draft, id, &why);
@@ -78,7 +82,6 @@ impl TurnOrdered {
             let offer = handoff.offer.clone();
             propose::used(run, &offer, at);
         }
-        phase::ordered(run, self.turn.handoff);
         let Some(handoff) = run.handoff_mut(self.turn.handoff) else {
             return;
         };

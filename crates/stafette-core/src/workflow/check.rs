@@ -120,7 +120,7 @@ impl Report<'_> {
 
     /// Whether a name is known; if not, that is an error.
     fn knows(&mut self, name: &str, path: &str) -> bool {
-        let council = || name == Party::Council.as_str() && self.workflow.council.is_some();
+        let council = || name == crate::workflow::council::NAME && self.workflow.council.is_some();
         if matches!(Party::from(name), Party::Orchestrator | Party::Human)
             || council()
             || self.workflow.agents.contains_key(name)

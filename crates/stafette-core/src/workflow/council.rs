@@ -10,6 +10,15 @@ use thiserror::Error;
 
 use crate::{AgentName, Party};
 
+/// The name that work for the council is handed to. No agent can have it.
+pub const NAME: &str = "council";
+
+/// The council as a party.
+#[must_use]
+pub fn party() -> Party {
+    Party::Agent(NAME.into())
+}
+
 /// Who decides together, and when they have decided.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]

@@ -264,7 +264,7 @@ impl Watch {
             if told.usage != Usage::default() {
                 let _ = write!(text, "; told of {}", usage(told.usage));
             }
-            if let Some(vote) = &told.vote {
+            if let Some(vote) = &told.said.vote {
                 let _ = write!(text, "; told {}", vote.signal);
             }
         }
@@ -273,7 +273,7 @@ impl Watch {
     }
 
     fn generation(&self, run: &Run, picture: &mut Picture) {
-        let Some(lineage) = &run.lineage else { return };
+        let Some(lineage) = &run.team.lineage else { return };
         let mut put = |what, text: String| drop(picture.insert(Place::Generation(what), text));
         put(
             "stands",
@@ -385,7 +385,7 @@ fn agents(run: &Run, picture: &mut Picture) {
 }
 
 fn phases(run: &Run, picture: &mut Picture) {
-    let Some(phases) = &run.phases else { return };
+    let Some(phases) = &run.team.phases else { return };
     let mut text = format!("{} at {}", phases.task_id, phases.place);
     for part in &phases.parts {
         let _ = write!(text, "; {} of {} is {}", part.handoff, part.agent, part.task_id);
@@ -423,7 +423,7 @@ fn phases(run: &Run, picture: &mut Picture) {
 }
 
 fn council(run: &Run, picture: &mut Picture) {
-    let Some(council) = &run.council else { return };
+    let Some(council) = &run.team.council else { return };
     let mut put = |what, text: String| drop(picture.insert(Place::Council(what), text));
     let sitting: Vec<String> =
         council.sitting.iter().map(|(id, member)| format!("{member} in {id}")).collect();
@@ -462,7 +462,7 @@ fn council(run: &Run, picture: &mut Picture) {
 }
 
 fn changes(run: &Run, picture: &mut Picture) {
-    for (id, set) in &run.changes {
+    for (id, set) in &run.team.changes {
         let mut text = format!(
             "{} revision {} of {} files, {:?}",
             set.status.as_str(),

@@ -4,8 +4,8 @@ use stafette_core::handoff::Receipt;
 use stafette_core::run::create::RunCreated;
 use stafette_core::run::session::SessionState;
 use stafette_core::{
-    Fields, Input, Kind, Offer, Outcome, Party, Question, Reason, Response, Run, RunId, Time,
-    TurnResult, Usage, Usd,
+    Input, Kind, Offer, Outcome, Party, Question, Reason, Response, Run, RunId, Time, TurnResult,
+    Usage, Usd,
 };
 
 use super::{AgentView, Group, of_row, of_run};
@@ -33,18 +33,8 @@ struct Team {
 impl Team {
     fn new() -> Self {
         let workflow = stafette_core::workflow::file::parse(TEAM).expect("a workflow");
-        let created = RunCreated {
-            run: RunId(uuid::Uuid::nil()),
-            budget: workflow.budget.clone(),
-            workflow: Arc::new(workflow),
-            request: "Write the report".into(),
-            inputs: Fields::new(),
-            by: "test".into(),
-            origin: None,
-            trace: None,
-            forecasts: None,
-            lineage: None,
-        };
+        let run = RunId(uuid::Uuid::nil());
+        let created = RunCreated::new(run, Arc::new(workflow), "Write the report", "test");
         let now = Time(1_000_000);
         let (driver, step) = crate::Driver::begin(now, created);
         let mut driver = driver;
@@ -78,14 +68,7 @@ impl Team {
 
 fn done() -> TurnResult {
     let usage = Usage { tokens: 10, money: Usd(120_000) };
-    TurnResult {
-        response: Response::new(Party::Orchestrator, Outcome::Resolved),
-        offers: Vec::new(),
-        usage,
-        fingerprint: None,
-        vote: None,
-        bare: false,
-    }
+    TurnResult { usage, ..TurnResult::new(Response::new(Party::Orchestrator, Outcome::Resolved)) }
 }
 
 fn ask(to: &str) -> Offer {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stafette_agents::end_left_behind;
 use stafette_core::change::{Change, ChangeId, ChangeRules, ChangeStatus, Proposal};
-use stafette_core::run::change::ChangeWork;
-use stafette_core::{Input, Reply, RunId, TurnKey};
+use stafette_core::team::change::ChangeWork;
+use stafette_core::{Input, Reply, RunId, TeamInput, TurnKey};
 use stafette_workspace::changes::{Left, Report, mark};
 use stafette_workspace::{ChangeError, Changes};
 
@@ -28,7 +28,9 @@ impl Engine {
         let change = take_in(self.settings(), &state.workflow.changes, &order, proposal).await?;
         crash::point();
         let set = Box::new(change.proposed());
-        let reply = self.send(turn.run, Input::ProposeChange { turn: Some(turn), set }).await?;
+        let reply = self
+            .send(turn.run, Input::Team(TeamInput::ProposeChange { turn: Some(turn), set }))
+            .await?;
         if reply != Reply::Recorded {
             let id = change.id;
             let why = "its turn was over when it was proposed, or its run has too many open sets";
@@ -95,7 +97,8 @@ impl Engine {
         let by = self.redacted(by);
         let change = self.changes(async move |changes| changes.get(id)).await?;
         Changes::decidable(&change, status)?;
-        let said = Input::SettleChange { change: id, status, by: by.clone(), note };
+        let said =
+            Input::Team(TeamInput::SettleChange { change: id, status, by: by.clone(), note });
         self.record_of(&change, said).await?;
         let write = async move |changes: Changes| {
             follow(&changes, id, status, &by).await?;
@@ -232,7 +235,7 @@ impl Engine {
         for (run, sets) in runs {
             let Ok(state) = self.state(run).await else { continue };
             for change in sets {
-                let Some(known) = state.changes.get(&change.id) else { continue };
+                let Some(known) = state.team.changes.get(&change.id) else { continue };
                 let (id, status) = (change.id, known.status);
                 let said = telling::unwritten(&state, change);
                 if said.is_empty() && !telling::follows(change, status) {
@@ -268,7 +271,7 @@ impl Engine {
                 continue;
             }
             self.changes(async move |changes| changes.untell(id).await).await?;
-            let ordered = Input::OrderChange { change: id, work, by: by.clone() };
+            let ordered = Input::Team(TeamInput::OrderChange { change: id, work, by: by.clone() });
             self.record_of(&change, ordered).await?;
         }
         crash::point();

@@ -8,7 +8,9 @@ use serde::Serialize;
 use serde_json::json;
 use stafette_core::change::{Author, Change, ChangeId, Comment};
 use stafette_core::run::create::RunCreated;
-use stafette_core::{AgentName, Fields, HandoffId, Ignored, Input, Party, Reply, RunId, Workflow};
+use stafette_core::{
+    AgentName, Fields, HandoffId, Ignored, Input, Party, Reply, RunId, TeamInput, Workflow,
+};
 use stafette_workspace::Changes;
 use uuid::Uuid;
 
@@ -104,7 +106,7 @@ impl Engine {
                 Err(error) => return Err(error),
             }
         };
-        let over = state.lineage.as_ref().and_then(|lineage| lineage.handed_over.as_ref());
+        let over = state.team.lineage.as_ref().and_then(|lineage| lineage.handed_over.as_ref());
         if over.is_some_and(|over| over.next.is_some()) {
             self.record_of(&change, spoken(id, comment)).await?;
             let after = self.note(last, format!("About {id}: {}", comment.told()), by).await?;
@@ -141,21 +143,9 @@ impl Engine {
             ("change".to_owned(), json!(id)),
             ("comments".to_owned(), json!([comment])),
         ]);
-        let (run, budget) = (RunId(Uuid::now_v7()), workflow.budget.clone());
-        let (origin, trace, forecasts, lineage) = (None, None, None, None);
-        let workflow = Arc::new(workflow);
-        let created = RunCreated {
-            run,
-            workflow,
-            request,
-            inputs,
-            budget,
-            by,
-            origin,
-            trace,
-            forecasts,
-            lineage,
-        };
+        let run = RunId(Uuid::now_v7());
+        let created = RunCreated::new(run, Arc::new(workflow), request, by);
+        let created = RunCreated { inputs, ..created };
         // The set is the run's before anybody can propose it again, and has what the run begins with.
         let (entry, word) = (Some(HandoffId(1)), comment.clone());
         let give = async move |changes: Changes| {
@@ -188,5 +178,5 @@ impl Engine {
 }
 
 fn spoken(change: ChangeId, comment: &Comment) -> Input {
-    Input::CommentChange { change, comment: comment.clone() }
+    Input::Team(TeamInput::CommentChange { change, comment: comment.clone() })
 }

@@ -2,27 +2,27 @@
 //! simulation takes too.
 
 use stafette_core::change::{Change, ChangeStatus, Comment};
-use stafette_core::{Input, Run};
+use stafette_core::{Input, Run, TeamInput};
 use stafette_workspace::Changes;
 
 /// Whether a run knows a set as it is proposed now.
 #[must_use]
 pub fn knows(run: &Run, change: &Change) -> bool {
-    run.changes.get(&change.id).map(|known| known.revision) == Some(change.revision)
+    run.team.changes.get(&change.id).map(|known| known.revision) == Some(change.revision)
 }
 
 /// What a run has to hear first that does not know a set, or not as it is.
 #[must_use]
 pub fn introduction(run: &Run, change: &Change) -> Option<Input> {
     let set = || Box::new(change.proposed());
-    (!knows(run, change)).then(|| Input::ProposeChange { turn: None, set: set() })
+    (!knows(run, change)).then(|| Input::Team(TeamInput::ProposeChange { turn: None, set: set() }))
 }
 
 /// What a run has to hear about how far a set is; nothing when it knows. `note` is what else is worth
 /// knowing.
 #[must_use]
 pub fn outcome(run: &Run, change: &Change, by: &str, note: &str) -> Option<Input> {
-    let known = run.changes.get(&change.id)?;
+    let known = run.team.changes.get(&change.id)?;
     if known.ordered.is_none() && known.status == change.status {
         return None;
     }
@@ -35,7 +35,7 @@ pub fn outcome(run: &Run, change: &Change, by: &str, note: &str) -> Option<Input
         _ => String::new(),
     };
     let (change, status, by) = (change.id, change.status, by.to_owned());
-    Some(Input::SettleChange { change, status, by, note })
+    Some(Input::Team(TeamInput::SettleChange { change, status, by, note }))
 }
 
 /// Whether a set has to be given the status that a person gave it in its run: not when it is further
@@ -49,6 +49,6 @@ pub fn follows(change: &Change, status: ChangeStatus) -> bool {
 /// What was said about a set in its run, and is not written to it yet.
 #[must_use]
 pub fn unwritten(run: &Run, change: &Change) -> Vec<Comment> {
-    let said = run.changes.get(&change.id).into_iter().flat_map(|known| &known.said);
+    let said = run.team.changes.get(&change.id).into_iter().flat_map(|known| &known.said);
     said.filter(|comment| !change.comments.contains(comment)).cloned().collect()
 }

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use stafette_core::generation::successor;
-use stafette_core::{Input, Run, RunId, Time};
+use stafette_core::team::generation::successor;
+use stafette_core::{Input, Run, RunId, TeamInput, Time};
 use stafette_store::Stored;
 use tokio::sync::watch;
 
@@ -85,7 +85,9 @@ impl Generations {
                 "run_created" | "run_forked" => {
                     let state = self.engine.state(stored.run).await?;
                     imported::propose(&self.engine, &state).await?;
-                    if state.lineage.is_some() && self.newest.is_none_or(|run| run < stored.run) {
+                    if state.team.lineage.is_some()
+                        && self.newest.is_none_or(|run| run < stored.run)
+                    {
                         self.newest = Some(stored.run);
                     }
                 }
@@ -115,13 +117,13 @@ impl Generations {
     /// A run is over: what comes next is decided, once.
     async fn hand_over(&self, run: RunId) -> Result<bool, EngineError> {
         let state = self.engine.state(run).await?;
-        let Some(lineage) = &state.lineage else { return Ok(false) };
+        let Some(lineage) = &state.team.lineage else { return Ok(false) };
         if lineage.handed_over.is_some() {
             return Ok(true);
         }
         crash::point();
         let changes = counts(&state, &self.engine.changes_of(&state).await);
-        self.engine.record(run, Input::HandOver { changes }).await?;
+        self.engine.record(run, Input::Team(TeamInput::HandOver { changes })).await?;
         crash::point();
         Ok(true)
     }
@@ -212,7 +214,7 @@ impl Generations {
 
 /// The run that follows, and from when on.
 fn following(run: &Run) -> Option<(RunId, Time)> {
-    let over = run.lineage.as_ref()?.handed_over.as_ref()?;
+    let over = run.team.lineage.as_ref()?.handed_over.as_ref()?;
     let next = over.next.as_ref()?;
     Some((next.run, next.not_before))
 }

@@ -10,7 +10,7 @@ use crate::{Engine, EngineError};
 /// Proposes what a context had pending, once for a team. What cannot be meant is told in the run, and
 /// stays in its context as it came.
 pub(super) async fn propose(engine: &Engine, run: &Run) -> Result<(), EngineError> {
-    let left = run.lineage.iter().flat_map(|lineage| &lineage.changes);
+    let left = run.team.lineage.iter().flat_map(|lineage| &lineage.changes);
     let left: Vec<&CodeChange> = left.filter(|change| is_left(change)).collect();
     if left.is_empty() || engine.changes_of(run).await.iter().any(is_foreign) {
         return Ok(());

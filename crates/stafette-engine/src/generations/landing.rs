@@ -11,7 +11,7 @@ use crate::{Engine, Hand, Left};
 /// them; what needs a person's yes waits for it. What does not hold is taken back and recorded, for the
 /// next generation to see.
 pub(super) async fn land(engine: &Engine, run: &Run) {
-    let Some(lineage) = &run.lineage else { return };
+    let Some(lineage) = &run.team.lineage else { return };
     // What somebody has locked stays open, and is ready once more when they are done.
     let by = Hand::named(&format!("generation {}", lineage.number));
     let sets = engine.changes_of(run).await.into_iter();

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use stafette_core::RunId;
 use stafette_core::run::create::RunCreated;
-use stafette_core::{Fields, RunId};
 use stafette_engine::{Engine, EngineError};
 use uuid::Uuid;
 
@@ -19,19 +19,7 @@ async fn b_01_the_same_key_is_the_same_run_also_after_a_restart() {
     let open = async || Engine::open(Arc::new(store.clone()), settings(folder.path())).await;
     let engine = open().await.expect("opens");
     let begin = async |engine: &Engine, key: &str, request: &str| {
-        let workflow = workflow();
-        let created = RunCreated {
-            run: RunId(Uuid::nil()),
-            budget: workflow.budget.clone(),
-            workflow: Arc::new(workflow),
-            request: request.into(),
-            inputs: Fields::new(),
-            by: "ada".into(),
-            origin: None,
-            trace: None,
-            forecasts: None,
-            lineage: None,
-        };
+        let created = RunCreated::new(RunId(Uuid::nil()), Arc::new(workflow()), request, "ada");
         engine.begin_keyed(key, created).await
     };
     let (run, repeated) = begin(&engine, "k", "write").await.expect("a run");

@@ -31,7 +31,7 @@ pub(crate) fn result(text: &str) -> TurnResult {
         offers: Vec::new(),
         usage: Usage::default(),
         fingerprint: None,
-        vote: None,
+        said: stafette_core::team::Said::default(),
         bare: false,
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use stafette_core::redact::Redactor;
+use stafette_core::run::create::RunCreated;
 use stafette_core::{
     Event, Fields, HandoffId, Input, Kind, Offer, Party, Question, Reason, Run, Workflow,
 };
@@ -95,17 +96,10 @@ async fn b_17_a_key_finds_its_run_again_though_the_request_is_kept_without_its_s
     let engine = Engine::open(Arc::new(Flaky::new()), settings).await.expect("opens");
     let created = |request: String| {
         let workflow = crate::outside::workflow();
-        stafette_core::run::create::RunCreated {
-            run: stafette_core::RunId(uuid::Uuid::nil()),
-            budget: workflow.budget.clone(),
-            workflow: Arc::new(workflow),
-            request,
+        let run = stafette_core::RunId(uuid::Uuid::nil());
+        RunCreated {
             inputs: Fields::from_iter([("password".to_owned(), "s3cr3t-word".into())]),
-            by: says("ada"),
-            origin: None,
-            trace: None,
-            forecasts: None,
-            lineage: None,
+            ..RunCreated::new(run, Arc::new(workflow), request, says("ada"))
         }
     };
     let (run, repeated) = engine.begin_keyed("one", created(says("use"))).await.expect("a run");

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stafette_core::change::{ChangeId, FileEdit, Proposal};
-use stafette_core::run::change::told;
+use stafette_core::team::change::told;
 
 use super::Effect;
 use crate::Trouble;

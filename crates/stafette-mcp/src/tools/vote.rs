@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stafette_core::run::vote::{Stance, Vote};
+use stafette_core::team::council::vote::{Stance, Vote};
 
 use super::Effect;
 use crate::Trouble;

@@ -43,7 +43,7 @@ pub(super) fn draw(
     let me = Party::from(name);
     let routed = workflow.routes.iter().filter(|r| r.from == me).map(|r| r.to.clone()).collect();
     let councils = workflow.council.is_some();
-    let council = councils.then_some(Party::Council);
+    let council = councils.then(stafette_core::workflow::council::party);
     let everyone = workflow.agents.keys().map(Party::from).chain(council).collect();
     let lease = workflow.limits.lease.0;
     let mut author = Author { chance, me, routed, everyone, lease, large };

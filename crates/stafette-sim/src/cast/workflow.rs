@@ -33,7 +33,7 @@ pub(super) fn draw(chance: &mut Chance, long: bool) -> Workflow {
         workflow: Header {
             name: "drawn".into(),
             entry: match &council {
-                Some(_) if chance.percent(50) => Party::Council,
+                Some(_) if chance.percent(50) => stafette_core::workflow::council::party(),
                 _ => Party::from(&names[0]),
             },
             schema_version: "1.0.0".into(),

@@ -71,7 +71,7 @@ fn is_known(run: &Run, turn: TurnKey) -> bool {
     let name = name.as_str();
     let had_one = run.purse.agents.get(name).is_some_and(|account| account.finished > 0);
     let forecast = run.purse.forecasts.as_ref().is_none_or(|known| known.contains_key(name));
-    let earlier = run.lineage.as_ref().and_then(|lineage| lineage.agents.get(name));
+    let earlier = run.team.lineage.as_ref().and_then(|lineage| lineage.agents.get(name));
     let earlier = earlier.is_some_and(|service| service.turns > 0);
     had_one || agent.estimate.is_some() || forecast || earlier
 }

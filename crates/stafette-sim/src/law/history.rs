@@ -6,7 +6,8 @@ use stafette_core::change::ChangeId;
 use stafette_core::handoff::{About, Way};
 use stafette_core::run::propose::HandoffAdmitted;
 use stafette_core::{
-    Event, HandoffId, Party, Recorded, Response, Run, State, Status, Time, TurnKey, Usage,
+    Event, HandoffId, Party, Recorded, Response, Run, State, Status, TeamEvent, Time, TurnKey,
+    Usage,
 };
 
 use super::budget::Costs;
@@ -101,12 +102,12 @@ impl History {
         let late = matches!(
             event,
             Event::LateResultKept(_)
-                | Event::NoteLeft(_)
-                | Event::GenerationHandedOver(_)
-                | Event::ChangeProposed(_)
-                | Event::ChangeCommented(_)
-                | Event::ChangeOrdered(_)
-                | Event::ChangeSettled(_)
+                | Event::Team(TeamEvent::NoteLeft(_))
+                | Event::Team(TeamEvent::GenerationHandedOver(_))
+                | Event::Team(TeamEvent::ChangeProposed(_))
+                | Event::Team(TeamEvent::ChangeCommented(_))
+                | Event::Team(TeamEvent::ChangeOrdered(_))
+                | Event::Team(TeamEvent::ChangeSettled(_))
         );
         must(!self.over || late, "a finished run changes no more", || format!("{event:?}"))?;
         let first = recorded.seq == 1;
@@ -172,8 +173,8 @@ impl History {
                 self.closed_since.retain(|at| *at == recorded.at);
                 self.admit(before, e)?;
             }
-            Event::GenerationHandedOver(_) => self.handed_over += 1,
-            Event::ChangeProposed(e) => self.proposed.push(e.set.change),
+            Event::Team(TeamEvent::GenerationHandedOver(_)) => self.handed_over += 1,
+            Event::Team(TeamEvent::ChangeProposed(e)) => self.proposed.push(e.set.change),
             Event::HandoffRefused(e) => {
                 let new = !self.admitted.contains(&e.id) && self.refused.insert(e.id);
                 must(new, "a handoff has one number", || e.id.to_string())?;
@@ -225,11 +226,11 @@ impl History {
         let fine = match event {
             Event::HandoffAdmitted(_) | Event::HandoffRefused(_) => true,
             Event::LateResultKept(_)
-            | Event::ChangeProposed(_)
-            | Event::ChangeCommented(_)
-            | Event::ChangeReturned(_)
-            | Event::ChangeOrdered(_)
-            | Event::ChangeSettled(_) => self.admitted.contains(&id),
+            | Event::Team(TeamEvent::ChangeProposed(_))
+            | Event::Team(TeamEvent::ChangeCommented(_))
+            | Event::Team(TeamEvent::ChangeReturned(_))
+            | Event::Team(TeamEvent::ChangeOrdered(_))
+            | Event::Team(TeamEvent::ChangeSettled(_)) => self.admitted.contains(&id),
             _ => known,
         };
         must(fine, "a handoff is closed once, and for good", || {

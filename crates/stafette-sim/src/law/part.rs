@@ -48,7 +48,9 @@ impl Parts {
                 let given = self.given.remove(&e.handoff).unwrap_or_default();
                 let Some(closed) = run.handoff(e.handoff) else { return Ok(()) };
                 // What a member of a council says is for the council, and may be for nobody's eyes.
-                let waits = closed.returns_to.filter(|_| !closed.offer.is_council_turn());
+                let waits = closed
+                    .returns_to
+                    .filter(|_| !stafette_core::team::council::is_turn(&closed.offer));
                 let Some(waits) = waits else { return Ok(()) };
                 if let Some(successor) = e.succeeded_by.first() {
                     self.given.entry(*successor).or_default().extend(given);

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stafette_core::run::propose::HandoffAdmitted;
+use stafette_core::team::phase::REASON;
 use stafette_core::workflow::Loop;
-use stafette_core::{HandoffId, Party, Reason, Run, Time, TurnKey, Workflow};
+use stafette_core::workflow::council;
+use stafette_core::{HandoffId, Party, Run, Time, TurnKey, Workflow};
 
 use super::{Verdict, must};
 
@@ -40,7 +42,7 @@ impl Paths {
         let Some(offer) = run.handoff(turn.handoff).map(|handoff| &handoff.offer) else {
             return Ok(());
         };
-        if offer.from == Party::Human || offer.is_council_turn() {
+        if offer.from == Party::Human || stafette_core::team::council::is_turn(offer) {
             return Ok(());
         }
         let last = self.last_use.insert((offer.from.clone(), offer.to.clone()), at);
@@ -56,13 +58,13 @@ impl Paths {
         let workflow = &run.workflow;
         let (from, to) = (&e.offer.from, &e.offer.to);
         // A phase begins with what it is given: the way so far does not count.
-        let before = e.cause.filter(|_| e.offer.reason != Reason::Phase);
+        let before = e.cause.filter(|_| e.offer.reason.as_str() != REASON);
         let mut way = before.and_then(|id| self.ways.get(&id)).cloned().unwrap_or_default();
-        if e.offer.is_council_turn() {
+        if stafette_core::team::council::is_turn(&e.offer) {
             self.ways.insert(e.id, way);
             return is_heard_as_often_as_allowed(run, to);
         }
-        let moves = matches!(to, Party::Agent(_) | Party::Council);
+        let moves = matches!(to, Party::Agent(_));
         if moves {
             way.push(to.clone());
         }
@@ -127,7 +129,7 @@ impl Paths {
 
 /// A council hears each member as often as its rules and a person allow, and only its members.
 fn is_heard_as_often_as_allowed(run: &Run, to: &Party) -> Verdict {
-    let council = run.council.as_deref();
+    let council = run.team.council.as_deref();
     let member = run.workflow.agent(to).map(|(name, _)| name);
     let rules = run.workflow.council.as_ref();
     let known = member.filter(|name| rules.is_some_and(|rules| rules.members.contains(name)));
@@ -142,8 +144,9 @@ fn follows_a_route(workflow: &Workflow, e: &HandoffAdmitted) -> Verdict {
     let (from, to) = (&e.offer.from, &e.offer.to);
     let agent = workflow.agent(from).map(|(_, agent)| agent);
     let mut needs = agent.into_iter().flat_map(|agent| &agent.needs);
-    let declared = matches!(from, Party::Orchestrator | Party::Council)
-        || *to == Party::Council
+    let declared = *from == Party::Orchestrator
+        || *from == council::party()
+        || *to == council::party()
         || !e.offer.prior_attempts.is_empty()
         || needs.any(|need| workflow.provider(&need.source) == *to);
     let denied = workflow.deny.iter().any(|denied| denied.from == *from && denied.to == *to);

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use stafette_core::run::phase::{MAX_SUMMARY, PhaseBegun, PhaseEnded, Phases as Left};
+use stafette_core::team::phase::{MAX_SUMMARY, PhaseBegun, PhaseEnded, Phases as Left, REASON};
 use stafette_core::wire::phase::Decision;
-use stafette_core::{Event, Reason, Run, Status};
+use stafette_core::{Event, Run, Status, TeamEvent};
 
 use super::{Verdict, must};
 
@@ -22,9 +22,9 @@ pub(super) struct Phases {
 impl Phases {
     pub(super) fn hear(&mut self, run: &Run, event: &Event) -> Verdict {
         match event {
-            Event::PhaseBegun(begun) => self.begin(run, begun),
-            Event::PhaseEnded(ended) => self.end(run, ended),
-            Event::HandoffAdmitted(e) if e.offer.reason == Reason::Phase => {
+            Event::Team(TeamEvent::PhaseBegun(begun)) => self.begin(run, begun),
+            Event::Team(TeamEvent::PhaseEnded(ended)) => self.end(run, ended),
+            Event::HandoffAdmitted(e) if e.offer.reason.as_str() == REASON => {
                 let left = left(run).and_then(|left| left.findings.as_deref()).unwrap_or_default();
                 let findings = self.ended.as_ref().map_or(left, |ended| &ended.summary);
                 must(e.offer.summary == findings, "a phase is told the summary alone", || {
@@ -115,7 +115,7 @@ impl Phases {
 
 /// How far the generation before was in its phases, when it ended in the middle of one.
 fn left(run: &Run) -> Option<&Left> {
-    run.lineage.as_ref()?.phases.as_ref()
+    run.team.lineage.as_ref()?.phases.as_ref()
 }
 
 const LAST: &str = "a run in phases succeeds when the last has passed";

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use stafette_core::handoff::About;
 use stafette_core::workflow::Runner;
 use stafette_core::{
-    Event, HandoffId, Ignored, Input, Offer, Party, Reason, Recorded, Reply, Run, State, TurnKey,
-    TurnResult,
+    Event, HandoffId, Ignored, Input, Offer, Party, Reason, Recorded, Reply, Run, State, TeamInput,
+    TurnKey, TurnResult,
 };
 
 use super::{Verdict, must};
@@ -55,7 +55,7 @@ impl Round<'_> {
     fn agrees(&self, input: &Input, reply: &Reply) -> bool {
         match (input, reply) {
             (_, Reply::Ignored(Ignored::Ended)) => self.after.status().is_final(),
-            (Input::HandOver { .. }, Reply::Ignored(Ignored::NotEnded)) => {
+            (Input::Team(TeamInput::HandOver { .. }), Reply::Ignored(Ignored::NotEnded)) => {
                 !self.before.status().is_final()
             }
             (Input::Propose { offer }, Reply::Admitted { handoff }) => {
@@ -141,15 +141,18 @@ impl Round<'_> {
                     |it: &Recorded| matches!(&it.event, Event::TurnOrdered(e) if e.turn == *turn);
                 is_out(self.before, *turn) || self.events.iter().any(ordered)
             }
-            (Input::ProposeChange { .. }, Reply::Recorded | Reply::Late | Reply::Ignored(_))
+            (
+                Input::Team(TeamInput::ProposeChange { .. }),
+                Reply::Recorded | Reply::Late | Reply::Ignored(_),
+            )
             | (
-                Input::CommentChange { .. }
-                | Input::OrderChange { .. }
-                | Input::SettleChange { .. }
+                Input::Team(TeamInput::CommentChange { .. })
+                | Input::Team(TeamInput::OrderChange { .. })
+                | Input::Team(TeamInput::SettleChange { .. })
                 | Input::Pause { .. }
                 | Input::Unpause { .. }
-                | Input::Note { .. }
-                | Input::HandOver { .. },
+                | Input::Team(TeamInput::Note { .. })
+                | Input::Team(TeamInput::HandOver { .. }),
                 Reply::Recorded | Reply::Ignored(_),
             )
             | (

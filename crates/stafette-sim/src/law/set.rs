@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use stafette_core::change::{ChangeId, ChangeStatus};
 use stafette_core::handoff::About;
-use stafette_core::run::change::{ChangeWork, MOST_SETS};
-use stafette_core::{Event, Run};
+use stafette_core::team::change::{ChangeWork, MOST_SETS};
+use stafette_core::{Event, Run, TeamAbout, TeamEvent};
 
 use super::{Verdict, must};
 
@@ -22,10 +22,10 @@ pub(super) struct Sets {
 
 impl Sets {
     pub(super) fn hear(&mut self, run: &Run, event: &Event) -> Verdict {
-        let kept = run.changes.len() <= MOST_SETS;
-        must(kept, "the state is bounded", || format!("{} sets", run.changes.len()))?;
+        let kept = run.team.changes.len() <= MOST_SETS;
+        must(kept, "the state is bounded", || format!("{} sets", run.team.changes.len()))?;
         match event {
-            Event::ChangeProposed(e) => {
+            Event::Team(TeamEvent::ChangeProposed(e)) => {
                 let (id, revision) = (e.set.change, e.set.revision);
                 let earlier = self.revisions.insert(id, revision);
                 must(earlier < Some(revision), "a set is proposed once", || {
@@ -34,17 +34,19 @@ impl Sets {
                 let inside = self.inside.get(&id).copied().unwrap_or(false);
                 must(!inside, "what is in the project is not revised", || id.to_string())
             }
-            Event::ChangeOrdered(e) => {
+            Event::Team(TeamEvent::ChangeOrdered(e)) => {
                 self.wanted.insert(e.change, e.work);
                 Ok(())
             }
-            Event::ChangeSettled(e) => self.settle(run, e.change, e.status),
+            Event::Team(TeamEvent::ChangeSettled(e)) => self.settle(run, e.change, e.status),
             Event::HandoffAdmitted(e) => {
                 let about = e.offer.question.as_ref().map(|question| &question.about);
-                let Some(About::Change(id)) = about else { return Ok(()) };
+                let Some(About::Team(TeamAbout::Change(id))) = about else { return Ok(()) };
                 let asked = run.open().find(|handoff| {
                     let question = handoff.offer.question.as_ref();
-                    question.is_some_and(|question| question.about == About::Change(*id))
+                    question.is_some_and(|question| {
+                        question.about == About::Team(TeamAbout::Change(*id))
+                    })
                 });
                 must(asked.is_none(), "a person is asked once about a set", || id.to_string())
             }
@@ -65,7 +67,7 @@ impl Sets {
             _ => false,
         };
         must(right, LAW, || format!("{id} is {status:?}, wanted was {wanted:?}"))?;
-        let gated = run.changes.get(&id).filter(|known| !known.gates.is_empty());
+        let gated = run.team.changes.get(&id).filter(|known| !known.gates.is_empty());
         let refused = gated.is_some_and(|known| known.status == ChangeStatus::Refused);
         must(!(refused && moved && *inside), "what a person refused stays out", || id.to_string())
     }

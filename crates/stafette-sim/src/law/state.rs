@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use stafette_core::run::Stage;
+use stafette_core::workflow::council;
 use stafette_core::{Handoff, HandoffId, Millis, Party, Run, State, Time, Usage, fields};
 
 use super::{History, Verdict, must};
@@ -128,7 +129,7 @@ fn has_an_owner(run: &Run, handoff: &Handoff) -> Verdict {
     let owned = match to {
         Party::Human => asked,
         Party::Orchestrator => !asked,
-        Party::Council => !asked && run.workflow.council.is_some(),
+        to if *to == council::party() => !asked && run.workflow.council.is_some(),
         Party::Agent(_) => !asked && run.workflow.agent(to).is_some(),
     };
     must(owned, "every open handoff has an owner", || {

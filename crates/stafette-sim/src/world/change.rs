@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use stafette_core::change::{Author, Change, ChangeId, ChangeStatus};
-use stafette_core::run::change::ChangeWork;
-use stafette_core::{Event, Input, Recorded, Run, RunId, TurnKey};
+use stafette_core::team::change::ChangeWork;
+use stafette_core::{Event, Input, Recorded, Run, RunId, TeamEvent, TeamInput, TurnKey};
 use stafette_engine::telling;
 use stafette_store::AppendError;
 
@@ -43,7 +43,11 @@ impl World {
         self.counts.note("set kept");
         self.point(node, "set kept")?;
         let set = Box::new(change.proposed());
-        if !self.record(node, key.run, Input::ProposeChange { turn: Some(key), set })? {
+        if !self.record(
+            node,
+            key.run,
+            Input::Team(TeamInput::ProposeChange { turn: Some(key), set }),
+        )? {
             return Ok(());
         }
         let known = self.witness.run.as_ref().is_some_and(|run| telling::knows(run, &change));
@@ -82,7 +86,10 @@ impl World {
             2 => {
                 let Some(comment) = self.sets.remark(id, "shorter") else { return Ok(()) };
                 if self.introduce(node, id)? {
-                    let input = Input::CommentChange { change: id, comment: comment.clone() };
+                    let input = Input::Team(TeamInput::CommentChange {
+                        change: id,
+                        comment: comment.clone(),
+                    });
                     if self.record(node, of, input)? {
                         self.sets.comment(id, comment);
                     }
@@ -109,7 +116,11 @@ impl World {
         }
         let (by, note) = ("ada".to_owned(), String::new());
         let of = self.run_of(id);
-        if self.record(node, of, Input::SettleChange { change: id, status, by, note })? {
+        if self.record(
+            node,
+            of,
+            Input::Team(TeamInput::SettleChange { change: id, status, by, note }),
+        )? {
             self.point(node, "set recorded")?;
             self.sets.follow(id, status, "ada");
         }
@@ -129,7 +140,11 @@ impl World {
         }
         self.point(node, "set wanted")?;
         let (of, by_whom) = (self.run_of(id), by.clone());
-        if !self.record(node, of, Input::OrderChange { change: id, work, by: by_whom })? {
+        if !self.record(
+            node,
+            of,
+            Input::Team(TeamInput::OrderChange { change: id, work, by: by_whom }),
+        )? {
             return Ok(());
         }
         self.point(node, "set wanted")?;
@@ -228,8 +243,12 @@ impl World {
     pub(super) fn mirror(&mut self, events: &[Recorded]) {
         for recorded in events {
             match &recorded.event {
-                Event::ChangeSettled(e) => self.sets.follow(e.change, e.status, &e.by),
-                Event::ChangeCommented(e) => self.sets.comment(e.change, e.comment.clone()),
+                Event::Team(TeamEvent::ChangeSettled(e)) => {
+                    self.sets.follow(e.change, e.status, &e.by)
+                }
+                Event::Team(TeamEvent::ChangeCommented(e)) => {
+                    self.sets.comment(e.change, e.comment.clone())
+                }
                 _ => {}
             }
         }
@@ -246,7 +265,7 @@ impl World {
 
     fn mend_sets_of(&mut self, node: usize, run: RunId) -> Passage {
         let Some(run) = self.run_at(node, run) else { return Ok(()) };
-        for (id, known) in &run.changes {
+        for (id, known) in &run.team.changes {
             self.sets.follow(*id, known.status, "a person");
         }
         let ours = self.sets.all().into_iter().filter(|change| change.author.run == Some(run.id));
@@ -274,7 +293,7 @@ impl World {
             witnesses.filter_map(|witness| witness.run.as_ref()).map(|run| (run.id, run)).collect();
         for change in self.sets.all() {
             let Some(run) = change.author.run.and_then(|run| runs.get(&run)) else { continue };
-            let known = run.changes.get(&change.id);
+            let known = run.team.changes.get(&change.id);
             let same = known.is_none_or(|known| {
                 let (status, revision) = (known.status, known.revision);
                 status == change.status && revision == change.revision && known.ordered.is_none()

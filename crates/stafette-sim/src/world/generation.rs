@@ -1,11 +1,11 @@
 //! Generations: what is over hands over, once, however often it is tried, and the next one follows.
 
 use stafette_core::change::ChangeStatus;
-use stafette_core::generation::{Lineage, Plan, successor};
-use stafette_core::run::change::ChangeWork;
 use stafette_core::run::create::RunCreated;
+use stafette_core::team::change::ChangeWork;
+use stafette_core::team::generation::{Lineage, Plan, successor};
 use stafette_core::wire::context::NextActionType;
-use stafette_core::{Fields, Input, Millis, Run, Usd};
+use stafette_core::{Fields, Input, Millis, Run, TeamInput, Usd};
 use stafette_engine::generations::counts;
 
 use super::node::{Node, Stand};
@@ -42,7 +42,7 @@ impl World {
         for _ in 0..TRIES {
             let Some(driver) = self.disk.restore(self.run) else { break };
             let changes = counts(driver.run(), &self.sets.of_team(driver.run()));
-            let inputs = [Input::HandOver { changes }];
+            let inputs = [Input::Team(TeamInput::HandOver { changes })];
             let (one, other) =
                 (driver.decide(self.now, inputs.clone()), driver.decide(self.now, inputs));
             if one.is_empty() {
@@ -54,7 +54,7 @@ impl World {
             self.now = self.now + Millis::seconds(10);
         }
         let Some(run) = self.witness.run.clone() else { return Ok(None) };
-        let is_one = run.lineage.is_some();
+        let is_one = run.team.lineage.is_some();
         self.witness.history.has_handed_over(is_one)?;
         let next = successor(&run);
         let again = self.disk.restore(self.run).map(|driver| successor(driver.run()));
@@ -73,7 +73,7 @@ impl World {
 
     /// What is ready gets into the project before the next one begins, as often as it takes.
     fn land(&mut self, run: &Run) -> Passage {
-        let over = run.lineage.as_ref().and_then(|lineage| lineage.handed_over.as_ref());
+        let over = run.team.lineage.as_ref().and_then(|lineage| lineage.handed_over.as_ref());
         if over.map(|over| over.action) != Some(NextActionType::ApplyChanges) {
             return Ok(());
         }
@@ -119,7 +119,7 @@ impl World {
         let spent = over.history.spent.money;
         self.earlier_runs.insert(self.run, over);
         self.earlier = Usd(self.earlier.0 + spent.0);
-        let told = created.lineage.as_ref().map_or(Usd(0), |lineage| lineage.spent);
+        let told = created.team.lineage.as_ref().map_or(Usd(0), |lineage| lineage.spent);
         must(told == self.earlier, "the total cost is the sum of the turns", || {
             format!("the next one is told {told}, the turns cost {}", self.earlier)
         })?;

@@ -4,7 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use stafette_core::run::create::RunCreated;
-use stafette_core::{Event, HandoffId, Input, Millis, Party, Reason, Recorded, Run, Time, TurnKey};
+use stafette_core::team::Inheritance;
+use stafette_core::team::phase::REASON;
+use stafette_core::{
+    Event, HandoffId, Input, Millis, Party, Recorded, Run, TeamInput, Time, TurnKey,
+};
 use stafette_engine::{Driver, Plan, Step};
 use stafette_store::AppendError;
 
@@ -153,17 +157,12 @@ impl World {
     }
 
     fn created(&self) -> RunCreated {
+        let workflow = self.cast.workflow.clone();
         self.created.clone().unwrap_or_else(|| RunCreated {
-            run: self.run,
-            workflow: self.cast.workflow.clone(),
-            request: "Whatever the seed wants".to_owned(),
             inputs: self.cast.inputs.clone(),
-            budget: self.cast.workflow.budget.clone(),
-            by: "the seed".to_owned(),
-            origin: None,
-            trace: None,
             forecasts: Some(self.cast.forecasts.clone()),
-            lineage: self.lineage(),
+            team: Inheritance { lineage: self.lineage() },
+            ..RunCreated::new(self.run, workflow, "Whatever the seed wants", "the seed")
         })
     }
 
@@ -504,7 +503,7 @@ impl World {
 fn passed_on(events: &[Recorded], by: HandoffId) -> Option<HandoffId> {
     events.iter().find_map(|recorded| match &recorded.event {
         Event::HandoffAdmitted(e) => {
-            let agent = matches!(e.offer.to, Party::Agent(_)) && e.offer.reason != Reason::Phase;
+            let agent = matches!(e.offer.to, Party::Agent(_)) && e.offer.reason.as_str() != REASON;
             (agent && e.cause == Some(by)).then_some(e.id)
         }
         _ => None,
@@ -527,9 +526,11 @@ fn in_short(input: &Input) -> String {
         Input::Answer { handoff, text, values, .. } => {
             format!("answer {handoff}: {text:?} {}", serde_json::Value::Object(values.clone()))
         }
-        Input::ProposeChange { set, .. } => format!("propose {} as {}", set.change, set.revision),
+        Input::Team(TeamInput::ProposeChange { set, .. }) => {
+            format!("propose {} as {}", set.change, set.revision)
+        }
         // When it was said is the one thing that no seed decides.
-        Input::CommentChange { change, .. } => format!("comment on {change}"),
+        Input::Team(TeamInput::CommentChange { change, .. }) => format!("comment on {change}"),
         other => format!("{other:?}"),
     }
 }

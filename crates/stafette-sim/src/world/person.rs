@@ -1,11 +1,11 @@
 //! People: they answer in time, late, never or with rubbish, and sometimes they meddle.
 
 use serde_json::json;
-use stafette_core::generation::ChangeCounts;
 use stafette_core::handoff::About;
+use stafette_core::team::generation::ChangeCounts;
 use stafette_core::{
     Fields, HandoffId, Input, Kind, Millis, MissingInput, Offer, Party, Question, Reason, State,
-    Usd,
+    TeamInput, Usd,
 };
 
 use super::{Happening, Message, Reply, World};
@@ -126,8 +126,8 @@ impl World {
                 self.plan(Millis(after), Happening::Crowd { inputs });
                 return;
             }
-            12 => Input::Note { text: "mind the gap".to_owned(), by: by() },
-            13 => Input::HandOver { changes: ChangeCounts::default() },
+            12 => Input::Team(TeamInput::Note { text: "mind the gap".to_owned(), by: by() }),
+            13 => Input::Team(TeamInput::HandOver { changes: ChangeCounts::default() }),
             10 => Input::Alert { code: "ODD".to_owned(), message: "it smells".to_owned() },
             _ => Input::Cancel { by: by(), why: String::new() },
         };

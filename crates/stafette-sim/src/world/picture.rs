@@ -22,7 +22,7 @@ impl World {
     pub(super) fn plan_a_picture(&mut self, node: usize) {
         let life = self.nodes[node].life;
         let Some(up) = self.up(node) else { return };
-        if up.draws || up.run().lineage.is_none() {
+        if up.draws || up.run().team.lineage.is_none() {
             return;
         }
         up.draws = true;

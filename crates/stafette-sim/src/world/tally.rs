@@ -3,7 +3,7 @@
 use stafette_core::handoff::{About, Way};
 use stafette_core::run::propose::Refusal;
 use stafette_core::workflow::Strategy;
-use stafette_core::{Event, Input, Party, Reply, Status, Usd, fields};
+use stafette_core::{Event, Input, Party, Reply, Status, TeamAbout, Usd, fields};
 use stafette_store::Stored;
 
 use super::World;
@@ -59,9 +59,9 @@ impl World {
                     About::Confirm(..) => "question about plain output",
                     About::Permission(..) => "question about a permission",
                     About::Budget => "budget stop",
-                    About::Change(_) => "question about a change",
-                    About::Council(_) => "question about a council",
-                    About::CheckIn(_) => "question about a generation",
+                    About::Team(TeamAbout::Change(_)) => "question about a change",
+                    About::Team(TeamAbout::Council(_)) => "question about a council",
+                    About::Team(TeamAbout::CheckIn(_)) => "question about a generation",
                 });
             }
         }

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 use stafette_core::run::create::RunCreated;
-use stafette_core::workflow::{Budget, Workflow, file};
+use stafette_core::workflow::{Workflow, file};
 use stafette_core::{
     Event, Fields, HandoffId, Input, Kind, Offer, Outcome, Party, Reason, Response, Run, RunId,
-    Time, TurnResult, Usage,
+    Time, TurnResult,
 };
 
 /// What `stafette init --template odei` starts from.
@@ -30,18 +30,8 @@ impl Story {
     pub(crate) fn with(agent: &str, inputs: Value) -> Self {
         let run: RunId = "01890000-0000-7000-8000-000000000001".parse().expect("a run");
         let now = Time(1_000_000);
-        let created = RunCreated {
-            run,
-            workflow: std::sync::Arc::new(workflow()),
-            request: "Work four days a week".into(),
-            inputs: Fields::new(),
-            budget: Budget::default(),
-            by: "ada".into(),
-            origin: None,
-            trace: None,
-            forecasts: None,
-            lineage: None,
-        };
+        let workflow = std::sync::Arc::new(workflow());
+        let created = RunCreated::new(run, workflow, "Work four days a week", "ada");
         let events = Run::begin(now, created);
         let events: Vec<_> = (1..)
             .zip(events)
@@ -73,14 +63,8 @@ impl Story {
         let order = self.run.outbox().find(|order| order.key.handoff == self.at);
         let turn = order.expect("its turn is out").key;
         let by = offer.from.clone();
-        let result = TurnResult {
-            response: Response::new(by, Outcome::Resolved),
-            offers: vec![offer],
-            usage: Usage::default(),
-            fingerprint: None,
-            bare: false,
-            vote: None,
-        };
+        let response = Response::new(by, Outcome::Resolved);
+        let result = TurnResult { offers: vec![offer], ..TurnResult::new(response) };
         self.input(Input::Finish { turn, result: Box::new(result) })
     }
 }

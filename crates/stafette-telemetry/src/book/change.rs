@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 use stafette_core::change::{ChangeId, ChangeStatus};
-use stafette_core::run::change::MOST_SETS;
+use stafette_core::team::change::MOST_SETS;
 use stafette_core::trace::Traceparent;
 use stafette_core::workflow::telemetry::Telemetry;
-use stafette_core::{Event, HandoffId, RunId, Time};
+use stafette_core::{Event, HandoffId, RunId, TeamEvent, Time};
 
 use super::{Fact, OpenRun};
 
@@ -68,7 +68,7 @@ impl Changes {
         event: &Event,
     ) -> Option<(ChangeId, OpenChange, String)> {
         match event {
-            Event::ChangeProposed(proposed) => {
+            Event::Team(TeamEvent::ChangeProposed(proposed)) => {
                 let set = &proposed.set;
                 let open = self.begin(at, set.change, set.handoff);
                 open.agent = set.agent.as_ref().map(ToString::to_string);
@@ -76,11 +76,11 @@ impl Changes {
                 (open.files, open.reason) = (set.count as u64, set.reason.clone());
                 None
             }
-            Event::ChangeOrdered(ordered) => {
+            Event::Team(TeamEvent::ChangeOrdered(ordered)) => {
                 self.begin(at, ordered.change, ordered.handoff);
                 None
             }
-            Event::ChangeSettled(settled) => {
+            Event::Team(TeamEvent::ChangeSettled(settled)) => {
                 let open = self.begin(at, settled.change, settled.handoff);
                 open.status = settled.status.as_str().to_owned();
                 // Allowed is not yet in.

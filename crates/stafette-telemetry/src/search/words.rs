@@ -1,7 +1,7 @@
 //! The words of an event: what somebody said, not how it is kept.
 
 use serde_json::Value;
-use stafette_core::{Event, Offer};
+use stafette_core::{Event, Offer, TeamEvent};
 use stafette_engine::Seen;
 use stafette_store::Text;
 
@@ -45,12 +45,12 @@ pub(super) fn of(seen: &Seen) -> Option<Text> {
             answered.answer.values.iter().for_each(|(key, value)| words.field(key, value));
             answered.answer.by.clone()
         }
-        Event::ChangeProposed(proposed) => {
+        Event::Team(TeamEvent::ChangeProposed(proposed)) => {
             words.say(&proposed.set.reason);
             proposed.set.files.iter().for_each(|note| words.say(note.file.as_str()));
             proposed.set.agent.as_ref().map(ToString::to_string).unwrap_or_default()
         }
-        Event::ChangeCommented(said) => {
+        Event::Team(TeamEvent::ChangeCommented(said)) => {
             words.say(&said.comment.text);
             said.comment.by.clone()
         }
@@ -58,7 +58,7 @@ pub(super) fn of(seen: &Seen) -> Option<Text> {
             words.say(&chosen.reason);
             String::new()
         }
-        Event::PhaseEnded(ended) => {
+        Event::Team(TeamEvent::PhaseEnded(ended)) => {
             words.say(&ended.why);
             words.say(&ended.summary);
             String::new()

@@ -7,18 +7,19 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::change::{Action, ChangeId, ChangeStatus, Comment, Digest, Gate, GateKind};
-use crate::generation::{Awaited, Cause, ChangeCounts, Lineage, Note, Past};
 use crate::handoff::{About, Foreign, PriorAttempt, Receipt};
 use crate::lock::{Ask, Claim, Holder, LockId, Mode, OnConflict};
 use crate::redact::{Redact, Redactor, is_marked};
-use crate::run::change::{ChangeWork, FileNote, ProposedSet};
-use crate::run::council::{Decision, Dissent, Verdict};
 use crate::run::create::RunCreated;
-use crate::run::hand_over::GenerationHandedOver;
-use crate::run::phase::{Brought, Hop, Measured, Part, Phases, Saving, Tokens};
 use crate::run::session::SessionState;
 use crate::run::tell::Told;
-use crate::run::vote::{Stance, Vote};
+use crate::team::change::{ChangeWork, FileNote, ProposedSet};
+use crate::team::council::vote::{Stance, Vote};
+use crate::team::council::{Decision, Dissent, Verdict};
+use crate::team::generation::hand_over::GenerationHandedOver;
+use crate::team::generation::{Awaited, Cause, ChangeCounts, Lineage, Note, Past};
+use crate::team::phase::{Brought, Hop, Measured, Part, Phases, Saving, Tokens};
+use crate::team::{Inheritance, Said, TeamAbout, TeamInput};
 use crate::wire::context::{
     ChangeAction, CodeChange, NextActionType, OrchestratorContext, TeamPhase,
 };
@@ -140,7 +141,7 @@ fn bare() -> TurnResult {
         offers: Vec::new(),
         usage: Usage::default(),
         fingerprint: Some("f1".into()),
-        vote: Some(vote()),
+        said: Said { vote: Some(vote()), measured: Some(Measured::default()) },
         bare: true,
     }
 }
@@ -153,7 +154,7 @@ fn inputs() -> Vec<Input> {
         offers: vec![offer()],
         response: Some(response()),
         usage: Usage::default(),
-        vote: Some(vote()),
+        said: Said { vote: Some(vote()), measured: Some(Measured::default()) },
     };
     let set = ProposedSet {
         change,
@@ -189,7 +190,6 @@ fn inputs() -> Vec<Input> {
         Input::Ask { turn: turn(), request: "delete".into(), question: question(permission) },
         Input::Session { agent: agent(), state: SessionState::Crashed, note: text() },
         Input::Heartbeat { turn: turn(), note: Some(text()) },
-        Input::Measure { turn: turn(), measured: Measured::default() },
         Input::Finish {
             turn: turn(),
             result: Box::new(TurnResult { offers: vec![offer()], ..bare() }),
@@ -201,15 +201,20 @@ fn inputs() -> Vec<Input> {
         },
         Input::Propose { offer: Box::new(offer()) },
         Input::Answer { handoff, values: fields(), text: text(), by: by() },
-        Input::ProposeChange { turn: Some(turn()), set: Box::new(set) },
-        Input::CommentChange { change, comment },
-        Input::OrderChange { change, work: ChangeWork::Apply, by: by() },
-        Input::SettleChange { change, status: ChangeStatus::Refused, by: by(), note: text() },
+        Input::Team(TeamInput::ProposeChange { turn: Some(turn()), set: Box::new(set) }),
+        Input::Team(TeamInput::CommentChange { change, comment }),
+        Input::Team(TeamInput::OrderChange { change, work: ChangeWork::Apply, by: by() }),
+        Input::Team(TeamInput::SettleChange {
+            change,
+            status: ChangeStatus::Refused,
+            by: by(),
+            note: text(),
+        }),
         Input::Postpone { handoff, until: Time(1), why: text() },
         Input::Alert { code: text(), message: text() },
         Input::RaiseBudget { money: Usd(1), tokens: 1 },
-        Input::Note { text: text(), by: by() },
-        Input::HandOver { changes: ChangeCounts::default() },
+        Input::Team(TeamInput::Note { text: text(), by: by() }),
+        Input::Team(TeamInput::HandOver { changes: ChangeCounts::default() }),
         Input::Pause { by: by() },
         Input::Unpause { by: by() },
         Input::Cancel { by: by(), why: text() },
@@ -229,8 +234,8 @@ fn lineage() -> Lineage {
         next_topic: Some(text()),
     };
     let awaited = Awaited {
-        from: Party::Council,
-        question: question(About::Council(HandoffId(1))),
+        from: crate::workflow::council::party(),
+        question: question(About::Team(TeamAbout::Council(HandoffId(1)))),
         missing: vec![missing()],
         owed: true,
         verdict: Some(Box::new(verdict)),
@@ -284,7 +289,7 @@ fn lineage() -> Lineage {
             cost: Usd(1),
         }],
         spent: Usd(1),
-        agents: [("builder".to_owned(), crate::generation::Service::default())].into(),
+        agents: [("builder".to_owned(), crate::team::generation::Service::default())].into(),
         decisions: vec![text()],
         notes: vec![Note { text: text(), by: text(), at: Time(1) }],
         given: fields(),
@@ -314,7 +319,7 @@ fn created() -> RunCreated {
         origin: Some(foreign()),
         trace: None,
         forecasts: None,
-        lineage: Some(Box::new(lineage())),
+        team: Inheritance { lineage: Some(Box::new(lineage())) },
     }
 }
 
@@ -389,6 +394,23 @@ fn cleaned<T: Redact + Clone + PartialEq + std::fmt::Debug>(mut said: T) -> T {
     said
 }
 
+/// The names of an enum's variants, without those that are an enum of their own.
+fn variants(schema: &Value) -> BTreeSet<String> {
+    let list = schema["oneOf"].as_array().or(schema["anyOf"].as_array()).expect("variants");
+    let names = |variant: &Value| match variant["required"][0].as_str() {
+        Some(name) => vec![name.to_owned()],
+        None => match (&variant["const"], &variant["enum"], &variant["$ref"]) {
+            (Value::String(name), _, _) => vec![name.clone()],
+            (_, Value::Array(names), _) => {
+                names.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+            }
+            (_, _, Value::String(_)) => Vec::new(),
+            _ => panic!("{variant}"),
+        },
+    };
+    list.iter().flat_map(names).collect()
+}
+
 #[test]
 fn b_17_no_input_keeps_a_secret() {
     let inputs = inputs();
@@ -400,21 +422,8 @@ fn b_17_no_input_keeps_a_secret() {
             other => panic!("{other}"),
         })
         .collect();
-    let schema = schemars::schema_for!(Input).to_value();
-    let variants = schema["oneOf"].as_array().expect("variants");
-    let known: BTreeSet<String> = variants
-        .iter()
-        .flat_map(|variant| match variant["required"][0].as_str() {
-            Some(name) => vec![name.to_owned()],
-            None => match (&variant["const"], &variant["enum"]) {
-                (Value::String(name), _) => vec![name.clone()],
-                (_, Value::Array(names)) => {
-                    names.iter().filter_map(Value::as_str).map(str::to_owned).collect()
-                }
-                _ => panic!("{variant}"),
-            },
-        })
-        .collect();
+    let mut known = variants(&schemars::schema_for!(Input).to_value());
+    known.extend(variants(&schemars::schema_for!(TeamInput).to_value()));
     assert_eq!(names, known, "every input there is");
     for input in inputs {
         let mut said = Vec::new();
@@ -434,12 +443,12 @@ fn b_17_no_input_keeps_a_secret() {
 fn b_17_a_run_begins_without_secrets() {
     let created = created();
     let mut said = Vec::new();
-    texts("", &json!(created.lineage), &mut said);
+    texts("", &json!(created.team.lineage), &mut said);
     for (name, text) in said {
         assert!(stays(&name, &text) || has_secret(&text), "no secret yet in {name}: {text}");
     }
     let clean = cleaned(created);
-    assert!(clean.lineage.as_ref().is_some_and(|lineage| {
+    assert!(clean.team.lineage.as_ref().is_some_and(|lineage| {
         lineage.changes.iter().all(|change| {
             change.content.as_ref().and_then(|text| text.as_deref()).is_some_and(is_marked)
         })

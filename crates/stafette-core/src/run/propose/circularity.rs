@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 
 use super::{Proposal, Refusal};
+use crate::Party;
 use crate::handoff::{Lap, Trail};
-use crate::run::{Run, phase};
+use crate::run::Run;
 use crate::workflow::Loop;
-use crate::{Offer, Party};
 
 /// How far the contract's rule looks back.
 pub const WINDOW: usize = 3;
 
 /// The contract's rule: the same source, target and reason twice in the last three.
-pub(super) fn check_window(run: &Run, offer: &Offer) -> Result<(), Refusal> {
-    // Phases go from the orchestrator to whoever does them, as often as their own rounds allow.
-    if phase::is_fresh(offer) || shared_loop(run, &offer.from, &offer.to).is_some() {
+pub(crate) fn check_window(run: &Run, proposal: &Proposal) -> Result<(), Refusal> {
+    let offer = &proposal.offer;
+    // A coordinator gives the same work out as often as its own rules allow.
+    if proposal.constraints.fresh || shared_loop(run, &offer.from, &offer.to).is_some() {
         return Ok(());
     }
     let same = |step: &&crate::run::Step| {
@@ -28,16 +29,16 @@ pub(super) fn check_window(run: &Run, offer: &Offer) -> Result<(), Refusal> {
 
 /// Where the request has been once this step is taken; a cycle must be a declared loop with rounds
 /// left, and the last round must have changed something.
-pub(super) fn extend(run: &Run, proposal: &Proposal, by_person: bool) -> Result<Trail, Refusal> {
+pub(crate) fn extend(run: &Run, proposal: &Proposal, by_person: bool) -> Result<Trail, Refusal> {
     let offer = &proposal.offer;
     let mut trail = proposal
         .cause
-        .filter(|_| !phase::is_fresh(offer))
+        .filter(|_| !proposal.constraints.fresh)
         .and_then(|id| run.handoff(id))
         .map(|handoff| handoff.trail.clone())
         .unwrap_or_default();
-    // A council hears its members as often as its own rules allow.
-    if matches!(offer.to, Party::Human | Party::Orchestrator) || offer.is_council_turn() {
+    let fixed = proposal.constraints.fixed_taker;
+    if matches!(offer.to, Party::Human | Party::Orchestrator) || fixed {
         return Ok(trail);
     }
     if offer.from == offer.to {

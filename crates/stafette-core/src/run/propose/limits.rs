@@ -1,6 +1,6 @@
 //! Counts, sizes and the cooldown.
 
-use super::Refusal;
+use super::{Proposal, Refusal};
 use crate::fields;
 use crate::run::Run;
 use crate::{Fields, Handoff, Offer, Party, Time};
@@ -11,23 +11,24 @@ pub const MAX_PAYLOAD: usize = fields::MAX;
 /// The most characters of a text in a question that the system asks.
 pub const MAX_QUESTION: usize = 8 * 1024;
 
-/// Handoffs between agents and to the council count; questions to people, the orchestrator's rulings,
-/// a person's own requests and the turns of a council's members do not.
-pub(super) fn counts(offer: &Offer) -> bool {
-    let moves = matches!(offer.to, Party::Agent(_) | Party::Council);
-    moves && offer.from != Party::Human && !offer.is_council_turn()
+/// Handoffs between agents count; questions to people, the orchestrator's rulings, a person's own
+/// requests and what only one agent can do do not.
+pub(crate) fn counts(proposal: &Proposal) -> bool {
+    let offer = &proposal.offer;
+    let moves = matches!(offer.to, Party::Agent(_));
+    moves && offer.from != Party::Human && !proposal.constraints.fixed_taker
 }
 
-pub(super) fn item(offer: &Offer) -> &str {
+pub(crate) fn item(offer: &Offer) -> &str {
     offer.item.as_deref().unwrap_or("global")
 }
 
-pub(super) fn check_counts(run: &Run, offer: &Offer) -> Result<(), Refusal> {
-    if !counts(offer) {
+pub(crate) fn check_counts(run: &Run, proposal: &Proposal) -> Result<(), Refusal> {
+    if !counts(proposal) {
         return Ok(());
     }
     let limits = &run.workflow.limits;
-    let item = item(offer);
+    let item = item(&proposal.offer);
     if run.tally.per_item.get(item).is_some_and(|n| *n >= limits.handoffs_per_item) {
         let limit = limits.handoffs_per_item;
         return Err(Refusal::ItemLimit { item: item.to_owned(), limit });
@@ -39,7 +40,7 @@ pub(super) fn check_counts(run: &Run, offer: &Offer) -> Result<(), Refusal> {
 }
 
 /// What travels along counts too: it is all given to the taker.
-pub(super) fn check_size(offer: &Offer, held: Option<&Fields>) -> Result<(), Refusal> {
+pub(crate) fn check_size(offer: &Offer, held: Option<&Fields>) -> Result<(), Refusal> {
     let along = held.into_iter().flatten().filter(|(key, _)| !offer.outputs.contains_key(*key));
     let bytes = offer.summary.len()
         + offer.detail.len()
@@ -54,7 +55,7 @@ pub(super) fn check_size(offer: &Offer, held: Option<&Fields>) -> Result<(), Ref
 
 /// When the next turn of a handoff that waits for one may be given out: not before its own moment,
 /// and the first turn not before its path has cooled down since it was last used.
-pub(in crate::run) fn ready_at(run: &Run, handoff: &Handoff) -> Option<Time> {
+pub(crate) fn ready_at(run: &Run, handoff: &Handoff) -> Option<Time> {
     let not_before = handoff.state.not_before()?;
     if !handoff.cools || handoff.turn > 0 {
         return Some(not_before);

@@ -2,25 +2,24 @@
 
 use super::{Proposal, Refusal};
 use crate::run::Run;
+use crate::team;
 use crate::{Offer, Party};
 
-pub(super) fn check(run: &Run, proposal: &Proposal) -> Result<(), Refusal> {
+pub(crate) fn check(run: &Run, proposal: &Proposal) -> Result<(), Refusal> {
     let offer = &proposal.offer;
     let (from, to) = (&offer.from, &offer.to);
     if *to == Party::Human {
         // What is wrong with it would only waste the person's time.
         objected(offer)?;
     }
+    let group = team::takes(run, to);
     match to {
         // Every agent may turn to a person, and to the arbiter.
         Party::Human | Party::Orchestrator => return Ok(()),
-        Party::Council if run.workflow.council.is_none() => {
+        Party::Agent(_) if run.workflow.agent(to).is_none() && !group => {
             return Err(Refusal::UnknownTarget { to: to.clone() });
         }
-        Party::Agent(_) if run.workflow.agent(to).is_none() => {
-            return Err(Refusal::UnknownTarget { to: to.clone() });
-        }
-        Party::Agent(_) | Party::Council => {}
+        Party::Agent(_) => {}
     }
     if *from == Party::Human || *from == Party::Orchestrator || proposal.declared {
         return Ok(());
@@ -29,8 +28,8 @@ pub(super) fn check(run: &Run, proposal: &Proposal) -> Result<(), Refusal> {
         let why = denied.why.clone();
         return Err(Refusal::Denied { from: from.clone(), to: to.clone(), why });
     }
-    if *to == Party::Council && run.workflow.route(from, to).is_none() {
-        // Everyone may put something before the council.
+    if group && run.workflow.route(from, to).is_none() {
+        // Everyone may put something before those who decide together.
         return Ok(());
     }
     let Some(route) = run.workflow.route(from, to) else {

@@ -37,8 +37,6 @@ impl RequestReason {
             | Reason::RereviewRequest
             | Reason::Completion
             | Reason::Stage
-            | Reason::Phase
-            | Reason::Council
             | Reason::Other(_) => RequestReason::ExpertiseMismatch,
         }
     }

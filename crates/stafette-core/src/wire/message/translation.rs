@@ -33,14 +33,12 @@ impl MessageType {
             (_, Reason::RereviewRequest) => MessageType::RereviewRequest,
             (Party::Orchestrator, _) | (_, Reason::Completion) => MessageType::Completion,
             (
-                Party::Agent(_) | Party::Council,
+                Party::Agent(_),
                 Reason::TaskHandoff
                 | Reason::MissingRequiredInput
                 | Reason::ExpertiseMismatch
                 | Reason::ResourceExhausted
                 | Reason::Stage
-                | Reason::Phase
-                | Reason::Council
                 | Reason::Other(_),
             ) => MessageType::TaskHandoff,
         }

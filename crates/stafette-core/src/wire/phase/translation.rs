@@ -25,7 +25,7 @@ impl PhaseRequest {
             summary: self.context.previous_findings.flatten().unwrap_or_default(),
             instructions: Some(self.instructions),
             outputs,
-            ..Offer::new(Party::Orchestrator, to, Kind::Delegate, Reason::Phase)
+            ..Offer::new(Party::Orchestrator, to, Kind::Delegate, Reason::Other(DIALECT.into()))
         };
         let known = known_request(&offer, &self.task_id);
         offer.foreign = Some(foreign(DIALECT, &self.task_id, &document, &known));

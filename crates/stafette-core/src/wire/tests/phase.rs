@@ -9,7 +9,7 @@ fn s3_01_a_phase_is_work_that_the_orchestrator_waits_for() {
     let document = fixture("phase-request-write.json");
     let offer = typed::<PhaseRequest>(&document).into_offer(agent("writer"));
     assert_eq!((offer.from, offer.to), (Party::Orchestrator, agent("writer")));
-    assert_eq!((offer.kind, offer.reason), (Kind::Delegate, Reason::Phase));
+    assert_eq!((offer.kind, offer.reason), (Kind::Delegate, Reason::Other("phase".into())));
     assert_eq!(offer.item.as_deref(), Some("jwt-authentication"));
     assert!(offer.summary.starts_with("Sessions live in"));
     assert_eq!(
@@ -70,7 +70,12 @@ fn s3_01_a_phases_answer_keeps_its_decision() {
 
 #[test]
 fn s3_01_native_work_goes_out_as_valid_phases() {
-    let mut offer = Offer::new(Party::Orchestrator, agent("scout"), Kind::Delegate, Reason::Phase);
+    let mut offer = Offer::new(
+        Party::Orchestrator,
+        agent("scout"),
+        Kind::Delegate,
+        Reason::Other("phase".into()),
+    );
     offer.detail = "Look around".into();
     offer.outputs.insert("relevant_files".into(), json!(["src/"]));
     for phase in Phase::ALL {

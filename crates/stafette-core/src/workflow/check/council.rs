@@ -1,8 +1,8 @@
 //! The council and its generations: members that exist, a quorum that can be reached.
 
 use super::Report;
+use crate::Millis;
 use crate::workflow::file::{Diagnostic, child};
-use crate::{Millis, Party};
 
 /// No council is larger: everyone hears everyone.
 const MAX_MEMBERS: usize = 32;
@@ -42,7 +42,7 @@ fn council(report: &mut Report<'_>) {
     }
     if let Some(then) = &rules.then {
         report.knows(then.as_str(), "/council/then");
-        if *then == Party::Council {
+        if *then == crate::workflow::council::party() {
             let message = "a council cannot hand to itself";
             report.add(Diagnostic::error("reserved", "/council/then", message));
         }

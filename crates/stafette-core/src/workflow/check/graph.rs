@@ -21,7 +21,9 @@ pub(super) fn check(report: &mut Report<'_>) {
     let workflow = report.workflow;
     let first = match (&workflow.workflow.entry, &workflow.council) {
         // Whoever speaks first has the work first.
-        (Party::Council, Some(council)) => council.members.first().map(|name| name.as_str()),
+        (entry, Some(council)) if *entry == crate::workflow::council::party() => {
+            council.members.first().map(|name| name.as_str())
+        }
         (entry, _) => Some(entry.as_str()),
     };
     let Some(entry) = first.and_then(|name| graph.index(name)) else { return };

@@ -13,7 +13,8 @@ pub(super) fn check(report: &mut Report<'_>) {
         let at = format!("/deny/{index}");
         report.knows(deny.from.as_str(), &format!("{at}/from"));
         report.knows(deny.to.as_str(), &format!("{at}/to"));
-        if let Party::Human | Party::Orchestrator | Party::Council = deny.from {
+        let is_reserved = matches!(deny.from, Party::Human | Party::Orchestrator);
+        if is_reserved || deny.from == crate::workflow::council::party() {
             let message = format!("`{}` may hand to everyone", deny.from);
             report.add(Diagnostic::error("reserved", &format!("{at}/from"), message));
         }

@@ -49,7 +49,8 @@ fn hooks(report: &mut Report<'_>) {
     for (index, hook) in workflow.hooks.iter().enumerate() {
         let at = format!("/hooks/{index}");
         let protocol = PROTOCOL.iter().map(|(name, _)| *name);
-        let mut known = BEFORE.into_iter().chain(["question"]).chain(protocol).chain(Event::NAMES);
+        let mut known =
+            BEFORE.into_iter().chain(["question"]).chain(protocol).chain(Event::names());
         if !known.clone().any(|name| name == hook.on) {
             let message = format!("nothing is called `{}`", hook.on);
             let help = match nearest(&hook.on, known.by_ref()) {

@@ -87,7 +87,8 @@ fn counts(outline: &Outline<'_>, routes: &Routes) -> Vec<GateItem> {
 
 fn agents(routes: &Routes, workflow: Option<&Workflow>) -> GateItem {
     let strange = |name: &&String| match (workflow, Party::from(name.as_str())) {
-        (_, Party::Human | Party::Orchestrator | Party::Council) => false,
+        (_, Party::Human | Party::Orchestrator) => false,
+        (_, party) if party == crate::workflow::council::party() => false,
         (Some(workflow), _) => !workflow.agents.contains_key(name.as_str()),
         (None, _) => name.parse::<AgentName>().is_err(),
     };

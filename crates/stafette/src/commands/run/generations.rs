@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use stafette_core::run::hand_over::GenerationHandedOver;
+use stafette_core::team::generation::hand_over::GenerationHandedOver;
 use stafette_engine::RunView;
 
 use super::{follow as follow_one, run_path};

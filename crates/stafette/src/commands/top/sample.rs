@@ -1,6 +1,6 @@
 //! Agents for the tests.
 
-use stafette_core::run::vote::Stance;
+use stafette_core::team::council::vote::Stance;
 use stafette_core::{
     Handoff, HandoffId, Kind, MissingInput, Offer, Party, Question, Reason, RunId, State, Time,
     Usage, Usd,
@@ -79,6 +79,7 @@ pub(super) fn question(options: &[&str]) -> Asked {
         gathered: Vec::new(),
         deadline: None,
         cools: false,
+        constraints: stafette_core::handoff::Constraints::default(),
         refusals: 0,
         assessed: Vec::new(),
         trail: stafette_core::handoff::Trail::default(),

@@ -14,7 +14,7 @@ pub(super) fn judge(
     response: &Response,
     measured: Option<Measured>,
 ) -> Result<(), String> {
-    let part = run.phases.as_ref().and_then(|phases| phases.part(id));
+    let part = run.team.phases.as_ref().and_then(|phases| phases.part(id));
     let (Some(handoff), Some(part)) = (run.handoff(id), part) else { return Ok(()) };
     let phase = asked(&handoff.offer).unwrap_or(Phase::Research);
     let answer = response.foreign.as_ref().filter(|foreign| foreign.dialect == DIALECT);

@@ -13,20 +13,24 @@ pub(super) mod tests;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::close::HandoffClosed;
-use super::propose::{self, Proposal, propose};
-use super::{Draft, Run, Status, close, escalate, recover, resume, tell};
-use crate::handoff::Way;
+use super::{Closed, Coordinator};
+use crate::handoff::{Constraints, Way};
+use crate::run::close::HandoffClosed;
+use crate::run::propose::{self, Proposal, propose};
+use crate::run::{Draft, Run, Status, close, escalate, recover, resume, tell};
 use crate::wire::phase::{Decision, Phase, PhaseRequest, PhaseResponse, asked, decision};
 use crate::workflow::Trouble;
 use crate::workflow::phases::PhaseStep;
 use crate::{
-    Event, Fields, HandoffId, Input, Kind, Offer, Outcome, Party, Question, Reason, Reply,
-    Response, TurnKey,
+    Event, Fields, HandoffId, Input, Kind, Offer, Outcome, Party, Question, Reason, Response,
+    TeamEvent, TurnKey,
 };
 
 pub use progress::{Brought, Hop, Part, Phases, Saving, Tokens};
 pub use request::MAX_SUMMARY;
+
+/// The reason of a handoff that gives out a part of a phase.
+pub const REASON: &str = "phase";
 
 /// A phase began: these handoffs are its parts.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -72,7 +76,8 @@ pub struct PhaseEnded {
     pub tokens: Tokens,
 }
 
-/// The tokens of a turn's answer were counted.
+/// The tokens of a turn's answer were counted. Older releases told it by an event of its own; the
+/// result of the turn carries it now.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TurnMeasured {
     /// Which turn.
@@ -92,11 +97,9 @@ pub struct Measured {
     pub summary: Option<u64>,
 }
 
-/// The answer to a phase as its turn is about to end, for whoever counts tokens.
+/// The answer to a phase, for whoever counts tokens.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Answer {
-    /// Which turn.
-    pub turn: TurnKey,
     /// What was asked.
     pub request: PhaseRequest,
     /// What is answered.
@@ -118,29 +121,90 @@ impl Run {
         judge::judge(self, turn.handoff, response, Some(measured)).err()
     }
 
-    /// What `input` would answer a phase with; nothing when it does not.
+    /// What `input` answers a phase with; nothing when it does not.
     #[must_use]
     pub fn phase_answer(&self, input: &Input) -> Option<Answer> {
-        let (turn, result) = match input {
+        let (turn, response) = match input {
             Input::Finish { turn, result } => {
-                (*turn, tell::complete(self, turn.handoff, (**result).clone()))
+                (*turn, tell::complete(self, turn.handoff, (**result).clone()).response)
             }
-            Input::Fail { turn, .. } => (*turn, tell::answer(self, turn.handoff)?),
+            Input::Tell { turn, told } => (*turn, told.response.clone()?),
             _ => return None,
         };
-        let offer = &self.handoff(turn.handoff).filter(|_| holds(self, turn.handoff))?.offer;
+        let is_asked = self.is_current(turn) && holds(self, turn.handoff);
+        let offer = &self.handoff(turn.handoff).filter(|_| is_asked)?.offer;
         let phase = asked(offer)?;
-        decision(&result.response)?;
+        decision(&response)?;
         Some(Answer {
-            turn,
             request: PhaseRequest::from_offer(offer, "", phase),
-            response: PhaseResponse::from_response(&result.response, "", phase),
+            response: PhaseResponse::from_response(&response, "", phase),
         })
     }
 }
 
+/// What becomes of a part whose handoff is closed.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct PartClosed {
+    /// The tokens that its agent says it used.
+    pub reported: u64,
+    /// The handoff that takes its place, and its agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub successor: Option<(HandoffId, Party)>,
+    /// What it brought, when it is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub brought: Option<Brought>,
+}
+
+/// Gives the phases of a workflow out, one after the other.
+pub(super) struct PhaseCoordinator;
+
+impl Coordinator for PhaseCoordinator {
+    fn begin(&self, draft: &mut Draft, given: &Fields) -> bool {
+        let phased = !draft.run.workflow.phases.is_empty();
+        if phased {
+            begin(draft, given.clone());
+        }
+        phased
+    }
+
+    fn conclude(&self, draft: &mut Draft, id: HandoffId, response: Response) -> Option<Response> {
+        if !holds(&draft.run, id) {
+            return Some(response);
+        }
+        conclude(draft, id, response);
+        None
+    }
+
+    fn closing(&self, run: &Run, closed: &HandoffClosed, follows: &mut Closed) {
+        follows.part = part_closed(run, closed);
+    }
+
+    fn advance(&self, draft: &mut Draft) {
+        advance(draft);
+    }
+
+    fn follow(&self, run: &mut Run, event: &Event) {
+        let Some(phases) = &mut run.team.phases else { return };
+        match event {
+            // What was counted of an earlier turn says nothing about this one.
+            Event::TurnOrdered(ordered) => {
+                let part = phases.part_mut(ordered.turn.handoff);
+                part.into_iter().for_each(|part| part.measured = None);
+            }
+            Event::TurnFinished(finished) => {
+                let part = phases.part_mut(finished.turn.handoff);
+                if let (Some(part), Some(measured)) = (part, finished.result.said.measured) {
+                    part.measure(measured);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 /// The first phase of a new run.
-pub(super) fn begin(draft: &mut Draft, given: Fields) {
+fn begin(draft: &mut Draft, given: Fields) {
     let named = given.get("task_id").and_then(serde_json::Value::as_str);
     let task_id = named.map_or_else(|| draft.run.id.short(), str::to_owned);
     let phases = opening(&draft.run, task_id, given);
@@ -150,7 +214,7 @@ pub(super) fn begin(draft: &mut Draft, given: Fields) {
 
 /// How far a new run is: at the first phase, or where the generation before it had to end.
 fn opening(run: &Run, task_id: String, given: Fields) -> Phases {
-    let left = run.lineage.as_ref().and_then(|lineage| lineage.phases.clone());
+    let left = run.team.lineage.as_ref().and_then(|lineage| lineage.phases.clone());
     Phases { given, ..left.unwrap_or_else(|| Phases::new(task_id)) }
 }
 
@@ -165,7 +229,15 @@ fn enter(draft: &mut Draft, phases: Phases, place: usize, after: Option<HandoffI
         if phases.parts.iter().any(|part| Some(&part.task_id) == task_id) {
             continue;
         }
-        let proposal = Proposal { cause: after, declared: true, ..Proposal::of(offer) };
+        let constraints = Constraints {
+            fresh: true,
+            keeps: true,
+            // The rule of the phase decides how many have to pass.
+            optional: step.agents.len() > 1,
+            ..Constraints::default()
+        };
+        let proposal =
+            Proposal { cause: after, declared: true, constraints, ..Proposal::of(offer) };
         match propose(draft, proposal) {
             Ok(id) => parts.push(id),
             Err(refusal) => {
@@ -174,7 +246,7 @@ fn enter(draft: &mut Draft, phases: Phases, place: usize, after: Option<HandoffI
             }
         }
     }
-    let first = draft.run.phases.is_none();
+    let first = draft.run.team.phases.is_none();
     let begun = PhaseBegun {
         round: phases.rounds(place) + 1,
         task_id: phases.task_id,
@@ -184,42 +256,30 @@ fn enter(draft: &mut Draft, phases: Phases, place: usize, after: Option<HandoffI
         kept: phases.parts,
         given: if first { phases.given } else { Fields::new() },
     };
-    draft.record(Event::PhaseBegun(Box::new(begun)));
+    draft.record(Event::Team(TeamEvent::PhaseBegun(Box::new(begun))));
 }
 
 /// Whether `id` is a part of the phase that the run is in.
-pub(super) fn holds(run: &Run, id: HandoffId) -> bool {
-    run.phases.as_ref().is_some_and(|phases| phases.part(id).is_some())
+fn holds(run: &Run, id: HandoffId) -> bool {
+    run.team.phases.as_ref().is_some_and(|phases| phases.part(id).is_some())
 }
 
-/// Whether `id` is one part of several, so that the phase's rule decides what becomes of it.
-pub(super) fn shares(run: &Run, id: HandoffId) -> bool {
-    holds(run, id) && run.phases.as_ref().is_some_and(|phases| phases.parts.len() > 1)
+/// Whether an offer gives out a part of a phase.
+pub(super) fn is_part(offer: &Offer) -> bool {
+    offer.from == Party::Orchestrator && offer.reason.as_str() == REASON
 }
 
-/// A phase begins with what it is given: neither the way so far nor what was found on it counts.
-pub(super) fn is_fresh(offer: &Offer) -> bool {
-    offer.from == Party::Orchestrator && offer.reason == Reason::Phase
-}
-
-/// A turn is given out: what was counted of an earlier one says nothing about it.
-pub(super) fn ordered(run: &mut Run, id: HandoffId) {
-    let part = run.phases.as_mut().and_then(|phases| phases.part_mut(id));
-    part.into_iter().for_each(|part| part.measured = None);
-}
-
-/// What was counted becomes known, for a turn that is out.
-pub(super) fn measure(draft: &mut Draft, turn: TurnKey, measured: Measured) -> Reply {
-    if !draft.run.is_current(turn) || !holds(&draft.run, turn.handoff) {
-        return Reply::Late;
-    }
-    draft.record(Event::TurnMeasured(TurnMeasured { turn, measured }));
-    Reply::Recorded
+/// Whether `agent` is one of several in a phase.
+pub(super) fn is_shared(run: &Run, agent: &Party) -> bool {
+    let shares = |step: &PhaseStep| {
+        step.agents.len() > 1 && step.agents.iter().any(|name| Party::from(name) == *agent)
+    };
+    run.workflow.phases.iter().any(shares)
 }
 
 /// An agent has answered its phase.
-pub(super) fn conclude(draft: &mut Draft, id: HandoffId, response: Response) {
-    let part = draft.run.phases.as_ref().and_then(|phases| phases.part(id));
+fn conclude(draft: &mut Draft, id: HandoffId, response: Response) {
+    let part = draft.run.team.phases.as_ref().and_then(|phases| phases.part(id));
     let measured = part.and_then(|part| part.measured);
     match judge::judge(&draft.run, id, &response, measured) {
         Err(complaint) => give_back(draft, id, complaint),
@@ -276,15 +336,15 @@ fn clarify(draft: &mut Draft, id: HandoffId, response: &Response) {
 
 /// Called whenever something has happened: a phase whose parts are all over is over, and the next
 /// one begins, an earlier one has another go, or the run ends.
-pub(super) fn advance(draft: &mut Draft) {
-    let Some(phases) = draft.run.phases.clone().filter(Phases::is_complete) else { return };
+fn advance(draft: &mut Draft) {
+    let Some(phases) = draft.run.team.phases.clone().filter(Phases::is_complete) else { return };
     let workflow = draft.run.workflow.clone();
     let Some(step) = workflow.phases.get(phases.place) else { return };
     let last = phases.parts.last().map(|part| part.handoff);
     let ended = sum_up(step, &phases);
     let (passed, why) = (ended.decision == Decision::Proceed, ended.why.clone());
-    draft.record(Event::PhaseEnded(Box::new(ended)));
-    let Some(after) = draft.run.phases.clone() else { return };
+    draft.record(Event::Team(TeamEvent::PhaseEnded(Box::new(ended))));
+    let Some(after) = draft.run.team.phases.clone() else { return };
     if passed {
         return enter(draft, after, phases.place + 1, last);
     }
@@ -321,22 +381,18 @@ fn sum_up(step: &PhaseStep, phases: &Phases) -> PhaseEnded {
     }
 }
 
-/// A handoff was closed: if it was a part, what it brought is noted; if others took its place, they
-/// are the part now.
-pub(super) fn closed(run: &mut Run, closed: &HandoffClosed) {
-    let Some(usage) = run.handoff(closed.handoff).map(|handoff| handoff.usage) else { return };
+/// What becomes of a part whose handoff closes: it is over, or others take its place.
+fn part_closed(run: &Run, closed: &HandoffClosed) -> Option<PartClosed> {
+    let phases = run.team.phases.as_ref()?;
+    phases.part(closed.handoff)?;
+    let reported = run.handoff(closed.handoff)?.usage.tokens;
     let successor = closed.succeeded_by.first().and_then(|id| run.handoff(*id));
     let successor = successor.map(|handoff| (handoff.id, handoff.offer.to.clone()));
-    let Some(phases) = &mut run.phases else { return };
+    // What is called off ends with the run, not by itself.
+    let is_over = successor.is_none() && closed.way != Way::Cancelled;
     let alone = phases.parts.len() == 1;
-    let Some(part) = phases.part_mut(closed.handoff) else { return };
-    part.tokens.reported += usage.tokens;
-    match successor {
-        Some((id, agent)) => (part.handoff, part.agent) = (id, agent),
-        // With the run, not by itself.
-        None if closed.way == Way::Cancelled => {}
-        None => part.brought = Some(judge::brought(closed.way, &closed.response, alone)),
-    }
+    let brought = is_over.then(|| judge::brought(closed.way, &closed.response, alone));
+    Some(PartClosed { reported, successor, brought })
 }
 
 impl PhaseBegun {
@@ -348,17 +404,17 @@ impl PhaseBegun {
             Some(Part { handoff: *id, agent: offer.to.clone(), task_id, ..Part::default() })
         };
         let parts = self.kept.iter().cloned().chain(self.parts.iter().filter_map(part)).collect();
-        let before = run.phases.take();
+        let before = run.team.phases.take();
         let before =
             before.unwrap_or_else(|| opening(run, self.task_id.clone(), self.given.clone()));
-        run.phases = Some(before.begun(self.place, self.phase, parts));
+        run.team.phases = Some(before.begun(self.place, self.phase, parts));
     }
 }
 
 impl PhaseEnded {
     pub(super) fn apply(&self, run: &mut Run) {
         let goes_on = self.place + 1 < run.workflow.phases.len();
-        if let Some(phases) = &mut run.phases {
+        if let Some(phases) = &mut run.team.phases {
             phases.ended(self, goes_on);
         }
     }
@@ -366,11 +422,7 @@ impl PhaseEnded {
 
 impl TurnMeasured {
     pub(super) fn apply(&self, run: &mut Run) {
-        let part = run.phases.as_mut().and_then(|phases| phases.part_mut(self.turn.handoff));
-        if let Some(part) = part {
-            part.tokens.request += self.measured.request.unwrap_or(0);
-            part.tokens.response += self.measured.response.unwrap_or(0);
-            part.measured = Some(self.measured);
-        }
+        let part = run.team.phases.as_mut().and_then(|phases| phases.part_mut(self.turn.handoff));
+        part.into_iter().for_each(|part| part.measure(self.measured));
     }
 }

@@ -1,10 +1,12 @@
 use serde_json::json;
 
 use crate::handoff::About;
-use crate::run::council::Decision;
 use crate::run::story::{Story, ask, done, h, pass};
 use crate::run::tell::Told;
-use crate::run::vote::{Stance, Vote};
+use crate::team::Said;
+use crate::team::council::Decision;
+use crate::team::council::vote::{Stance, Vote};
+use crate::workflow::council::party;
 use crate::{
     FailureKind, HandoffId, Input, Kind, Offer, Outcome, Party, Reason, Response, Status,
     TurnResult,
@@ -23,7 +25,7 @@ fn council(rules: &str) -> String {
     )
 }
 
-pub(in crate::run) fn says(signal: Stance, reason: &str) -> TurnResult {
+pub(crate) fn says(signal: Stance, reason: &str) -> TurnResult {
     let vote = Vote {
         signal,
         reason: reason.into(),
@@ -31,24 +33,24 @@ pub(in crate::run) fn says(signal: Stance, reason: &str) -> TurnResult {
         next_topic: None,
     };
     let response = Response { summary: format!("I say {reason}"), ..done().response };
-    TurnResult { response, vote: Some(vote), ..done() }
+    TurnResult { response, said: Said { vote: Some(vote), ..Said::default() }, ..done() }
 }
 
 /// Who has the word now, by handoff.
 fn sitting(story: &Story) -> Vec<(HandoffId, String)> {
-    let council = story.run.council.as_ref().expect("a council");
+    let council = story.run.team.council.as_ref().expect("a council");
     council.sitting.iter().map(|(id, member)| (*id, member.to_string())).collect()
 }
 
 /// Whoever has the word says what `voice` says.
-pub(in crate::run) fn speak(story: &mut Story, voice: impl Fn(&str) -> TurnResult) {
+pub(crate) fn speak(story: &mut Story, voice: impl Fn(&str) -> TurnResult) {
     for (id, member) in sitting(story) {
         story.ends(id, voice(&member));
     }
 }
 
 fn decision(story: &Story) -> Option<Decision> {
-    story.run.council.as_ref()?.verdict.as_ref().map(|verdict| verdict.decision)
+    story.run.team.council.as_ref()?.verdict.as_ref().map(|verdict| verdict.decision)
 }
 
 #[test]
@@ -130,7 +132,8 @@ fn s4_03_each_hears_what_was_said_and_the_blind_hear_nothing() {
     assert_eq!(decision(&story), None, "everyone is heard before it counts");
     speak(&mut story, |_| says(Stance::Disagree, "it loses data"));
     assert_eq!(decision(&story), Some(Decision::Consensus));
-    let verdict = story.run.council.as_ref().and_then(|c| c.verdict.clone()).expect("a verdict");
+    let verdict =
+        story.run.team.council.as_ref().and_then(|c| c.verdict.clone()).expect("a verdict");
     assert_eq!((verdict.dissent.len(), verdict.dissent[0].reason.as_str()), (1, "it loses data"));
 }
 
@@ -203,7 +206,10 @@ fn s4_03_six_turns_each_and_a_person_is_asked() {
     }
     assert_eq!(story.status(), Status::WaitingForHuman);
     let question = story.question(h(32));
-    assert_eq!((question.reason.as_str(), question.about), ("no_consensus", About::Council(h(1))));
+    assert_eq!(
+        (question.reason.as_str(), question.about),
+        ("no_consensus", About::Team(crate::TeamAbout::Council(h(1))))
+    );
     assert!(question.details.contains("no consensus after 6 turns each: 0 of 5 agree"));
     assert!(question.context.contains("Alex: disagree (never)"));
 
@@ -235,7 +241,7 @@ fn s4_03_whoever_fails_has_had_its_turn_and_the_others_go_on() {
     let rule = "[[recovery.rules]]\naction = \"skip_and_continue\"";
     let mut story = Story::new(&format!("{}{rule}", council("")));
     story.accept(h(2)).breaks(h(2), FailureKind::Recoverable);
-    let position = &story.run.council.as_ref().expect("a council").positions["Alex"];
+    let position = &story.run.team.council.as_ref().expect("a council").positions["Alex"];
     assert_eq!((position.turns, position.signal), (1, None));
     for _ in 0..4 {
         speak(&mut story, |_| says(Stance::Agree, "without it"));
@@ -261,10 +267,10 @@ fn s4_03_a_signal_that_is_told_counts_and_a_printed_one_has_to_be_confirmed() {
     assert_eq!(story.question(h(3)).details, "Its output says `agree`. Is that meant?");
     story.person_says(h(3), "refuse");
     let vote = Some(Vote { signal: Stance::Disagree, ..Vote::default() });
-    let told = Box::new(Told { vote, ..Told::default() });
+    let told = Box::new(Told { said: Said { vote, ..Said::default() }, ..Told::default() });
     story.accept(h(2));
     story.input(Input::Tell { turn: story.key(h(2)), told }).ends(h(2), bare);
-    let council = story.run.council.as_ref().expect("a council");
+    let council = story.run.team.council.as_ref().expect("a council");
     assert_eq!(council.positions["Alex"].signal, Some(Stance::Disagree));
 }
 
@@ -280,7 +286,7 @@ fn s4_03_an_agent_puts_something_before_the_council_and_goes_on_with_the_answer(
     let order = story.run.outbox().next().expect("the builder goes on");
     assert_eq!((order.agent.as_str(), &order.inputs["consensus"]), ("builder", &json!(true)));
     story.hands(h(1), vec![pass("council")]);
-    assert_eq!(story.run.council.as_ref().map(|c| c.topic.as_str()), Some("Add user auth"));
+    assert_eq!(story.run.team.council.as_ref().map(|c| c.topic.as_str()), Some("Add user auth"));
     let (id, _) = sitting(&story)[0].clone();
     story.hands(id, vec![pass("council")]);
     assert_eq!(story.run.tally.circular, 1, "a council does not call itself");
@@ -313,17 +319,17 @@ fn what_is_kept_of_a_discussion_is_bounded() {
         let long = format!("{turn} {}", "x".repeat(2000));
         speak(&mut story, |_| says(Stance::Building, &long));
     }
-    let council = serde_json::to_string(&story.run.council).expect("JSON");
+    let council = serde_json::to_string(&story.run.team.council).expect("JSON");
     assert!(council.len() < 64 * 1024, "{}", council.len());
 }
 
 fn to_council(from: Party, kind: Kind) -> Offer {
-    Offer::new(from, Party::Council, kind, Reason::TaskHandoff)
+    Offer::new(from, party(), kind, Reason::TaskHandoff)
 }
 
 /// What the council decides on now.
 fn topic(story: &Story) -> Option<HandoffId> {
-    story.run.council.as_ref().map(|council| council.handoff)
+    story.run.team.council.as_ref().map(|council| council.handoff)
 }
 
 #[test]

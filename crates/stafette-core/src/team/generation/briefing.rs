@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::run::council::Decision;
-use crate::run::vote::clip;
+use crate::team::council::Decision;
+use crate::text::clip;
 use crate::wire::context::OrchestratorContext;
 use crate::{Run, Usd};
 
@@ -111,11 +111,11 @@ fn word(value: &impl serde::Serialize) -> String {
 /// What a generation did, in a few sentences.
 #[must_use]
 pub fn narrative(run: &Run) -> String {
-    let number = run.lineage.as_ref().map_or(1, |lineage| lineage.number);
-    let topic = run.council.as_ref().map_or(&run.request, |council| &council.topic);
+    let number = run.team.lineage.as_ref().map_or(1, |lineage| lineage.number);
+    let topic = run.team.council.as_ref().map_or(&run.request, |council| &council.topic);
     let turns: u32 = run.purse.agents.values().map(|account| account.turns).sum();
     let mut text = format!("Generation {number} took up “{}” in {turns} turns.", clip(topic, 120));
-    if let Some(verdict) = run.council.as_ref().and_then(|council| council.verdict.as_ref()) {
+    if let Some(verdict) = run.team.council.as_ref().and_then(|council| council.verdict.as_ref()) {
         let ended = match verdict.decision {
             Decision::Consensus => "It agreed",
             Decision::Exhausted => "It did not agree",
@@ -132,7 +132,7 @@ pub fn narrative(run: &Run) -> String {
         }
     }
     let Usd(spent) = run.purse.spent.money;
-    let ended = match run.lineage.as_ref().is_some_and(|lineage| !lineage.awaits.is_empty()) {
+    let ended = match run.team.lineage.as_ref().is_some_and(|lineage| !lineage.awaits.is_empty()) {
         true => "waits for a person".to_owned(),
         false => run.status().to_string(),
     };

@@ -2,6 +2,7 @@ use serde_json::{Value, json};
 
 use super::Measured;
 use crate::run::story::{Story, done, h};
+use crate::team::Said;
 use crate::wire::phase::PhaseResponse;
 use crate::{FailureKind, Fields, HandoffId, Input, Party, Status, TurnResult, Usage};
 
@@ -48,7 +49,7 @@ fn asked(story: &Story, id: HandoffId) -> (String, String) {
     (foreign.fields["phase"].as_str().expect("a phase").to_owned(), foreign.id)
 }
 
-pub(in crate::run) fn answer(story: &Story, id: HandoffId, passed: bool, summary: &str) -> Value {
+pub(crate) fn answer(story: &Story, id: HandoffId, passed: bool, summary: &str) -> Value {
     let (phase, task_id) = asked(story, id);
     json!({
         "task_id": task_id, "phase": phase, "status": "complete", "decision": "PROCEED",
@@ -57,19 +58,19 @@ pub(in crate::run) fn answer(story: &Story, id: HandoffId, passed: bool, summary
 }
 
 /// The agent of `id` answers with `document`, whose summary has so many tokens.
-pub(in crate::run) fn gives(story: &mut Story, id: HandoffId, document: &Value, tokens: u64) {
+pub(crate) fn gives(story: &mut Story, id: HandoffId, document: &Value, tokens: u64) {
     let response: PhaseResponse = serde_json::from_value(document.clone()).expect("a response");
     let response = response.into_response(Party::from("?"));
     let usage = response.usage;
     story.accept(id);
     let turn = story.key(id);
     let measured = Measured { request: Some(300), response: Some(600), summary: Some(tokens) };
-    story.input(Input::Measure { turn, measured });
-    let result = Box::new(TurnResult { response, usage, ..done() });
+    let said = Said { measured: Some(measured), ..Said::default() };
+    let result = Box::new(TurnResult { response, usage, said, ..done() });
     story.input(Input::Finish { turn, result });
 }
 
-pub(in crate::run) fn proceeds(story: &mut Story, id: u32, summary: &str) {
+pub(crate) fn proceeds(story: &mut Story, id: u32, summary: &str) {
     let document = answer(story, h(id), true, summary);
     gives(story, h(id), &document, 30);
 }
@@ -94,7 +95,6 @@ fn s3_04_each_phase_gets_the_summary_of_the_one_before_and_nothing_else() {
     research phase begins, [h1]
     h1 turn 1.1 ordered
     h1 acknowledged
-    h1 measured
     h1 turn ended
     h1 Resolved by scout
     Proceed: research phase: scout has done its part
@@ -102,7 +102,6 @@ fn s3_04_each_phase_gets_the_summary_of_the_one_before_and_nothing_else() {
     write phase begins, [h2]
     h2 turn 1.1 ordered
     h2 acknowledged
-    h2 measured
     h2 turn ended
     h2 Resolved by author
     Proceed: write phase: author has done its part
@@ -110,7 +109,6 @@ fn s3_04_each_phase_gets_the_summary_of_the_one_before_and_nothing_else() {
     validate phase begins, [h3]
     h3 turn 1.1 ordered
     h3 acknowledged
-    h3 measured
     h3 turn ended
     h3 Resolved by checker
     Proceed: validate phase: checker has done its part
@@ -137,7 +135,7 @@ fn s3_06_tokens_are_recorded_by_phase_and_what_summaries_save_is_known() {
     for id in 1..=3 {
         proceeds(&mut story, id, "short");
     }
-    let phases = story.run.phases.clone().expect("phases");
+    let phases = story.run.team.phases.clone().expect("phases");
     let research = &phases.hops[0];
     assert_eq!(research.tokens.request + research.tokens.response, 900);
     assert_eq!(research.tokens.reported, 800);
@@ -171,7 +169,7 @@ fn s3_04_what_nobody_could_count_is_not_taken() {
     let response = response.into_response(Party::from("?"));
     story.ends(h(1), TurnResult { response, ..done() });
     assert_eq!(story.key(h(1)).turn, 2);
-    assert_eq!(story.run.phases.as_ref().map(|phases| phases.place), Some(0));
+    assert_eq!(story.run.team.phases.as_ref().map(|phases| phases.place), Some(0));
 }
 
 #[test]
@@ -278,7 +276,7 @@ fn s3_05_a_part_that_breaks_is_seen_and_the_others_go_on() {
     proceeds(&mut story, 1, "types hold");
     proceeds(&mut story, 3, "tests pass");
     assert_eq!(story.status(), Status::Succeeded);
-    let findings = story.run.phases.and_then(|phases| phases.findings).unwrap_or_default();
+    let findings = story.run.team.phases.and_then(|phases| phases.findings).unwrap_or_default();
     assert_eq!(findings, "types passed: types hold\nlint failed: \ntests passed: tests pass");
 }
 

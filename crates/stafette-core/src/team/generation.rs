@@ -6,7 +6,9 @@
 
 mod briefing;
 mod context;
+pub mod hand_over;
 mod next;
+pub mod note;
 
 use std::collections::BTreeMap;
 
@@ -15,14 +17,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use uuid::{Builder, Uuid};
 
+use super::council::{Council, Verdict};
+use super::phase::Phases;
+use super::{Closed, Coordinator, Inheritance};
 use crate::handoff::{About, Outcome, State};
-use crate::run::council::{Council, Verdict};
+use crate::run::Draft;
+use crate::run::close::HandoffClosed;
 use crate::run::create::RunCreated;
-use crate::run::hand_over::GenerationHandedOver;
-use crate::run::phase::Phases;
 use crate::wire::context::{CodeChange, TeamPhase};
 use crate::workflow::Budget;
-use crate::{Fields, Handoff, Millis, MissingInput, Party, Question, Run, RunId, Time, Usd};
+use crate::workflow::council::party as party_of_council;
+use crate::{
+    Event, Fields, Handoff, HandoffId, Millis, MissingInput, Party, Question, Run, RunId,
+    TeamAbout, Time, Usd,
+};
+
+use hand_over::GenerationHandedOver;
 
 pub use briefing::{BRIEFING, briefing, narrative};
 pub use context::{Imported, context, import};
@@ -114,7 +124,7 @@ impl Awaited {
         let waits = |id| run.handoff(id).is_some_and(|handoff| handoff.returns_to.is_some());
         let (owed, verdict) = match question.about {
             About::Recovery(id) | About::Loop(id) => (waits(id), None),
-            About::Council(id) => (waits(id), run.acceptable(id).map(Box::new)),
+            About::Team(TeamAbout::Council(id)) => (waits(id), run.acceptable(id).map(Box::new)),
             _ => (false, None),
         };
         let (from, missing) = (asked.offer.from.clone(), asked.offer.missing.clone());
@@ -131,7 +141,9 @@ impl Awaited {
         match (&self.question.about, word) {
             _ if self.owed => None,
             (About::Recovery(_), "skip") => Some(Outcome::Partial),
-            (About::Loop(_) | About::Council(_), "accept") => Some(Outcome::Resolved),
+            (About::Loop(_) | About::Team(TeamAbout::Council(_)), "accept") => {
+                Some(Outcome::Resolved)
+            }
             _ => None,
         }
     }
@@ -156,21 +168,69 @@ pub(crate) fn awaited(run: &Run) -> Vec<Awaited> {
 pub(crate) fn can_be_left(run: &Run) -> bool {
     // What an agent has passed on and nobody has begun yet is in this run alone.
     let is_in_the_air = |handoff: &Handoff| {
-        let is_begun = match handoff.offer.to {
+        let is_begun = match &handoff.offer.to {
+            party if *party == party_of_council() => {
+                run.in_council(handoff.id).is_some_and(Council::has_heard)
+            }
             Party::Agent(_) => handoff.turn > 0,
-            Party::Council => run.in_council(handoff.id).is_some_and(Council::has_heard),
             Party::Human | Party::Orchestrator => true,
         };
-        matches!(handoff.offer.from, Party::Agent(_)) && !is_begun
+        is_agent(&handoff.offer.from) && !is_begun
     };
     !run.open().any(is_in_the_air)
         && blocking(run).all(|asked| {
             let is_for_team =
-                asked.offer.question.as_ref().is_some_and(|it| it.about.is_for_team());
+                asked.offer.question.as_ref().is_some_and(|it| is_for_team(&it.about));
             // What the stages ask a person to approve comes with the question, and is approved there.
             let approves = run.workflow.knowledge.is_some() && !asked.offer.outputs.is_empty();
             is_for_team && !approves
         })
+}
+
+/// Whether it is about how a team goes on, which its next generation can be told as well. What a
+/// person allows or refuses is something that only the run has that asks.
+fn is_for_team(about: &About) -> bool {
+    match about {
+        About::Inputs | About::Recovery(_) | About::Loop(_) => true,
+        About::Team(about) => matches!(about, TeamAbout::Council(_)),
+        About::Confirm(..) | About::Permission(..) | About::Budget => false,
+    }
+}
+
+/// Whether a party is one agent, rather than those who decide together.
+fn is_agent(party: &Party) -> bool {
+    matches!(party, Party::Agent(_)) && *party != party_of_council()
+}
+
+/// Hands over to the next generation when a run is over, or nobody can go on in it.
+pub(super) struct GenerationCoordinator;
+
+impl Coordinator for GenerationCoordinator {
+    fn begun(&self, draft: &mut Draft, first: &[HandoffId]) {
+        hand_over::ask_first(draft, first);
+    }
+
+    fn closing(&self, run: &Run, closed: &HandoffClosed, follows: &mut Closed) {
+        follows.given = hand_over::learned(run, closed);
+    }
+
+    fn advance(&self, draft: &mut Draft) {
+        hand_over::if_needed(draft);
+    }
+
+    fn follow(&self, run: &mut Run, event: &Event) {
+        if let (Event::RunFinished(finished), Some(lineage)) = (event, &mut run.team.lineage) {
+            lineage.awaits.clone_from(&finished.awaits);
+        }
+    }
+}
+
+/// Where a new run stands: after those that it follows, or at the beginning of a team.
+pub(super) fn lineage(at: Time, created: &RunCreated) -> Option<Box<Lineage>> {
+    let workflow = &created.workflow;
+    let is_team = workflow.council.is_some() || workflow.generations.is_some();
+    let first = || Box::new(Lineage::first(at, created.inputs.clone()));
+    created.team.lineage.clone().or_else(|| is_team.then(first))
 }
 
 /// Where a run stands among the generations of its team.
@@ -309,10 +369,10 @@ fn heir(run: &Run, lineage: &Lineage, over: &GenerationHandedOver) -> Lineage {
         check_in: over.next.as_ref().is_some_and(|next| next.check_in),
         asks: lineage.awaits.clone(),
         awaits: Vec::new(),
-        phases: run.phases.clone().filter(|_| !lineage.awaits.is_empty()).map(Phases::left),
+        phases: run.team.phases.clone().filter(|_| !lineage.awaits.is_empty()).map(Phases::left),
         spent: Usd(lineage.spent.0.saturating_add(run.purse.spent.money.0)),
         agents: services(run),
-        decisions: decisions(run, run.council.as_deref()),
+        decisions: decisions(run, run.team.council.as_deref()),
         handed_over: None,
         ..lineage.clone()
     };
@@ -329,7 +389,8 @@ fn heir(run: &Run, lineage: &Lineage, over: &GenerationHandedOver) -> Lineage {
 
 /// What each agent did, in this generation and those before.
 fn services(run: &Run) -> BTreeMap<String, Service> {
-    let mut agents = run.lineage.as_ref().map(|lineage| lineage.agents.clone()).unwrap_or_default();
+    let mut agents =
+        run.team.lineage.as_ref().map(|lineage| lineage.agents.clone()).unwrap_or_default();
     for (name, account) in &run.purse.agents {
         let service = agents.entry(name.clone()).or_default();
         service.turns += u64::from(account.turns);
@@ -340,7 +401,7 @@ fn services(run: &Run) -> BTreeMap<String, Service> {
 
 /// What is settled, by this generation and those before.
 fn decisions(run: &Run, council: Option<&Council>) -> Vec<String> {
-    let earlier = run.lineage.iter().flat_map(|lineage| &lineage.decisions);
+    let earlier = run.team.lineage.iter().flat_map(|lineage| &lineage.decisions);
     let now = council.iter().flat_map(|council| &council.decisions);
     let mut all: Vec<String> = Vec::new();
     for decision in earlier.chain(now) {
@@ -355,7 +416,7 @@ fn decisions(run: &Run, council: Option<&Council>) -> Vec<String> {
 /// The generation that follows, if one does: all of it is in the one that is over.
 #[must_use]
 pub fn successor(run: &Run) -> Option<RunCreated> {
-    let lineage = run.lineage.as_deref()?;
+    let lineage = run.team.lineage.as_deref()?;
     let over = lineage.handed_over.as_deref()?;
     let next = over.next.as_ref()?;
     let plan = lineage.plan.as_ref()?;
@@ -373,7 +434,7 @@ pub fn successor(run: &Run) -> Option<RunCreated> {
         origin: None,
         trace: run.trace,
         forecasts: Some(run.purse.learned()),
-        lineage: Some(Box::new(heir)),
+        team: Inheritance { lineage: Some(Box::new(heir)) },
     })
 }
 

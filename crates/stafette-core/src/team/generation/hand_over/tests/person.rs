@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::handoff::About;
-use crate::run::council::Decision;
-use crate::run::council::tests::{says, speak};
-use crate::run::phase::tests::{answer, gives, proceeds};
 use crate::run::story::{ask, pass};
-use crate::run::vote::Stance;
+use crate::team::council::Decision;
+use crate::team::council::tests::{says, speak};
+use crate::team::council::vote::Stance;
+use crate::team::phase::tests::{answer, gives, proceeds};
 use crate::{FailureKind, HandoffId, TurnOrder};
 
 const NEEDY: &str = r#"
@@ -112,7 +112,7 @@ fn clarifies(story: &mut Story, id: u32) {
 }
 
 fn notes(story: &Story) -> Vec<String> {
-    let lineage = story.run.lineage.as_ref().expect("a lineage");
+    let lineage = story.run.team.lineage.as_ref().expect("a lineage");
     lineage.notes.iter().map(|note| note.text.clone()).collect()
 }
 
@@ -133,7 +133,10 @@ fn s4_03_whoever_needs_a_person_the_generation_ends_and_the_next_one_asks() {
         let question = story.question(question);
         assert_eq!(question.reason, reason);
         assert_eq!(question.options, options, "{reason}");
-        assert!(matches!(question.about, About::CheckIn(_)), "{question:?}");
+        assert!(
+            matches!(question.about, About::Team(crate::TeamAbout::CheckIn(_))),
+            "{question:?}"
+        );
     }
 }
 
@@ -187,7 +190,7 @@ fn s4_03_what_a_person_would_have_decided_in_it_is_decided_in_the_next_one() {
 #[test]
 fn s4_03_a_person_takes_what_the_council_of_the_last_generation_had() {
     let story = answered(first(COUNCIL, disagrees), "accept");
-    let council = story.run.council.as_ref().expect("a council");
+    let council = story.run.team.council.as_ref().expect("a council");
     let verdict = council.verdict.as_ref().expect("a verdict");
     assert_eq!(verdict.decision, Decision::Accepted);
     assert_eq!(verdict.why, "accepted by a person: 1 of 2 agree, 2 are needed");
@@ -230,7 +233,7 @@ fn s4_02_the_next_one_goes_on_in_the_phase_that_the_last_one_ended_in() {
     assert_eq!(order.inputs["answer"], "LFU");
     proceeds(&mut story, 1, "written");
     assert_eq!(story.status(), Status::Succeeded);
-    let phases = story.run.phases.as_ref().expect("phases");
+    let phases = story.run.team.phases.as_ref().expect("phases");
     let rounds: Vec<u32> = phases.hops.iter().map(|hop| hop.rounds).collect();
     assert_eq!(rounds, [1, 1], "each once");
 }
@@ -246,7 +249,7 @@ fn s4_02_what_others_brought_to_a_phase_is_not_done_again() {
     assert_eq!(agents, ["lint"]);
     proceeds(&mut story, 1, "nothing to complain about");
     assert_eq!(story.status(), Status::Succeeded);
-    let phases = story.run.phases.as_ref().expect("phases");
+    let phases = story.run.team.phases.as_ref().expect("phases");
     let said = phases.findings.as_deref();
     assert_eq!(said, Some("types passed: types are right\nlint passed: nothing to complain about"));
 }

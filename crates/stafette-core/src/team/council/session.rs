@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::vote::Stance;
 use super::{CouncilHeard, CouncilOpened};
-use crate::run::vote::Stance;
 use crate::workflow::council::{CouncilRules, Mode};
 use crate::{AgentName, HandoffId, Party};
 

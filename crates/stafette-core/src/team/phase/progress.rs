@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Measured, PhaseEnded};
+use super::{Measured, PartClosed, PhaseEnded};
 use crate::wire::phase::{Decision, Phase};
 use crate::{Fields, HandoffId, Party};
 
@@ -127,6 +127,13 @@ impl Part {
         self.brought.as_ref().is_some_and(|brought| brought.passed)
     }
 
+    /// Notes what was counted of its last answer.
+    pub(super) fn measure(&mut self, measured: Measured) {
+        self.tokens.request += measured.request.unwrap_or(0);
+        self.tokens.response += measured.response.unwrap_or(0);
+        self.measured = Some(measured);
+    }
+
     /// The line that stands for it among several.
     fn line(&self) -> String {
         let said = self.brought.as_ref().map_or("", |brought| brought.summary.trim());
@@ -158,6 +165,18 @@ impl Phases {
             findings: None,
             hops: Vec::new(),
             given: Fields::new(),
+        }
+    }
+
+    /// Notes what becomes of the part whose handoff `id` is closed.
+    pub(in crate::team) fn closed(&mut self, id: HandoffId, closed: &PartClosed) {
+        let Some(part) = self.part_mut(id) else { return };
+        part.tokens.reported += closed.reported;
+        if let Some((handoff, agent)) = &closed.successor {
+            (part.handoff, part.agent) = (*handoff, agent.clone());
+        }
+        if closed.brought.is_some() {
+            part.brought.clone_from(&closed.brought);
         }
     }
 

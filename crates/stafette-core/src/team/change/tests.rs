@@ -22,23 +22,23 @@ fn set(revision: u32, deletes: bool) -> Box<ProposedSet> {
 
 fn proposes(story: &mut Story, handoff: HandoffId, set: Box<ProposedSet>) {
     let turn = Some(story.key(handoff));
-    story.input(crate::Input::ProposeChange { turn, set });
+    story.input(crate::TeamInput::ProposeChange { turn, set });
 }
 
 fn says(story: &mut Story, text: &str) {
     let file = Some("src/old.rs".to_owned());
     let (by, at, text) = ("ann".into(), "now".into(), text.into());
     let comment = Comment { by, at, file, line: Some(7), revision: 1, text };
-    story.input(crate::Input::CommentChange { change: C1, comment });
+    story.input(crate::TeamInput::CommentChange { change: C1, comment });
 }
 
 fn settled(story: &mut Story, status: ChangeStatus) {
     let (by, note) = ("ann".to_owned(), String::new());
-    story.input(crate::Input::SettleChange { change: C1, status, by, note });
+    story.input(crate::TeamInput::SettleChange { change: C1, status, by, note });
 }
 
 fn status(story: &Story) -> ChangeStatus {
-    story.run.changes[&C1].status
+    story.run.team.changes[&C1].status
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn s4_07_what_a_person_has_to_allow_is_a_question_that_the_run_waits_for() {
     story.person_says(h(2), "approve");
     assert_eq!((status(&story), story.status()), (ChangeStatus::Approved, Status::Succeeded));
     let by = "ann".to_owned();
-    story.input(crate::Input::OrderChange { change: C1, work: ChangeWork::Apply, by });
+    story.input(crate::TeamInput::OrderChange { change: C1, work: ChangeWork::Apply, by });
     settled(&mut story, ChangeStatus::Validated);
     settled(&mut story, ChangeStatus::Validated);
     settled(&mut story, ChangeStatus::Undone);
@@ -93,8 +93,8 @@ fn s4_06_a_remark_goes_back_to_the_agent_and_its_revision_replaces_the_set() {
     proposes(&mut story, back, set(2, false));
     proposes(&mut story, back, set(2, false));
     story.done(back);
-    assert_eq!(story.run.changes[&C1].revision, 2);
-    assert!(!story.run.changes[&C1].asks, "what is left of it needs nobody");
+    assert_eq!(story.run.team.changes[&C1].revision, 2);
+    assert!(!story.run.team.changes[&C1].asks, "what is left of it needs nobody");
     story.done(h(3));
     assert_eq!(story.status(), Status::Succeeded);
 }
@@ -134,7 +134,7 @@ fn what_is_decided_elsewhere_takes_its_question_along_and_late_sets_are_not_take
     story.done(h(1));
     assert_eq!(story.status(), Status::Succeeded);
     let before = story.log.len();
-    story.input(crate::Input::ProposeChange { turn: Some(late), set: set(2, true) });
+    story.input(crate::TeamInput::ProposeChange { turn: Some(late), set: set(2, true) });
     says(&mut story, "too late to go back, yet it is kept");
     assert_eq!(story.log.len(), before + 1);
 }
@@ -147,10 +147,13 @@ fn a_run_remembers_so_many_sets_and_takes_no_more_while_they_are_open() {
         let set = Box::new(ProposedSet { change: ChangeId(number), ..*set(1, false) });
         proposes(&mut story, h(1), set);
     }
-    assert_eq!(story.run.changes.len(), MOST_SETS);
+    assert_eq!(story.run.team.changes.len(), MOST_SETS);
     settled(&mut story, ChangeStatus::Applied);
     proposes(&mut story, h(1), Box::new(ProposedSet { change: ChangeId(99), ..*set(1, false) }));
-    assert!(story.run.changes.contains_key(&ChangeId(99)) && !story.run.changes.contains_key(&C1));
+    assert!(
+        story.run.team.changes.contains_key(&ChangeId(99))
+            && !story.run.team.changes.contains_key(&C1)
+    );
 }
 
 #[test]
@@ -159,7 +162,7 @@ fn s4_07_an_attempt_that_came_to_nothing_leaves_the_question_open() {
     story.accept(h(1));
     proposes(&mut story, h(1), set(1, true));
     let by = "ann".to_owned();
-    story.input(crate::Input::OrderChange { change: C1, work: ChangeWork::Apply, by });
+    story.input(crate::TeamInput::OrderChange { change: C1, work: ChangeWork::Apply, by });
     settled(&mut story, ChangeStatus::Pending);
     story.done(h(1));
     assert_eq!((story.state(h(2)), story.status()), ("asked", Status::WaitingForHuman));

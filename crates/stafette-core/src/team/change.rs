@@ -9,13 +9,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::propose::{self, Proposal, propose};
-use super::{Draft, Run, close};
+use super::Coordinator;
 use crate::change::{Action, ChangeId, ChangeStatus, Comment, Digest, FilePath, Gate, GateKind};
 use crate::handoff::{About, Way};
+use crate::run::answer::Answer;
+use crate::run::propose::{self, Proposal, propose};
+use crate::run::{Draft, Run, Stage, close};
 use crate::{
     AgentName, Event, Handoff, HandoffId, Ignored, Kind, Offer, Party, Question, Reason, Reply,
-    Response, TurnKey,
+    Response, TeamAbout, TeamEvent, TurnKey,
 };
 
 /// The most sets that a run remembers; those that are settled are forgotten first.
@@ -177,12 +179,26 @@ pub struct SetState {
     pub said: Vec<Comment>,
 }
 
+/// Takes sets of edits from their proposal into the project, by way of a person where one has to agree.
+pub(super) struct ChangeCoordinator;
+
+impl Coordinator for ChangeCoordinator {
+    fn advance(&self, draft: &mut Draft) {
+        if draft.run.stage == Stage::Active {
+            advance(draft);
+        }
+    }
+}
+
 /// A set is proposed. What comes twice is proposed once, and what comes for a turn that is over is
 /// not taken.
 pub(super) fn propose_set(draft: &mut Draft, turn: Option<TurnKey>, mut set: ProposedSet) -> Reply {
-    let known = draft.run.changes.get(&set.change);
+    let known = draft.run.team.changes.get(&set.change);
     if known.is_some_and(|known| known.revision == set.revision) {
         return Reply::Recorded;
+    }
+    if turn.is_some() && draft.run.status().is_final() {
+        return Reply::Ignored(Ignored::Ended);
     }
     if turn.is_some_and(|turn| !draft.run.is_current(turn)) {
         return Reply::Late;
@@ -196,30 +212,29 @@ pub(super) fn propose_set(draft: &mut Draft, turn: Option<TurnKey>, mut set: Pro
     }
     // Whoever is asked about the set as it was is asked anew.
     withdraw(draft, set.change, "the set was revised");
-    draft.record(Event::ChangeProposed(Box::new(ChangeProposed { turn, set })));
+    draft.record(Event::Team(TeamEvent::ChangeProposed(Box::new(ChangeProposed { turn, set }))));
     Reply::Recorded
 }
 
 fn fits(run: &Run, set: &ProposedSet) -> bool {
-    match run.changes.get(&set.change) {
+    match run.team.changes.get(&set.change) {
         Some(known) => known.revision < set.revision && !known.status.is_in(),
-        None => run.changes.len() < MOST_SETS || run.changes.values().any(SetState::is_settled),
+        None => {
+            run.team.changes.len() < MOST_SETS
+                || run.team.changes.values().any(SetState::is_settled)
+        }
     }
 }
 
-/// Somebody says something about a set.
+/// Somebody says something about a set; the reply is whether an agent hears it.
 pub(super) fn comment(draft: &mut Draft, change: ChangeId, comment: Comment) -> Reply {
-    let Some(known) = draft.run.changes.get(&change) else {
-        return Reply::Ignored(Ignored::UnknownChange);
+    let Some(known) = draft.run.team.changes.get(&change) else {
+        return Reply::Ignored(Ignored::Unknown);
     };
     let event = ChangeCommented { change, handoff: known.handoff, comment };
-    draft.record(Event::ChangeCommented(Box::new(event)));
-    Reply::Recorded
-}
-
-/// Whether what was said about a set reaches an agent: it waits to go back, or is on its way.
-pub(super) fn heard(run: &Run, change: ChangeId) -> Reply {
-    let known = run.changes.get(&change);
+    draft.record(Event::Team(TeamEvent::ChangeCommented(Box::new(event))));
+    ChangeCoordinator.advance(draft);
+    let known = draft.run.team.changes.get(&change);
     match known.is_some_and(|known| !known.remarks.is_empty() || known.returned.is_some()) {
         true => Reply::Recorded,
         false => Reply::Ignored(Ignored::NoListener),
@@ -228,11 +243,16 @@ pub(super) fn heard(run: &Run, change: ChangeId) -> Reply {
 
 /// Somebody wants a set in the project, or out of it.
 pub(super) fn order(draft: &mut Draft, change: ChangeId, work: ChangeWork, by: String) -> Reply {
-    let Some(known) = draft.run.changes.get(&change) else {
-        return Reply::Ignored(Ignored::UnknownChange);
+    let Some(known) = draft.run.team.changes.get(&change) else {
+        return Reply::Ignored(Ignored::Unknown);
     };
     let handoff = known.handoff;
-    draft.record(Event::ChangeOrdered(ChangeOrdered { change, handoff, work, by }));
+    draft.record(Event::Team(TeamEvent::ChangeOrdered(ChangeOrdered {
+        change,
+        handoff,
+        work,
+        by,
+    })));
     Reply::Recorded
 }
 
@@ -244,30 +264,32 @@ pub(super) fn settle(
     by: String,
     note: String,
 ) -> Reply {
-    let Some(known) = draft.run.changes.get(&change) else {
-        return Reply::Ignored(Ignored::UnknownChange);
+    let Some(known) = draft.run.team.changes.get(&change) else {
+        return Reply::Ignored(Ignored::Unknown);
     };
     if known.status == status && known.ordered.is_none() && !known.asks {
         return Reply::Recorded;
     }
     let handoff = known.handoff;
     let event = ChangeSettled { change, handoff, status, by, note };
-    draft.record(Event::ChangeSettled(event));
-    if !draft.run.changes.get(&change).is_some_and(|known| known.asks) {
+    draft.record(Event::Team(TeamEvent::ChangeSettled(event)));
+    if !draft.run.team.changes.get(&change).is_some_and(|known| known.asks) {
         withdraw(draft, change, "it was decided elsewhere");
     }
     Reply::Recorded
 }
 
 /// A person answered the question about a set.
-pub(super) fn answered(draft: &mut Draft, change: ChangeId, word: &str, text: String, by: String) {
+pub(super) fn answered(draft: &mut Draft, change: ChangeId, word: &str, answer: &Answer) {
+    let by = answer.by.clone();
     let status = match word {
         "approve" => ChangeStatus::Approved,
         "refuse" => ChangeStatus::Refused,
         "later" => ChangeStatus::Pending,
         _ => {
             let at = draft.now.rfc3339();
-            let revision = draft.run.changes.get(&change).map_or(1, |known| known.revision);
+            let revision = draft.run.team.changes.get(&change).map_or(1, |known| known.revision);
+            let text = answer.text.clone();
             let said = Comment { by, at, file: None, line: None, revision, text };
             comment(draft, change, said);
             return;
@@ -277,13 +299,13 @@ pub(super) fn answered(draft: &mut Draft, change: ChangeId, word: &str, text: St
 }
 
 /// Asks what is to be asked, and gives back what was said.
-pub(super) fn advance(draft: &mut Draft) {
+fn advance(draft: &mut Draft) {
     let waiting = |known: &SetState| known.asks || !known.remarks.is_empty();
-    let waiting = draft.run.changes.iter().filter(|(_, known)| waiting(known));
+    let waiting = draft.run.team.changes.iter().filter(|(_, known)| waiting(known));
     let waiting: Vec<ChangeId> = waiting.map(|(id, _)| *id).collect();
     for change in waiting {
         let run = &draft.run;
-        let Some(known) = run.changes.get(&change) else { continue };
+        let Some(known) = run.team.changes.get(&change) else { continue };
         let handoff = |id: Option<HandoffId>| id.and_then(|id| run.handoff(id));
         if handoff(known.returned).is_some_and(Handoff::is_open) {
             continue;
@@ -302,7 +324,7 @@ pub(super) fn advance(draft: &mut Draft) {
 fn question(run: &Run, change: ChangeId) -> Option<HandoffId> {
     let about = |handoff: &&Handoff| {
         let question = handoff.offer.question.as_ref();
-        question.is_some_and(|question| question.about == About::Change(change))
+        question.is_some_and(|question| question.about == About::Team(TeamAbout::Change(change)))
     };
     run.open().find(about).map(|handoff| handoff.id)
 }
@@ -314,7 +336,7 @@ fn withdraw(draft: &mut Draft, change: ChangeId, why: &str) {
 }
 
 fn ask(draft: &mut Draft, change: ChangeId) {
-    let Some(known) = draft.run.changes.get(&change) else { return };
+    let Some(known) = draft.run.team.changes.get(&change) else { return };
     let who = known.agent.as_ref().map_or("somebody", AgentName::as_str);
     let files = match known.count {
         1 => "1 file".to_owned(),
@@ -333,7 +355,7 @@ fn ask(draft: &mut Draft, change: ChangeId) {
         ),
         blocking: true,
         default: Some("later".into()),
-        about: About::Change(change),
+        about: About::Team(TeamAbout::Change(change)),
         ..Question::default()
     };
     let from = known.agent.as_ref().map_or(Party::Orchestrator, Party::from);
@@ -367,7 +389,7 @@ pub fn told(gates: &[Gate]) -> String {
 }
 
 fn send_back(draft: &mut Draft, change: ChangeId) {
-    let Some(known) = draft.run.changes.get(&change) else { return };
+    let Some(known) = draft.run.team.changes.get(&change) else { return };
     let Some(agent) = &known.agent else { return };
     let remarks: Vec<String> = known.remarks.iter().take(REMARKS).map(Comment::told).collect();
     let offer = Offer {
@@ -388,7 +410,7 @@ fn send_back(draft: &mut Draft, change: ChangeId) {
     withdraw(draft, change, "it goes back to be revised");
     // A refusal is recorded like any other; what was said stays with the set.
     let handoff = propose(draft, Proposal::of(offer)).ok();
-    draft.record(Event::ChangeReturned(ChangeReturned { change, handoff }));
+    draft.record(Event::Team(TeamEvent::ChangeReturned(ChangeReturned { change, handoff })));
 }
 
 impl SetState {
@@ -405,16 +427,16 @@ impl SetState {
 impl ChangeProposed {
     pub(super) fn apply(&self, run: &mut Run) {
         let set = &self.set;
-        if !run.changes.contains_key(&set.change) && run.changes.len() >= MOST_SETS {
-            let oldest = run.changes.iter().find(|(_, known)| known.is_settled());
+        if !run.team.changes.contains_key(&set.change) && run.team.changes.len() >= MOST_SETS {
+            let oldest = run.team.changes.iter().find(|(_, known)| known.is_settled());
             if let Some(oldest) = oldest.map(|(id, _)| *id) {
-                run.changes.remove(&oldest);
+                run.team.changes.remove(&oldest);
             }
         }
-        let earlier = run.changes.remove(&set.change);
+        let earlier = run.team.changes.remove(&set.change);
         let (returned, remarks, said) = earlier
             .map_or_else(Default::default, |known| (known.returned, known.remarks, known.said));
-        run.changes.insert(
+        run.team.changes.insert(
             set.change,
             SetState {
                 handoff: set.handoff,
@@ -437,7 +459,7 @@ impl ChangeProposed {
 impl ChangeCommented {
     pub(super) fn apply(&self, run: &mut Run) {
         let is_over = run.status().is_final();
-        let Some(known) = run.changes.get_mut(&self.change) else { return };
+        let Some(known) = run.team.changes.get_mut(&self.change) else { return };
         known.said.push(self.comment.clone());
         let surplus = known.said.len().saturating_sub(REMARKS);
         known.said.drain(..surplus);
@@ -451,7 +473,7 @@ impl ChangeCommented {
 
 impl ChangeReturned {
     pub(super) fn apply(&self, run: &mut Run) {
-        let Some(known) = run.changes.get_mut(&self.change) else { return };
+        let Some(known) = run.team.changes.get_mut(&self.change) else { return };
         known.remarks.clear();
         known.returned = self.handoff;
     }
@@ -459,7 +481,7 @@ impl ChangeReturned {
 
 impl ChangeOrdered {
     pub(super) fn apply(&self, run: &mut Run) {
-        if let Some(known) = run.changes.get_mut(&self.change) {
+        if let Some(known) = run.team.changes.get_mut(&self.change) {
             known.ordered = Some(self.work);
         }
     }
@@ -467,7 +489,7 @@ impl ChangeOrdered {
 
 impl ChangeSettled {
     pub(super) fn apply(&self, run: &mut Run) {
-        if let Some(known) = run.changes.get_mut(&self.change) {
+        if let Some(known) = run.team.changes.get_mut(&self.change) {
             // An attempt that came to nothing leaves the question open.
             known.asks &= known.ordered.is_some() && self.status == ChangeStatus::Pending;
             known.status = self.status;

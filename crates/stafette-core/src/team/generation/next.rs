@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::{Awaited, Lineage};
 use crate::change::{Change, ChangeStatus, GateKind};
 use crate::handoff::State;
-use crate::run::council::Decision;
+use crate::team::council::Decision;
 use crate::wire::context::{NextActionType, TeamPhase};
-use crate::{Party, Run, Status};
+use crate::{Run, Status};
 
 /// How the changes stand that a generation has made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -92,8 +92,11 @@ impl Next {
 #[must_use]
 pub fn next(run: &Run, changes: &ChangeCounts) -> Next {
     use NextActionType::{ApplyChanges, ContinueDiscussion, ManualReview, RestartWithNewCode};
-    let phase =
-        run.lineage.as_deref().map_or(TeamPhase::Discussion, |lineage: &Lineage| lineage.phase);
+    let phase = run
+        .team
+        .lineage
+        .as_deref()
+        .map_or(TeamPhase::Discussion, |lineage: &Lineage| lineage.phase);
     let status = run.status();
     if !status.is_final() {
         let asked = super::awaited(run);
@@ -106,7 +109,7 @@ pub fn next(run: &Run, changes: &ChangeCounts) -> Next {
         next.target = out.map(|handoff| handoff.offer.to.to_string());
         return next;
     }
-    let awaits = run.lineage.iter().flat_map(|lineage| &lineage.awaits);
+    let awaits = run.team.lineage.iter().flat_map(|lineage| &lineage.awaits);
     if let Some(Awaited { from, question, .. }) = awaits.into_iter().next() {
         let reason = format!("A person is needed: {from} asks: {}", question.details);
         return Next { cause: Some(Cause::HumanNeeded), ..Next::new(phase, ManualReview, reason) };
@@ -139,7 +142,7 @@ pub fn next(run: &Run, changes: &ChangeCounts) -> Next {
         let reason = format!("{} hold", count(failed, "change does not", "changes do not"));
         return Next::new(TeamPhase::Discussion, ContinueDiscussion, reason);
     }
-    let verdict = run.council.as_ref().and_then(|council| council.verdict.as_ref());
+    let verdict = run.team.council.as_ref().and_then(|council| council.verdict.as_ref());
     if let Some(verdict) = verdict.filter(|verdict| verdict.decision == Decision::Exhausted) {
         let mut next = Next::new(TeamPhase::Discussion, ContinueDiscussion, sentence(&verdict.why));
         next.target = verdict.dissent.first().map(|dissent| dissent.member.to_string());
@@ -169,17 +172,17 @@ pub fn next(run: &Run, changes: &ChangeCounts) -> Next {
 
 /// What the team itself wants to take up next: its council's word, or that of whoever answered last.
 fn proposed(run: &Run) -> Option<String> {
-    let verdict = run.council.as_ref().and_then(|council| council.verdict.as_ref());
+    let verdict = run.team.council.as_ref().and_then(|council| council.verdict.as_ref());
     let agreed = verdict.and_then(|verdict| verdict.next_topic.clone());
     let closed = run.handoffs.values().filter_map(|handoff| match &handoff.state {
-        State::Closed(closing) if matches!(handoff.offer.to, Party::Agent(_)) => {
+        State::Closed(closing) if super::is_agent(&handoff.offer.to) => {
             Some((closing.at, handoff.id, closing.response.outputs.get("next_topic")))
         }
         _ => None,
     });
     let last = closed.max_by_key(|(at, id, _)| (*at, *id)).and_then(|(_, _, topic)| topic);
     let said = last.and_then(Value::as_str).filter(|text| !text.trim().is_empty());
-    said.map(|text| crate::run::vote::clip(text, super::NOTE)).or(agreed)
+    said.map(|text| crate::text::clip(text, super::NOTE)).or(agreed)
 }
 
 fn sentence(text: &str) -> String {

@@ -3,9 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Run};
-use crate::generation::{Lineage, NOTE, Note};
-use crate::{Event, Fields, Ignored, Reply, Time};
+use super::{Lineage, NOTE, Note};
+use crate::run::{Draft, Run};
+use crate::text::clip;
+use crate::{Event, Fields, Ignored, Reply, TeamEvent, Time};
 
 /// A person left a note.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -16,20 +17,20 @@ pub struct NoteLeft {
     pub by: String,
 }
 
-pub(super) fn decide(draft: &mut Draft, text: &str, by: String) -> Reply {
-    let text = super::vote::clip(text, NOTE);
+pub(in crate::team) fn decide(draft: &mut Draft, text: &str, by: String) -> Reply {
+    let text = clip(text, NOTE);
     if text.is_empty() {
         return Reply::Ignored(Ignored::Unchanged);
     }
-    draft.record(Event::NoteLeft(NoteLeft { text, by }));
+    draft.record(Event::Team(TeamEvent::NoteLeft(NoteLeft { text, by })));
     Reply::Recorded
 }
 
 impl NoteLeft {
-    pub(super) fn apply(&self, run: &mut Run, at: Time) {
+    pub(in crate::team) fn apply(&self, run: &mut Run, at: Time) {
         let since = run.created_at;
         let note = Note { text: self.text.clone(), by: self.by.clone(), at };
         let first = || Box::new(Lineage::first(since, Fields::new()));
-        run.lineage.get_or_insert_with(first).note(note);
+        run.team.lineage.get_or_insert_with(first).note(note);
     }
 }

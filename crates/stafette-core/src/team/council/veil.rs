@@ -1,15 +1,16 @@
 //! What nobody may see while the first vote is open: that a member has voted is told, and nothing of
 //! what it said. The run itself knows it all; whatever leaves the daemon is veiled.
 
-use super::Council;
+use super::{Council, is_turn};
 use crate::handoff::State;
-use crate::{Event, Handoff, HandoffId, Response, Run, TurnResult};
+use crate::{Event, Handoff, HandoffId, Response, Run, TeamEvent, TurnResult};
 
 impl Run {
     /// Whether members vote at the moment without anybody knowing how.
     #[must_use]
     pub fn votes_blindly(&self) -> bool {
-        let (Some(rules), Some(council)) = (&self.workflow.council, self.council.as_deref()) else {
+        let (Some(rules), Some(council)) = (&self.workflow.council, self.team.council.as_deref())
+        else {
             return false;
         };
         let open = council.verdict.is_none() && !self.status().is_final();
@@ -22,13 +23,13 @@ impl Run {
             return false;
         }
         match event {
-            Event::CouncilHeard(heard) => {
+            Event::Team(TeamEvent::CouncilHeard(heard)) => {
                 heard.said.clear();
                 heard.vote = None;
             }
             Event::RunForked(forked) => return forked.state.veil_all(),
             Event::TurnTold(told) if self.is_ballot(told.turn.handoff) => {
-                told.told.vote = None;
+                told.told.said.vote = None;
                 told.told.response.iter_mut().for_each(hush);
             }
             Event::TurnFinished(finished) if self.is_ballot(finished.turn.handoff) => {
@@ -53,15 +54,16 @@ impl Run {
         if !self.votes_blindly() {
             return false;
         }
-        let is_own = self.council.as_ref().is_some_and(|council| council.handoff == handoff.id);
+        let is_own =
+            self.team.council.as_ref().is_some_and(|council| council.handoff == handoff.id);
         if is_own {
             handoff.answers.iter_mut().for_each(hush);
             return true;
         }
-        if !handoff.offer.is_council_turn() {
+        if !is_turn(&handoff.offer) {
             return false;
         }
-        handoff.told.vote = None;
+        handoff.told.said.vote = None;
         handoff.told.response.iter_mut().for_each(hush);
         match &mut handoff.state {
             State::Closed(closing) => hush(&mut closing.response),
@@ -85,14 +87,14 @@ impl Run {
                 *kept = handoff;
             }
         }
-        self.council = self.shown_council().map(Box::new);
+        self.team.council = self.shown_council().map(Box::new);
         true
     }
 
     /// The council as anybody may see it.
     #[must_use]
     pub fn shown_council(&self) -> Option<Council> {
-        let mut council = self.council.as_deref()?.clone();
+        let mut council = self.team.council.as_deref()?.clone();
         if self.votes_blindly() {
             for position in council.positions.values_mut() {
                 position.signal = None;
@@ -107,12 +109,12 @@ impl Run {
 
     /// Whether somebody votes, or has voted, in this handoff.
     fn is_ballot(&self, id: HandoffId) -> bool {
-        self.handoff(id).is_some_and(|handoff| handoff.offer.is_council_turn())
+        self.handoff(id).is_some_and(|handoff| is_turn(&handoff.offer))
     }
 }
 
 fn hide(result: &mut TurnResult) {
-    result.vote = None;
+    result.said.vote = None;
     hush(&mut result.response);
 }
 

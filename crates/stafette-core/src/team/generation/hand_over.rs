@@ -4,15 +4,18 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answer::Answer;
-use super::close::HandoffClosed;
-use super::{Draft, Run, Status, close, council, escalate, note, resume};
-use crate::generation::{self, Awaited, Cause, ChangeCounts, Lineage};
+use super::{Awaited, Cause, ChangeCounts, Lineage, note};
 use crate::handoff::{About, State};
+use crate::run::answer::Answer;
+use crate::run::assess::InputsAssessed;
+use crate::run::close::HandoffClosed;
+use crate::run::{Draft, Run, Status, close, escalate, resume};
+use crate::team::{council, generation};
+use crate::text::clip;
 use crate::wire::context::{NextActionType, TeamPhase};
 use crate::{
     Event, Fields, Handoff, HandoffId, Ignored, Outcome, Party, Question, Reply, Response, RunId,
-    Time, Usd,
+    TeamAbout, TeamEvent, Time, Usd,
 };
 
 /// A generation has handed over.
@@ -60,9 +63,12 @@ pub struct NextGeneration {
 }
 
 /// Decided once, and only when the run is over.
-pub(super) fn decide(draft: &mut Draft, changes: &ChangeCounts) -> Reply {
+pub(in crate::team) fn decide(draft: &mut Draft, changes: &ChangeCounts) -> Reply {
     let run = &draft.run;
-    let Some(lineage) = run.lineage.as_deref().filter(|lineage| lineage.handed_over.is_none())
+    if !run.status().is_final() {
+        return Reply::Ignored(Ignored::NotEnded);
+    }
+    let Some(lineage) = run.team.lineage.as_deref().filter(|lineage| lineage.handed_over.is_none())
     else {
         return Reply::Ignored(Ignored::Unchanged);
     };
@@ -89,7 +95,7 @@ pub(super) fn decide(draft: &mut Draft, changes: &ChangeCounts) -> Reply {
         next,
         why,
     };
-    draft.record(Event::GenerationHandedOver(Box::new(event)));
+    draft.record(Event::Team(TeamEvent::GenerationHandedOver(Box::new(event))));
     Reply::Recorded
 }
 
@@ -98,13 +104,13 @@ pub(super) fn decide(draft: &mut Draft, changes: &ChangeCounts) -> Reply {
 /// where it is, and work that has just been passed on waits where it is.
 pub(super) fn if_needed(draft: &mut Draft) {
     let run = &draft.run;
-    let Some(lineage) = run.lineage.as_deref() else { return };
+    let Some(lineage) = run.team.lineage.as_deref() else { return };
     if run.status() != Status::WaitingForHuman || may_follow(run, lineage).is_err() {
         return;
     }
     let awaits = generation::awaited(run);
     let Some(first) = awaits.first().filter(|_| generation::can_be_left(run)) else { return };
-    let question = super::vote::clip(&first.question.details, 200);
+    let question = clip(&first.question.details, 200);
     let why = format!("a person is needed: {} asks: {question}", first.from);
     // Its work is not done, and nothing of it failed.
     close::end_awaiting(draft, Status::Cancelled, &why, awaits);
@@ -159,7 +165,7 @@ fn goes_on(
 /// A run begins: a person is asked first what the last one could not go on without, and when it is
 /// time for that, whether the team goes on. Those who would begin wait for the answer, all of them.
 pub(super) fn ask_first(draft: &mut Draft, first: &[HandoffId]) {
-    let Some(lineage) = draft.run.lineage.as_deref() else { return };
+    let Some(lineage) = draft.run.team.lineage.as_deref() else { return };
     let Some((entry, others)) = first.split_first() else { return };
     let (question, missing) = match (lineage.asks.as_slice(), lineage.check_in) {
         ([], false) => return,
@@ -175,8 +181,23 @@ pub(super) fn ask_first(draft: &mut Draft, first: &[HandoffId]) {
             (Question { reason, details, options, ..Question::default() }, missing)
         }
     };
-    let question = Question { blocking: true, about: About::CheckIn(*entry), ..question };
+    // What the generation before asked a person for is not asked for a second time.
+    let asked: Vec<String> = missing.iter().map(|input| input.key.clone()).collect();
+    let about = About::Team(TeamAbout::CheckIn(*entry));
+    let question = Question { blocking: true, about, ..question };
     let Some(question) = escalate::park_for(draft, *entry, question, missing) else { return };
+    if !asked.is_empty() {
+        for id in first {
+            draft.record(Event::InputsAssessed(InputsAssessed {
+                handoff: *id,
+                can_handle: false,
+                confidence: 0.5,
+                handoff_to: Some(Party::Human),
+                reason: "Missing user decision".to_owned(),
+                missing: asked.clone(),
+            }));
+        }
+    }
     for other in others {
         resume::block(draft, *other, vec![question], Vec::new());
     }
@@ -198,7 +219,7 @@ fn whether(lineage: &Lineage, request: &str) -> Question {
             lineage.number.saturating_sub(1),
             lineage.spent,
             lineage.number,
-            super::vote::clip(request, 120),
+            clip(request, 120),
         ),
         options: vec!["go on".into(), "stop".into()],
         context: lineage.past.last().map(|past| past.summary.clone()).unwrap_or_default(),
@@ -209,9 +230,15 @@ fn whether(lineage: &Lineage, request: &str) -> Question {
 /// A person has checked in, or said what the last generation could not go on without. What they would
 /// have decided there they decide here: to stop, to take what there is, or to try again; anything else
 /// goes into the work.
-pub(super) fn checked_in(draft: &mut Draft, question: HandoffId, answer: &Answer, values: Fields) {
+pub(in crate::team) fn checked_in(
+    draft: &mut Draft,
+    question: HandoffId,
+    answer: &Answer,
+    values: Fields,
+) {
     let first = waiting_for(&draft.run, question);
-    let asks = draft.run.lineage.as_ref().map(|lineage| lineage.asks.clone()).unwrap_or_default();
+    let asks =
+        draft.run.team.lineage.as_ref().map(|lineage| lineage.asks.clone()).unwrap_or_default();
     let decides = asks.iter().any(Awaited::decides);
     let mut said = Fields::new();
     match (asks.as_slice(), answer.text.trim().to_lowercase().as_str()) {
@@ -232,7 +259,7 @@ pub(super) fn checked_in(draft: &mut Draft, question: HandoffId, answer: &Answer
         ([_], "retry" | "again") if decides => {}
         ([asked, ..], _) => {
             // Also those after it know what was asked, and what was said.
-            let question = super::vote::clip(&asked.question.details, generation::NOTE / 2);
+            let question = clip(&asked.question.details, generation::NOTE / 2);
             let spoken = match answer.text.is_empty() {
                 true => serde_json::Value::from(values.clone()).to_string(),
                 false => answer.text.clone(),
@@ -243,7 +270,7 @@ pub(super) fn checked_in(draft: &mut Draft, question: HandoffId, answer: &Answer
         }
     }
     // What was left while it waited is for it, too.
-    said.extend(draft.run.lineage.iter().flat_map(|lineage| lineage.said()));
+    said.extend(draft.run.team.lineage.iter().flat_map(|lineage| lineage.said()));
     for entry in first {
         resume::resume(draft, entry, said.clone());
     }
@@ -259,23 +286,21 @@ fn settle(draft: &mut Draft, first: &[HandoffId], asked: &Awaited, outcome: Outc
     }
 }
 
-/// What a person gave because the last generation lacked it, those after this one have as well.
-pub(super) fn learned(run: &mut Run, closed: &HandoffClosed) {
+/// What a person gave because the last generation lacked it: those after this one have it as well.
+pub(super) fn learned(run: &Run, closed: &HandoffClosed) -> Fields {
     let asked = run.handoff(closed.handoff).map(|asked| &asked.offer);
-    let is_asked_first = |question: &Question| matches!(question.about, About::CheckIn(_));
+    let is_asked_first =
+        |question: &Question| matches!(question.about, About::Team(TeamAbout::CheckIn(_)));
     let asked = asked.filter(|offer| offer.question.as_ref().is_some_and(is_asked_first));
     let missing = asked.into_iter().flat_map(|offer| &offer.missing);
     let outputs = &closed.response.outputs;
     let given = missing.filter_map(|it| Some((it.key.clone(), outputs.get(&it.key)?.clone())));
-    let given: Fields = given.collect();
-    if let Some(lineage) = &mut run.lineage {
-        lineage.given.extend(given);
-    }
+    given.collect()
 }
 
 impl GenerationHandedOver {
-    pub(super) fn apply(&self, run: &mut Run) {
-        if let Some(lineage) = &mut run.lineage {
+    pub(in crate::team) fn apply(&self, run: &mut Run) {
+        if let Some(lineage) = &mut run.team.lineage {
             lineage.handed_over = Some(Box::new(self.clone()));
         }
     }

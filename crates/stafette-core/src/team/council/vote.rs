@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::text::clip;
+
 /// The longest reason that is kept, in characters.
 const REASON: usize = 1000;
 
@@ -117,15 +119,6 @@ impl Vote {
         self.key_decisions.truncate(DECISIONS);
         self.next_topic = self.next_topic.filter(|topic| !topic.trim().is_empty());
         self
-    }
-}
-
-/// The beginning of a text, with a sign where something is left out.
-pub(crate) fn clip(text: &str, limit: usize) -> String {
-    let text = text.trim();
-    match text.char_indices().nth(limit) {
-        None => text.to_owned(),
-        Some(_) => text.chars().take(limit.saturating_sub(1)).chain(['…']).collect(),
     }
 }
 

@@ -6,20 +6,24 @@
 
 mod session;
 mod veil;
+pub mod vote;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::propose::{Proposal, propose};
-use super::vote::{Vote, clip};
-use super::{Draft, Run, Status, close, escalate, resume};
-use crate::handoff::{About, Way};
-use crate::workflow::council::{CouncilRules, Exhausted, Mode, Quorum};
+use super::{Closed, Coordinator};
+use crate::handoff::{About, Constraints, Way};
+use crate::run::close::HandoffClosed;
+use crate::run::propose::{HandoffAdmitted, Proposal, propose};
+use crate::run::{Draft, Run, Status, close, escalate, resume};
+use crate::text::clip;
+use crate::workflow::council::{CouncilRules, Exhausted, Mode, NAME, Quorum, party};
 use crate::{
     AgentName, Event, Fields, Handoff, HandoffId, Kind, Offer, Outcome, Party, Question, Reason,
-    Response, TurnResult,
+    Response, TeamAbout, TeamEvent, TurnResult,
 };
+use vote::Vote;
 
 pub use session::{Council, Decision, Dissent, Position, Speech, Verdict};
 
@@ -90,8 +94,52 @@ pub struct CouncilReopened {
     pub advice: String,
 }
 
+/// Whether a council hears one of its members by this offer.
+#[must_use]
+pub fn is_turn(offer: &Offer) -> bool {
+    offer.from.as_str() == NAME && offer.reason.as_str() == NAME
+}
+
+/// Lets the members of a council speak until enough of them agree.
+pub(super) struct CouncilCoordinator;
+
+impl Coordinator for CouncilCoordinator {
+    fn takes(&self, run: &Run, to: &Party) -> bool {
+        to.as_str() == NAME && run.workflow.council.is_some()
+    }
+
+    fn due(&self, draft: &mut Draft, id: HandoffId) -> bool {
+        let is_for_it =
+            draft.run.handoff(id).is_some_and(|handoff| handoff.offer.to.as_str() == NAME);
+        if is_for_it {
+            decide(draft, id);
+        }
+        is_for_it
+    }
+
+    fn holds_back(&self, run: &Run, handoff: &Handoff) -> bool {
+        handoff.offer.to.as_str() == NAME && in_session(run, handoff.id)
+    }
+
+    fn turn_ended(&self, draft: &mut Draft, id: HandoffId, result: &TurnResult) {
+        hear(draft, id, result);
+    }
+
+    fn closing(&self, run: &Run, closed: &HandoffClosed, follows: &mut Closed) {
+        // What is said in the dark does not travel.
+        follows.withheld = run.votes_blindly()
+            && run.handoff(closed.handoff).is_some_and(|handoff| is_turn(&handoff.offer));
+    }
+
+    fn follow(&self, run: &mut Run, event: &Event) {
+        if let Event::HandoffAdmitted(admitted) = event {
+            seated(run, admitted);
+        }
+    }
+}
+
 /// Work for the council comes up: it meets, hears its next member, or has decided.
-pub(super) fn decide(draft: &mut Draft, id: HandoffId) {
+fn decide(draft: &mut Draft, id: HandoffId) {
     let Some(rules) = draft.run.workflow.council.clone() else {
         return close::answered(draft, id, Response::failed("The workflow has no council"));
     };
@@ -121,7 +169,8 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId) {
     let mut waits = Vec::new();
     for member in speakers {
         let Some(offer) = invitation(&draft.run, id, &rules, &member) else { continue };
-        let proposal = Proposal { declared: true, ..Proposal::within(offer, id) };
+        let constraints = Constraints { fixed_taker: true, ..Constraints::default() };
+        let proposal = Proposal { declared: true, constraints, ..Proposal::within(offer, id) };
         match propose(draft, proposal) {
             Ok(child) => waits.push(child),
             Err(_) => heard(draft, id, None, member, String::new(), None),
@@ -134,14 +183,9 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId) {
 
 /// Whether the council decides on another handoff now.
 fn in_session(run: &Run, id: HandoffId) -> bool {
-    let council = run.council.as_deref().filter(|council| council.verdict.is_none());
+    let council = run.team.council.as_deref().filter(|council| council.verdict.is_none());
     let other = council.map(|council| council.handoff).filter(|other| *other != id);
     other.and_then(|other| run.handoff(other)).is_some_and(Handoff::is_open)
-}
-
-/// Whether a handoff to the council waits until that has decided on another one.
-pub(super) fn waits_for_another(run: &Run, handoff: &Handoff) -> bool {
-    handoff.offer.to == Party::Council && in_session(run, handoff.id)
 }
 
 fn open(draft: &mut Draft, id: HandoffId, rules: &CouncilRules) {
@@ -160,7 +204,7 @@ fn open(draft: &mut Draft, id: HandoffId, rules: &CouncilRules) {
         quorum: rules.quorum,
         turns: rules.turns_per_agent,
     };
-    draft.record(Event::CouncilOpened(Box::new(opened)));
+    draft.record(Event::Team(TeamEvent::CouncilOpened(Box::new(opened))));
 }
 
 /// What a member is asked, and what it may know.
@@ -176,7 +220,7 @@ fn invitation(run: &Run, id: HandoffId, rules: &CouncilRules, member: &AgentName
     });
     if blind {
         given["blind"] = true.into();
-        let earlier: Vec<&String> = run.lineage.iter().flat_map(|it| &it.decisions).collect();
+        let earlier: Vec<&String> = run.team.lineage.iter().flat_map(|it| &it.decisions).collect();
         given["key_decisions"] = json!(earlier);
     } else {
         given["key_decisions"] = json!(council.decisions);
@@ -194,13 +238,13 @@ fn invitation(run: &Run, id: HandoffId, rules: &CouncilRules, member: &AgentName
         instructions: Some(instructions),
         outputs,
         item: run.handoff(id)?.offer.item.clone(),
-        ..Offer::new(Party::Council, Party::from(member), Kind::Delegate, Reason::Council)
+        ..Offer::new(party(), Party::from(member), Kind::Delegate, Reason::Other(NAME.into()))
     })
 }
 
 /// A turn is over: when it was a member's, it has been heard.
-pub(super) fn hear(draft: &mut Draft, id: HandoffId, result: &TurnResult) {
-    let Some(council) = draft.run.council.as_deref() else { return };
+fn hear(draft: &mut Draft, id: HandoffId, result: &TurnResult) {
+    let Some(council) = draft.run.team.council.as_deref() else { return };
     let Some(member) = council.sitting.get(&id).cloned() else { return };
     let waits = |offer: &Offer| match &offer.question {
         Some(question) => question.blocking,
@@ -212,7 +256,7 @@ pub(super) fn hear(draft: &mut Draft, id: HandoffId, result: &TurnResult) {
         return;
     }
     let said = clip(&result.response.summary, session::SPEECH);
-    let vote = result.vote.clone().map(Vote::bounded);
+    let vote = result.said.vote.clone().map(Vote::bounded);
     heard(draft, council.handoff, Some(id), member, said, vote);
 }
 
@@ -224,9 +268,9 @@ fn heard(
     said: String,
     vote: Option<Vote>,
 ) {
-    let turns = draft.run.council.as_ref().map_or(0, |council| council.turns_of(&member));
+    let turns = draft.run.team.council.as_ref().map_or(0, |council| council.turns_of(&member));
     let event = CouncilHeard { handoff, spoke_in, member, round: turns + 1, said, vote };
-    draft.record(Event::CouncilHeard(Box::new(event)));
+    draft.record(Event::Team(TeamEvent::CouncilHeard(Box::new(event))));
 }
 
 /// Everyone has spoken as often as allowed.
@@ -246,7 +290,7 @@ fn exhausted(draft: &mut Draft, id: HandoffId, rules: &CouncilRules) {
         options: ["accept", "again", "stop"].map(str::to_owned).to_vec(),
         context: verdict.standing(),
         blocking: true,
-        about: About::Council(id),
+        about: About::Team(TeamAbout::Council(id)),
         ..Question::default()
     };
     escalate::park(draft, id, question);
@@ -262,7 +306,7 @@ pub(super) fn answered(draft: &mut Draft, id: HandoffId, word: &str, text: &str)
         _ => {
             let advice = if word == "again" { String::new() } else { clip(text, session::SPEECH) };
             let event = CouncilReopened { handoff: id, advice };
-            draft.record(Event::CouncilReopened(Box::new(event)));
+            draft.record(Event::Team(TeamEvent::CouncilReopened(Box::new(event))));
             resume::resume(draft, id, Fields::new());
         }
     }
@@ -287,10 +331,13 @@ fn conclude(draft: &mut Draft, id: HandoffId, rules: &CouncilRules, verdict: Ver
     let response = Response {
         outputs: outputs.clone(),
         summary: verdict.why.clone(),
-        ..Response::new(Party::Council, outcome)
+        ..Response::new(party(), outcome)
     };
     let summary = verdict.why.clone();
-    draft.record(Event::CouncilConcluded(Box::new(CouncilConcluded { handoff: id, verdict })));
+    draft.record(Event::Team(TeamEvent::CouncilConcluded(Box::new(CouncilConcluded {
+        handoff: id,
+        verdict,
+    }))));
     let Some(handoff) = draft.run.handoff(id) else { return };
     // Whoever waits for the answer carries it out itself.
     let Some(to) = rules.then.clone().filter(|_| settled && handoff.returns_to.is_none()) else {
@@ -300,7 +347,7 @@ fn conclude(draft: &mut Draft, id: HandoffId, rules: &CouncilRules, verdict: Ver
         summary,
         outputs,
         item: handoff.offer.item.clone(),
-        ..Offer::new(Party::Council, to, Kind::Transfer, Reason::TaskHandoff)
+        ..Offer::new(party(), to, Kind::Transfer, Reason::TaskHandoff)
     };
     let proposal = Proposal { cause: Some(id), declared: true, ..Proposal::of(offer) };
     match propose(draft, proposal) {
@@ -317,7 +364,7 @@ impl Run {
     /// The council that decides on `id` at the moment.
     #[must_use]
     pub fn in_council(&self, id: HandoffId) -> Option<&Council> {
-        let council = self.council.as_deref()?;
+        let council = self.team.council.as_deref()?;
         (council.handoff == id && council.verdict.is_none()).then_some(council)
     }
 
@@ -330,15 +377,15 @@ impl Run {
 
 impl CouncilOpened {
     pub(super) fn apply(&self, run: &mut Run) {
-        let before = run.council.take();
+        let before = run.team.council.take();
         let decisions = before.map(|council| council.decisions).unwrap_or_default();
-        run.council = Some(Box::new(Council::new(self, decisions)));
+        run.team.council = Some(Box::new(Council::new(self, decisions)));
     }
 }
 
 impl CouncilHeard {
     pub(super) fn apply(&self, run: &mut Run) {
-        if let Some(council) = &mut run.council {
+        if let Some(council) = &mut run.team.council {
             council.hear(self);
         }
     }
@@ -346,7 +393,7 @@ impl CouncilHeard {
 
 impl CouncilConcluded {
     pub(super) fn apply(&self, run: &mut Run) {
-        if let Some(council) = &mut run.council {
+        if let Some(council) = &mut run.team.council {
             council.sitting.clear();
             council.verdict = Some(self.verdict.clone());
         }
@@ -356,7 +403,7 @@ impl CouncilConcluded {
 impl CouncilReopened {
     pub(super) fn apply(&self, run: &mut Run) {
         let more = run.workflow.council.as_ref().map_or(0, |rules| rules.turns_per_agent);
-        if let Some(council) = &mut run.council {
+        if let Some(council) = &mut run.team.council {
             council.limit = council.limit.saturating_add(more);
             if !self.advice.is_empty() {
                 let (by, said) = (Party::Human, self.advice.clone());
@@ -367,8 +414,9 @@ impl CouncilReopened {
 }
 
 /// A member got a turn.
-pub(super) fn seated(run: &mut Run, id: HandoffId, offer: &Offer, cause: Option<HandoffId>) {
-    if !offer.is_council_turn() {
+fn seated(run: &mut Run, admitted: &HandoffAdmitted) {
+    let HandoffAdmitted { id, offer, cause, .. } = admitted;
+    if !is_turn(offer) {
         return;
     }
     // What came back before is in the discussion.
@@ -376,8 +424,8 @@ pub(super) fn seated(run: &mut Run, id: HandoffId, offer: &Offer, cause: Option<
         waiting.answers.clear();
     }
     let member = run.workflow.agent(&offer.to).map(|(name, _)| name.clone());
-    if let (Some(council), Some(member)) = (&mut run.council, member) {
-        council.sitting.insert(id, member);
+    if let (Some(council), Some(member)) = (&mut run.team.council, member) {
+        council.sitting.insert(*id, member);
     }
 }
 

@@ -2,12 +2,13 @@ mod person;
 
 use serde_json::json;
 
-use crate::generation::{
+use crate::run::create::RunCreated;
+use crate::run::story::{RELAY, Story, costing, done, fields, h};
+use crate::team::Inheritance;
+use crate::team::generation::hand_over::GenerationHandedOver;
+use crate::team::generation::{
     BRIEFING, Cause, ChangeCounts, Lineage, Plan, briefing, context, import, successor,
 };
-use crate::run::create::RunCreated;
-use crate::run::hand_over::GenerationHandedOver;
-use crate::run::story::{RELAY, Story, costing, done, fields, h};
 use crate::wire::context::{NextActionType, OrchestratorContext, TeamPhase};
 use crate::{
     Fields, Input, Kind, Millis, Offer, Party, Question, Reason, Run, Status, Time, TurnResult, Usd,
@@ -55,17 +56,11 @@ fn created_by(workflow: &str, plan: Option<Plan>) -> RunCreated {
     let forecasts = Some(crate::run::story::free(&workflow));
     let first = Lineage::first(Time(0), Fields::new());
     let lineage = plan.map_or(first.clone(), |plan| first.planned(plan));
+    let run = crate::RunId(uuid::Uuid::from_u128(1));
     RunCreated {
-        run: crate::RunId(uuid::Uuid::from_u128(1)),
-        budget: workflow.budget.clone(),
-        workflow: workflow.into(),
-        request: "Build a cache".into(),
-        inputs: Fields::new(),
-        by: "ada".into(),
-        origin: None,
-        trace: None,
         forecasts,
-        lineage: Some(Box::new(lineage)),
+        team: Inheritance { lineage: Some(Box::new(lineage)) },
+        ..RunCreated::new(run, workflow.into(), "Build a cache", "ada")
     }
 }
 
@@ -83,8 +78,8 @@ fn work(story: &mut Story, next: Option<&str>) {
 }
 
 fn hand_over(story: &mut Story, changes: ChangeCounts) -> GenerationHandedOver {
-    story.input(Input::HandOver { changes });
-    let lineage = story.run.lineage.as_ref().expect("a lineage");
+    story.input(crate::TeamInput::HandOver { changes });
+    let lineage = story.run.team.lineage.as_ref().expect("a lineage");
     *lineage.handed_over.clone().expect("handed over")
 }
 
@@ -95,17 +90,17 @@ fn told(run: &Run) -> OrchestratorContext {
 #[test]
 fn s4_02_the_next_one_goes_on_with_what_the_last_one_left() {
     let mut story = begin(Time(0), created(Some(plan(10, Usd(5_000_000), 0))));
-    story.input(Input::Note { text: "Keep it small".into(), by: "ada".into() });
+    story.input(crate::TeamInput::Note { text: "Keep it small".into(), by: "ada".into() });
     work(&mut story, Some("Prune it"));
     let over = hand_over(&mut story, ChangeCounts::default());
     assert_eq!(over.why, "generation 2 of 10");
     let log = story.log.len();
-    story.input(Input::HandOver { changes: ChangeCounts::default() });
+    story.input(crate::TeamInput::HandOver { changes: ChangeCounts::default() });
     assert_eq!(story.log.len(), log, "it is handed over once");
     // Also a note that comes after the end is heard.
     let ended = story.run.updated_at;
     story.now = story.now + Millis::hours(1);
-    story.input(Input::Note { text: "And fast".into(), by: "ada".into() });
+    story.input(crate::TeamInput::Note { text: "And fast".into(), by: "ada".into() });
     assert_eq!(story.run.updated_at, ended, "the end stays where it was");
 
     let next = successor(&story.run).expect("the next one");
@@ -196,7 +191,7 @@ fn s4_04_a_person_is_asked_to_check_in_before_the_next_one_begins() {
 fn s4_04_a_team_that_works_in_phases_is_checked_in_on_before_its_first() {
     for (workflow, parts) in [(PHASES, 1), (SIDE_BY_SIDE, 2)] {
         let mut asked = created_by(workflow, Some(plan(9, Usd(5_000_000), 1)));
-        let lineage = asked.lineage.as_mut().expect("a lineage");
+        let lineage = asked.team.lineage.as_mut().expect("a lineage");
         (lineage.number, lineage.check_in) = (2, true);
         let question = h(parts + 1);
         for (answer, status) in [("go on", Status::Running), ("stop", Status::Cancelled)] {
@@ -245,7 +240,7 @@ fn s4_03_a_person_is_needed_so_the_generation_ends_and_the_answer_goes_into_the_
     assert_eq!((story.status(), story.run.outbox().count()), (Status::WaitingForHuman, 0));
     assert_eq!(story.question(h(2)).options, ["LRU", "LFU"]);
     assert_eq!(told(&story.run).next_action.extra["awaits"].as_array().map(Vec::len), Some(1));
-    story.input(Input::Note { text: "Keep it small".into(), by: "ada".into() });
+    story.input(crate::TeamInput::Note { text: "Keep it small".into(), by: "ada".into() });
     story.person_says(h(2), "LFU");
     let order = story.run.outbox().next().expect("a turn");
     assert_eq!(order.inputs["answer"], "LFU");
@@ -291,12 +286,15 @@ fn s4_03_the_changes_decide_what_comes_next() {
 
 #[test]
 fn s4_01_a_context_of_another_orchestrator_is_gone_on_from_without_loss() {
-    let text = include_str!("../../../../../fixtures/wire/context.json");
+    let text = include_str!("../../../../../../fixtures/wire/context.json");
     let theirs: OrchestratorContext = serde_json::from_str(text).expect("a context");
     let imported = import(&theirs, Time(5));
     assert_eq!(imported.request, theirs.discussion_summary.topic);
     let lineage = Some(Box::new(imported.lineage));
-    let story = begin(Time(5), RunCreated { request: imported.request, lineage, ..created(None) });
+    let story = begin(
+        Time(5),
+        RunCreated { request: imported.request, team: Inheritance { lineage }, ..created(None) },
+    );
     let ours = told(&story.run);
     assert_eq!(ours.run_number.get(), theirs.run_number.get());
     assert_eq!(ours.current_phase, theirs.current_phase);
@@ -317,7 +315,7 @@ fn s4_05_a_briefing_has_every_section_and_never_more_than_two_kilobytes() {
     let long = |n: usize| format!("{n} {}", "größer ".repeat(200));
     let mut story = begin(Time(0), created(None));
     for n in 0..20 {
-        story.input(Input::Note { text: long(n), by: "ada".into() });
+        story.input(crate::TeamInput::Note { text: long(n), by: "ada".into() });
     }
     let mut context = told(&story.run);
     context.discussion_summary.topic = long(0);
@@ -353,8 +351,8 @@ fn s4_05_a_briefing_has_every_section_and_never_more_than_two_kilobytes() {
 #[test]
 fn s4_10_a_plain_run_takes_notes_too() {
     let mut story = Story::new(RELAY);
-    story.input(Input::Note { text: " ".into(), by: "ada".into() });
-    assert_eq!(story.run.lineage, None);
-    story.input(Input::Note { text: "Mind the gap".into(), by: "ada".into() });
-    assert_eq!(story.run.lineage.as_ref().map(|lineage| lineage.notes.len()), Some(1));
+    story.input(crate::TeamInput::Note { text: " ".into(), by: "ada".into() });
+    assert_eq!(story.run.team.lineage, None);
+    story.input(crate::TeamInput::Note { text: "Mind the gap".into(), by: "ada".into() });
+    assert_eq!(story.run.team.lineage.as_ref().map(|lineage| lineage.notes.len()), Some(1));
 }

@@ -8,8 +8,8 @@ use super::{
     Awaited, ChangeCounts, KEPT, Lineage, Note, Past, Service, decisions, heir, next, services,
     trim,
 };
-use crate::run::council::Decision;
-use crate::run::vote::clip;
+use crate::team::council::Decision;
+use crate::text::clip;
 use crate::wire::context::{
     AgentState, ChangeStatus, CodeChange, ContextVersion, DiscussionSummary, NextAction,
     OrchestratorContext, PastRun,
@@ -26,7 +26,7 @@ pub fn context(
     at: Time,
 ) -> OrchestratorContext {
     let plain;
-    let lineage = match &run.lineage {
+    let lineage = match &run.team.lineage {
         Some(lineage) => &**lineage,
         None => {
             plain = Lineage::first(run.created_at, Fields::new());
@@ -122,7 +122,7 @@ fn discussion(run: &Run) -> DiscussionSummary {
 
 fn agents(run: &Run, over: bool) -> BTreeMap<String, AgentState> {
     let services = services(run);
-    let council = run.council.as_deref();
+    let council = run.team.council.as_deref();
     let state = |name: &str| {
         let service = services.get(name).copied().unwrap_or_default();
         let spoken =
