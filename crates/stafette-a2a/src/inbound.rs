@@ -31,7 +31,7 @@ pub(crate) async fn take(
     };
     let push = request.configuration.as_ref();
     if let Some(config) = push.and_then(|c| c.task_push_notification_config.clone()) {
-        a2a.postman.keep(run, config).await?;
+        a2a.notifier.keep(run, config).await?;
     }
     Ok(run)
 }

@@ -33,7 +33,7 @@ use stafette_core::Workflow;
 use stafette_core::trace::Traceparent;
 use stafette_engine::Engine;
 
-use push::Postman;
+use push::PushNotifier;
 
 /// How the project's workflow is read when a task begins; the error says what to do.
 pub type ReadWorkflow = dyn Fn() -> Result<Workflow, String> + Send + Sync;
@@ -57,7 +57,7 @@ pub struct Caller {
 pub struct A2a {
     engine: Engine,
     workflow: Arc<ReadWorkflow>,
-    postman: Postman,
+    notifier: PushNotifier,
 }
 
 impl std::fmt::Debug for A2a {
@@ -71,9 +71,9 @@ impl A2a {
     /// still owed to them is sent from now on. Must be called within a tokio runtime.
     #[must_use]
     pub fn open(engine: Engine, workflow: Arc<ReadWorkflow>, folder: PathBuf) -> Self {
-        let postman = Postman::new(engine.clone(), folder);
-        postman.resume();
-        A2a { engine, workflow, postman }
+        let notifier = PushNotifier::new(engine.clone(), folder);
+        notifier.resume();
+        A2a { engine, workflow, notifier }
     }
 
     /// What is served: the card, and both bindings.

@@ -80,23 +80,23 @@ pub(crate) async fn call(
             may_act(caller)?;
             let config: TaskPushNotificationConfig = read(params)?;
             let run = known(a2a, &config.task_id).await?;
-            value(&a2a.postman.keep(run, config).await?)
+            value(&a2a.notifier.keep(run, config).await?)
         }
         methods::GET_PUSH_CONFIG => {
             may_act(caller)?;
             let wanted: GetTaskPushNotificationConfigRequest = read(params)?;
-            value(&a2a.postman.get(known(a2a, &wanted.task_id).await?, &wanted.id)?)
+            value(&a2a.notifier.get(known(a2a, &wanted.task_id).await?, &wanted.id)?)
         }
         methods::LIST_PUSH_CONFIGS => {
             may_act(caller)?;
             let wanted: ListTaskPushNotificationConfigsRequest = read(params)?;
-            let configs = a2a.postman.list(known(a2a, &wanted.task_id).await?);
+            let configs = a2a.notifier.list(known(a2a, &wanted.task_id).await?);
             value(&ListTaskPushNotificationConfigsResponse { configs, next_page_token: None })
         }
         methods::DELETE_PUSH_CONFIG => {
             may_act(caller)?;
             let wanted: DeleteTaskPushNotificationConfigRequest = read(params)?;
-            a2a.postman.forget(known(a2a, &wanted.task_id).await?, &wanted.id)?;
+            a2a.notifier.forget(known(a2a, &wanted.task_id).await?, &wanted.id)?;
             Ok(Reply::Value(json!({})))
         }
         methods::GET_EXTENDED_AGENT_CARD => {

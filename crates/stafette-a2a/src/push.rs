@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use a2a_types::{A2AError, StreamResponse, TaskPushNotificationConfig, TaskStatusUpdateEvent};
 use stafette_core::RunId;
-use stafette_dial::{Address, Ask, is_public};
 use stafette_engine::{Engine, EngineError};
+use stafette_http::{Address, HttpRequest, is_public};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
@@ -42,16 +42,16 @@ const SECRET: usize = 4096;
 
 /// Keeps who wants to be notified, and notifies them. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Postman {
+pub(crate) struct PushNotifier {
     engine: Engine,
     book: Arc<Book>,
     /// Who is being served.
     rounds: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
-impl Postman {
+impl PushNotifier {
     pub(crate) fn new(engine: Engine, folder: PathBuf) -> Self {
-        Postman { engine, book: Arc::new(Book::new(folder)), rounds: Arc::default() }
+        PushNotifier { engine, book: Arc::new(Book::new(folder)), rounds: Arc::default() }
     }
 
     /// Goes on with all that is noted.
@@ -109,13 +109,13 @@ impl Postman {
         if !self.lock().insert(place.clone()) {
             return;
         }
-        let postman = self.clone();
+        let notifier = self.clone();
         tokio::spawn(async move {
-            postman.round(run, &id).await;
-            postman.lock().remove(&place);
+            notifier.round(run, &id).await;
+            notifier.lock().remove(&place);
             // It may have been changed in the very moment in which it was done with.
-            if postman.book.read(run, &id).is_some_and(|entry| entry.told.is_empty()) {
-                postman.serve(run, id);
+            if notifier.book.read(run, &id).is_some_and(|entry| entry.told.is_empty()) {
+                notifier.serve(run, id);
             }
         });
     }
@@ -236,7 +236,7 @@ async fn post(config: &TaskPushNotificationConfig, body: Vec<u8>) -> Result<(), 
         a.credentials.as_ref().map(|credentials| format!("{} {credentials}", a.scheme))
     });
     let token = config.token.as_deref().filter(|token| !token.is_empty());
-    let mut asked = Ask::post(&address, "application/json", body).at(found).within(WITHIN);
+    let mut asked = HttpRequest::post(&address, "application/json", body).at(found).within(WITHIN);
     if let Some(token) = token {
         asked = asked.header("X-A2A-Notification-Token", token);
     }

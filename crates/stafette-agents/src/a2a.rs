@@ -27,7 +27,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use crate::receipts::Receipts;
 use crate::{GRACE, HEARTBEAT, HEARTBEAT_GAP, Job, Link, Signal};
 use notes::Notes;
-use remote::{Events, Remote, Trouble};
+use remote::{Events, Remote, RemoteError};
 use talk::Talk;
 
 /// How long a task may be silent before it is looked at.
@@ -83,7 +83,7 @@ pub async fn leave(scratch: &Path, run: RunId) {
     drop(timeout(LEAVE, call_off).await);
 }
 
-async fn cancel(remote: &Remote, task: &str) -> Result<Task, Trouble> {
+async fn cancel(remote: &Remote, task: &str) -> Result<Task, RemoteError> {
     let wanted = CancelTaskRequest { id: task.to_owned(), metadata: None, tenant: None };
     remote.call(methods::CANCEL_TASK, &wanted).await
 }
@@ -98,7 +98,7 @@ async fn work(job: &Job, link: &Link, current: &Current) -> Signal {
         Ok(word) => word,
         Err(error) => return Signal::fatal(format!("{error}"), Usage::default()),
     };
-    let broken = |trouble: &Trouble| {
+    let broken = |trouble: &RemoteError| {
         let message = format!("{agent} at {url}: {trouble}");
         match trouble.may_pass() {
             true => Signal::recoverable(message, Usage::default()),
@@ -156,12 +156,12 @@ struct Turn<'a> {
 
 impl Turn<'_> {
     /// Goes on with the task that this turn has already, or has a new one made.
-    async fn play(&mut self) -> Result<Settled, Trouble> {
+    async fn play(&mut self) -> Result<Settled, RemoteError> {
         let key = self.job.order.key;
         let Some(noted) = self.notes.task(key).cloned() else { return self.send(None).await };
         let task = match self.look(&noted.task).await {
             Ok(task) => task,
-            Err(Trouble::NoTask) => return self.send(None).await,
+            Err(RemoteError::NoTask) => return self.send(None).await,
             Err(trouble) => return Err(trouble),
         };
         let state = &task.status.state;
@@ -192,7 +192,7 @@ impl Turn<'_> {
     }
 
     /// Sends this turn's message, to a task that waits for it or for a new one.
-    async fn send(&mut self, to: Option<String>) -> Result<Settled, Trouble> {
+    async fn send(&mut self, to: Option<String>) -> Result<Settled, RemoteError> {
         let mut message = self.talk.message(to.is_some());
         message.task_id = to;
         message.context_id = self.notes.context().map(str::to_owned);
@@ -222,7 +222,7 @@ impl Turn<'_> {
     }
 
     /// Follows a task until it ends or asks.
-    async fn follow(&mut self, mut ear: Ear, mut task: String) -> Result<Settled, Trouble> {
+    async fn follow(&mut self, mut ear: Ear, mut task: String) -> Result<Settled, RemoteError> {
         let mut seen = Instant::now();
         let mut pause = POLL.0;
         let mut tick = interval(HEARTBEAT_GAP);
@@ -263,7 +263,9 @@ impl Turn<'_> {
                 continue;
             }
             if task.is_empty() {
-                return Err(Trouble::Odd { why: "it took the message and named no task".into() });
+                return Err(RemoteError::Odd {
+                    why: "it took the message and named no task".into(),
+                });
             }
             match self.look(&task).await {
                 Ok(found) => {
@@ -289,7 +291,11 @@ impl Turn<'_> {
     }
 
     /// Takes an event, and tells whether the task has come to a rest.
-    async fn event(&mut self, event: &StreamResponse, task: &mut String) -> Result<bool, Trouble> {
+    async fn event(
+        &mut self,
+        event: &StreamResponse,
+        task: &mut String,
+    ) -> Result<bool, RemoteError> {
         let (id, context, status) = match event {
             StreamResponse::Task(found) => (&found.id, &found.context_id, Some(&found.status)),
             StreamResponse::StatusUpdate(update) => {
@@ -320,14 +326,14 @@ impl Turn<'_> {
         }
     }
 
-    async fn look(&self, task: &str) -> Result<Task, Trouble> {
+    async fn look(&self, task: &str) -> Result<Task, RemoteError> {
         let wanted = GetTaskRequest { id: task.to_owned(), history_length: None, tenant: None };
         self.remote.call(methods::GET_TASK, &wanted).await
     }
 
     /// The other side has it, and this is its name for it.
-    async fn note(&mut self, task: &str, context: &str) -> Result<(), Trouble> {
-        let unwritten = |error: std::io::Error| Trouble::Odd {
+    async fn note(&mut self, task: &str, context: &str) -> Result<(), RemoteError> {
+        let unwritten = |error: std::io::Error| RemoteError::Odd {
             why: format!("the task's name cannot be noted: {error}"),
         };
         self.notes.began(self.job.order.key, task, context).map_err(unwritten)?;

@@ -39,7 +39,7 @@ use hearing::Hearing;
 use memory::{Memory, Past};
 use questions::Questions;
 use wire::line::{self, State};
-use wire::{End, Event, Peer, Trouble};
+use wire::{AcpError, End, Event, Peer};
 
 /// File requests that are served at once.
 const WORK: usize = 8;
@@ -60,7 +60,7 @@ enum Broken {
     /// The agent is gone, and its exit status says more.
     Gone,
     /// The agent said so, or did not say anything in time.
-    Trouble(Trouble),
+    AcpError(AcpError),
 }
 
 type Ended = (End, Option<u64>);
@@ -220,7 +220,7 @@ impl Turn {
         if let Err(Broken::Stalled) = ended {
             let message = format!("{}, so its turn was ended", self.silence());
             let kind = FailureKind::Recoverable;
-            return Err(Broken::Trouble(Trouble { kind, message, gone: false }));
+            return Err(Broken::AcpError(AcpError { kind, message, gone: false }));
         }
         Ok(ended??)
     }
@@ -328,7 +328,7 @@ impl Turn {
                     let aside = self.state.aside().map_or(String::new(), |said| format!(": {said}"));
                     let message = format!("it did not {doing} in time{aside}");
                     let kind = FailureKind::Recoverable;
-                    return Err(Broken::Trouble(Trouble { kind, message, gone: false }));
+                    return Err(Broken::AcpError(AcpError { kind, message, gone: false }));
                 }
             }
         }
@@ -462,11 +462,11 @@ impl Turn {
                 self.settle_accounts(tokens);
                 failure_of(end)
             }
-            Err(Broken::Trouble(trouble)) if !trouble.gone => {
+            Err(Broken::AcpError(trouble)) if !trouble.gone => {
                 self.settle_accounts(None);
                 Some(profile::named(&self.job, trouble.kind, trouble.message))
             }
-            Err(Broken::Trouble(_) | Broken::Gone | Broken::Unwanted | Broken::Stalled) => {
+            Err(Broken::AcpError(_) | Broken::Gone | Broken::Unwanted | Broken::Stalled) => {
                 self.settle_accounts(None);
                 match (self.state.cut(), status) {
                     (Some(cut), _) => Some(cut),
@@ -512,8 +512,8 @@ fn failure_of(end: End) -> Option<Failure> {
     Some(Failure::new(kind, message))
 }
 
-impl From<Trouble> for Broken {
-    fn from(trouble: Trouble) -> Self {
-        Broken::Trouble(trouble)
+impl From<AcpError> for Broken {
+    fn from(trouble: AcpError) -> Self {
+        Broken::AcpError(trouble)
     }
 }

@@ -7,7 +7,7 @@ use std::process::ExitStatus;
 
 use serde_json::{Value, json};
 use stafette_core::change::Proposal;
-use stafette_core::run::tell::Told;
+use stafette_core::run::tell::TurnReport;
 use stafette_core::team::Said;
 use stafette_core::team::council::vote::Vote;
 use stafette_core::wire::frame::{Code, Frame};
@@ -301,9 +301,9 @@ impl Harvest {
     }
 
     /// What there is so far, for a signal that was told by itself.
-    pub(crate) fn told(self) -> Result<Told, Vec<String>> {
+    pub(crate) fn told(self) -> Result<TurnReport, Vec<String>> {
         match self.mistakes.is_empty() {
-            true => Ok(Told {
+            true => Ok(TurnReport {
                 offers: self.offers,
                 response: self.response,
                 usage: self.usage,

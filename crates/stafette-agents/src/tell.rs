@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::Value;
-use stafette_core::run::tell::Told;
+use stafette_core::run::tell::TurnReport;
 use stafette_core::{AgentName, TurnKey};
 
 use crate::Signal;
@@ -14,7 +14,7 @@ use crate::process;
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Telling {
     /// What it hands on, answers or used.
-    pub told: Told,
+    pub told: TurnReport,
     /// What is to be said of it at once.
     pub signal: Option<Signal>,
 }

@@ -6,9 +6,9 @@ use stafette_core::{Recorded, Run};
 
 use crate::null::{self, Shape};
 use crate::sample::rate;
-use crate::{Decisions, Trouble};
+use crate::{BenchError, Decisions};
 
-pub(crate) fn measure(handoffs: u32) -> Result<Decisions, Trouble> {
+pub(crate) fn measure(handoffs: u32) -> Result<Decisions, BenchError> {
     let mut now = null::BEGIN;
     let events = Run::begin(now, null::created(0)?);
     let recorded = (1..).zip(events).map(|(seq, event)| Recorded { seq, at: now, event });

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use crate::null::{Cost, NullRun, Shape};
 use crate::plain::PlainFile;
 use crate::sample::{Sample, rate};
-use crate::{Pace, Phases, Trouble};
+use crate::{BenchError, Pace, Phases};
 
 /// A measurement and its reference take turns so many times.
 const SLICES: u32 = 4;
@@ -24,7 +24,7 @@ pub(crate) async fn on_disk(
     name: &str,
     runs: u32,
     handoffs: u32,
-) -> Result<Pace, Trouble> {
+) -> Result<Pace, BenchError> {
     let store = crate::open(folder, &format!("{name}.db"))?;
     let reference = PlainFile::create(&folder.join(format!("{name}.txt")))?;
     let before = store.stats();
@@ -46,7 +46,7 @@ pub(crate) async fn pace<S: Store>(
     runs: u32,
     handoffs: u32,
     mut reference: Option<PlainFile>,
-) -> Result<Pace, Trouble> {
+) -> Result<Pace, BenchError> {
     let mut crew = Vec::new();
     for number in 0..runs {
         crew.push(NullRun::begin(&*store, number, Shape::Loop).await?);
@@ -91,7 +91,7 @@ async fn at_once<S: Store>(
     store: &Arc<S>,
     crew: Vec<NullRun>,
     handoffs: u32,
-) -> Result<(Vec<NullRun>, Duration, Vec<Cost>), Trouble> {
+) -> Result<(Vec<NullRun>, Duration, Vec<Cost>), BenchError> {
     let begin = Instant::now();
     let mut tasks = JoinSet::new();
     for mut run in crew {
@@ -101,7 +101,7 @@ async fn at_once<S: Store>(
             for _ in 0..handoffs {
                 costs.push(run.hand_over(&*store).await?);
             }
-            Ok::<_, Trouble>((run, costs))
+            Ok::<_, BenchError>((run, costs))
         });
     }
     let (mut crew, mut all) = (Vec::new(), Vec::new());

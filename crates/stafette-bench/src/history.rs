@@ -9,7 +9,7 @@ use stafette_store::{SqliteStore, Store};
 
 use crate::null::{NullRun, Shape};
 use crate::sample::Sample;
-use crate::{History, Opening, Point, Trouble};
+use crate::{BenchError, History, Opening, Point};
 
 /// How often a run is opened.
 const OPENINGS: u32 = 20;
@@ -19,7 +19,7 @@ pub(crate) async fn measure(
     folder: &Path,
     shape: Shape,
     handoffs: u32,
-) -> Result<History, Trouble> {
+) -> Result<History, BenchError> {
     let (early, late) = (handoffs.div_ceil(20), handoffs.saturating_mul(5));
     let mut short = Subject::grown(folder, "short", shape, early).await?;
     let mut long = Subject::grown(folder, "long", shape, late).await?;
@@ -73,7 +73,7 @@ impl Subject {
         name: &str,
         shape: Shape,
         handoffs: u32,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, BenchError> {
         let store = crate::open(folder, &format!("{}-{name}.db", shape.name()))?;
         let mut run = NullRun::begin(&*store, 0, shape).await?;
         run.grow(&*store, handoffs).await?;
@@ -89,7 +89,7 @@ impl Subject {
         })
     }
 
-    async fn hand_over(&mut self) -> Result<(), Trouble> {
+    async fn hand_over(&mut self) -> Result<(), BenchError> {
         let cost = self.run.hand_over(&*self.store).await?;
         self.total.add(cost.total());
         self.computing.add(cost.computing());
@@ -99,7 +99,7 @@ impl Subject {
     }
 
     /// Answers how many events it took besides the snapshot.
-    async fn open(&mut self) -> Result<u64, Trouble> {
+    async fn open(&mut self) -> Result<u64, BenchError> {
         let begin = Instant::now();
         let loaded = self.store.load(self.run.id()).await?.ok_or("the run is gone")?;
         let driver = Driver::restore(&loaded)?;
@@ -125,7 +125,7 @@ impl Subject {
         }
     }
 
-    async fn end(self) -> Result<(), Trouble> {
+    async fn end(self) -> Result<(), BenchError> {
         self.run.end(&*self.store).await?;
         self.store.close().await;
         Ok(())

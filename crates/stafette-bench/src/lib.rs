@@ -33,7 +33,7 @@ pub use sample::Interval;
 pub use terminals::terminals;
 
 /// Anything that keeps a measurement from being one.
-pub type Trouble = Box<dyn std::error::Error + Send + Sync>;
+pub type BenchError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Measures handoffs in `folder`, which should be on the disk that matters and is left with a few
 /// files in it.
@@ -43,7 +43,7 @@ pub type Trouble = Box<dyn std::error::Error + Send + Sync>;
 ///
 /// # Errors
 /// When the store fails, or holds something else than what was counted.
-pub async fn handoffs(folder: &Path, handoffs: u32, runs: u32) -> Result<Report, Trouble> {
+pub async fn handoffs(folder: &Path, handoffs: u32, runs: u32) -> Result<Report, BenchError> {
     let (handoffs, runs) = (handoffs.max(1), runs.max(1));
     let memory = || Arc::new(MemoryStore::new());
     let one_run = durable::on_disk(folder, "one", 1, handoffs).await?;
@@ -65,6 +65,6 @@ pub async fn handoffs(folder: &Path, handoffs: u32, runs: u32) -> Result<Report,
     })
 }
 
-fn open(folder: &Path, name: &str) -> Result<Arc<SqliteStore>, Trouble> {
+fn open(folder: &Path, name: &str) -> Result<Arc<SqliteStore>, BenchError> {
     Ok(Arc::new(SqliteStore::open(folder.join(name), Options::default())?))
 }

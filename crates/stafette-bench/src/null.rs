@@ -14,7 +14,7 @@ use stafette_core::{
 use stafette_engine::{Driver, Fresh, Source, Step};
 use stafette_store::{Batch, Store};
 
-use crate::Trouble;
+use crate::BenchError;
 
 /// Two agents that may hand to each other for ever.
 const WORKFLOW: &str = r#"
@@ -126,7 +126,7 @@ impl NullRun {
         store: &dyn Store,
         number: u32,
         shape: Shape,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, BenchError> {
         Self::begin_traced(store, number, shape, None).await
     }
 
@@ -136,7 +136,7 @@ impl NullRun {
         number: u32,
         shape: Shape,
         otlp: Option<String>,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, BenchError> {
         let mut created = created(number)?;
         Arc::make_mut(&mut created.workflow).telemetry.otlp = otlp;
         let (mut driver, step) = Driver::begin(BEGIN, created);
@@ -160,7 +160,7 @@ impl NullRun {
     }
 
     /// Makes one handoff, durably.
-    pub(crate) async fn hand_over(&mut self, store: &dyn Store) -> Result<Cost, Trouble> {
+    pub(crate) async fn hand_over(&mut self, store: &dyn Store) -> Result<Cost, BenchError> {
         self.hand_over_seen(store, None).await
     }
 
@@ -169,7 +169,7 @@ impl NullRun {
         &mut self,
         store: &dyn Store,
         source: Option<&Source>,
-    ) -> Result<Cost, Trouble> {
+    ) -> Result<Cost, BenchError> {
         let mut cost = Cost::default();
         for _ in 0..self.shape.turns() {
             let (mut step, batch) = self.prepare(&mut cost)?;
@@ -188,7 +188,11 @@ impl NullRun {
     }
 
     /// Makes many handoffs, and stores them a few at a time.
-    pub(crate) async fn grow(&mut self, store: &dyn Store, handoffs: u32) -> Result<(), Trouble> {
+    pub(crate) async fn grow(
+        &mut self,
+        store: &dyn Store,
+        handoffs: u32,
+    ) -> Result<(), BenchError> {
         let mut left = handoffs;
         while left > 0 {
             let now = left.min(TOGETHER);
@@ -203,7 +207,7 @@ impl NullRun {
     }
 
     /// Goes on until a snapshot is about to be due: runs that did are equally far from theirs.
-    pub(crate) async fn near_snapshot(&mut self, store: &dyn Store) -> Result<(), Trouble> {
+    pub(crate) async fn near_snapshot(&mut self, store: &dyn Store) -> Result<(), BenchError> {
         let mut merged = Merged::default();
         while merged.behind_snapshot().is_none_or(|events| events < REPLAYED) {
             self.merge(&mut merged)?;
@@ -212,7 +216,7 @@ impl NullRun {
     }
 
     /// Ends the run well, and answers how many handoffs it says it had.
-    pub(crate) async fn end(mut self, store: &dyn Store) -> Result<u32, Trouble> {
+    pub(crate) async fn end(mut self, store: &dyn Store) -> Result<u32, BenchError> {
         let inputs = self.orders.iter().flat_map(|order| take_turn(order, None));
         let step = self.driver.decide(self.now + TURN, inputs.collect::<Vec<_>>());
         store.append(step.batch()).await?;
@@ -225,7 +229,7 @@ impl NullRun {
         Ok(run.tally.handoffs)
     }
 
-    fn merge(&mut self, merged: &mut Merged) -> Result<(), Trouble> {
+    fn merge(&mut self, merged: &mut Merged) -> Result<(), BenchError> {
         for _ in 0..self.shape.turns() {
             let mut cost = Cost::default();
             let (step, batch) = self.prepare(&mut cost)?;
@@ -236,7 +240,7 @@ impl NullRun {
         Ok(())
     }
 
-    fn prepare(&mut self, cost: &mut Cost) -> Result<(Step, Batch), Trouble> {
+    fn prepare(&mut self, cost: &mut Cost) -> Result<(Step, Batch), BenchError> {
         if self.orders.is_empty() {
             let status = self.driver.run().status();
             return Err(format!("nobody has a turn after {} handoffs: {status}", self.made).into());
@@ -267,7 +271,7 @@ impl NullRun {
 }
 
 /// The beginning of the run with that number.
-pub(crate) fn created(number: u32) -> Result<RunCreated, Trouble> {
+pub(crate) fn created(number: u32) -> Result<RunCreated, BenchError> {
     let workflow: Workflow = file::parse(WORKFLOW).map_err(|found| format!("{found:?}"))?;
     let run = format!("00000000-0000-7000-8000-{number:012x}").parse()?;
     let free = workflow.agents.keys().map(|name| (name.to_string(), Forecast::Unmetered));
@@ -332,7 +336,7 @@ impl Merged {
         batch.snapshot.as_ref().map(|snapshot| batch.row.seq - snapshot.seq)
     }
 
-    async fn store(self, store: &dyn Store) -> Result<(), Trouble> {
+    async fn store(self, store: &dyn Store) -> Result<(), BenchError> {
         if let Some(batch) = self.batch {
             store.append(batch).await?;
         }

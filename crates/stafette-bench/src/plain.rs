@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::Trouble;
+use crate::BenchError;
 
 /// A file that is appended to and synced.
 #[derive(Debug)]
@@ -16,12 +16,12 @@ pub(crate) struct PlainFile {
 }
 
 impl PlainFile {
-    pub(crate) fn create(path: &Path) -> Result<Self, Trouble> {
+    pub(crate) fn create(path: &Path) -> Result<Self, BenchError> {
         Ok(PlainFile { file: File::create(path)?, appends: 0, took: Duration::ZERO })
     }
 
     /// Appends that many bytes that many times, and syncs after each.
-    pub(crate) async fn append(mut self, bytes: usize, times: u64) -> Result<Self, Trouble> {
+    pub(crate) async fn append(mut self, bytes: usize, times: u64) -> Result<Self, BenchError> {
         let work = move || {
             let line = vec![b'x'; bytes];
             let begin = Instant::now();

@@ -6,7 +6,7 @@ use memchr::memmem::Finder;
 use stafette_core::wire::frame::{Found, Scanner, Word};
 
 use crate::sample::rate;
-use crate::{Scanning, Trouble};
+use crate::{BenchError, Scanning};
 
 /// What a read of an agent's output gives at most.
 const READ: usize = 16 * 1024;
@@ -27,7 +27,7 @@ const FRAME: &str = "<<<ODEI:HANDOFF:{\"to\":\"fixer\",\"reason\":\"task_handoff
                      \"Two findings in src/login.rs, both about expiry.\",\"outputs\":{\"commit\":\
                      \"00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee\",\"tests\":true}}>>>\n";
 
-pub(crate) fn measure(handoffs: u32) -> Result<Vec<Scanning>, Trouble> {
+pub(crate) fn measure(handoffs: u32) -> Result<Vec<Scanning>, BenchError> {
     let bytes = (handoffs as usize).saturating_mul(4096).clamp(BYTES.0, BYTES.1);
     [("text", TEXT), ("code", CODE), ("frames", FRAME)]
         .into_iter()
@@ -35,7 +35,7 @@ pub(crate) fn measure(handoffs: u32) -> Result<Vec<Scanning>, Trouble> {
         .collect()
 }
 
-fn one(name: &'static str, line: &str, bytes: usize) -> Result<Scanning, Trouble> {
+fn one(name: &'static str, line: &str, bytes: usize) -> Result<Scanning, BenchError> {
     let lines = (bytes / line.len()).max(1);
     let output = line.repeat(lines);
     let finder = Finder::new("<<<ODEI:");
@@ -64,7 +64,7 @@ fn one(name: &'static str, line: &str, bytes: usize) -> Result<Scanning, Trouble
     })
 }
 
-fn scan(output: &[u8]) -> Result<u64, Trouble> {
+fn scan(output: &[u8]) -> Result<u64, BenchError> {
     let mut scanner = Scanner::new(Word::default());
     let (mut frames, mut malformed) = (0, 0);
     let mut count = |found| match found {

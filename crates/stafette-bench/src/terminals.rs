@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use stafette_agents::terminal::{Piece, Terminal};
 
 use crate::sample::{Sample, rate};
-use crate::{Crowd, TerminalCosts, Trouble};
+use crate::{BenchError, Crowd, TerminalCosts};
 use bare::BarePty;
 use crew::Crew;
 
@@ -35,7 +35,7 @@ const BUSY: &str = "exec yes 'The tests pass again, two of them took the clock f
 ///
 /// # Errors
 /// When a terminal cannot be had, or does not do what it is there for.
-pub async fn terminals(folder: &Path, idle: u32, busy: u32) -> Result<TerminalCosts, Trouble> {
+pub async fn terminals(folder: &Path, idle: u32, busy: u32) -> Result<TerminalCosts, BenchError> {
     let mut crew = Crew::new(folder)?;
     let (throughput, bare_throughput) = flood(&mut crew, u64::from(idle + busy) << 16).await?;
 
@@ -81,7 +81,7 @@ pub async fn terminals(folder: &Path, idle: u32, busy: u32) -> Result<TerminalCo
 
 /// The same program printing through a terminal of ours and through a bare one, in millions of
 /// bytes a second.
-async fn flood(crew: &mut Crew, bytes: u64) -> Result<(f64, f64), Trouble> {
+async fn flood(crew: &mut Crew, bytes: u64) -> Result<(f64, f64), BenchError> {
     let bytes = bytes.clamp(FLOOD.0, FLOOD.1);
     let program = format!("yes 'a line of an agent that talks a lot' | head -c {bytes}");
     let begin = Instant::now();
@@ -97,7 +97,7 @@ async fn flood(crew: &mut Crew, bytes: u64) -> Result<(f64, f64), Trouble> {
 }
 
 /// How long a key takes until it is there to be drawn, in turns with a bare terminal.
-async fn echo(probe: &Terminal, idle: u32, busy: u32) -> Result<Crowd, Trouble> {
+async fn echo(probe: &Terminal, idle: u32, busy: u32) -> Result<Crowd, BenchError> {
     let mut bare = BarePty::open()?;
     let (mut ours, mut reference) = (Sample::default(), Sample::default());
     let mut follower = probe.subscribe(None);
@@ -130,9 +130,9 @@ async fn echo(probe: &Terminal, idle: u32, busy: u32) -> Result<Crowd, Trouble> 
 }
 
 /// What this process takes of its own, in bytes: also what the system has moved out of its way.
-fn memory() -> Result<u64, Trouble> {
+fn memory() -> Result<u64, BenchError> {
     let status = std::fs::read_to_string("/proc/self/status")?;
-    let bytes = |name: &str| -> Result<u64, Trouble> {
+    let bytes = |name: &str| -> Result<u64, BenchError> {
         let line = status.lines().find_map(|line| line.strip_prefix(name));
         let kilobytes = line.and_then(|line| line.split_whitespace().next());
         let kilobytes = kilobytes.ok_or("the system does not tell how much memory is taken")?;

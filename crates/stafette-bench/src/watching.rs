@@ -19,7 +19,7 @@ use tokio::sync::watch;
 
 use crate::null::{NullRun, Shape};
 use crate::sample::Sample;
-use crate::{Interval, Trouble, Watched, Watching};
+use crate::{BenchError, Interval, Watched, Watching};
 use receiver::Receiver;
 
 /// The three take turns, for so many handoffs each: close enough to each other that what else
@@ -30,7 +30,7 @@ const ROUND: u32 = 256;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes so many handoffs three times, in `folder`.
-pub(crate) async fn measure(folder: &Path, handoffs: u32) -> Result<Watching, Trouble> {
+pub(crate) async fn measure(folder: &Path, handoffs: u32) -> Result<Watching, BenchError> {
     let receiver = Receiver::open().await?;
     let mut lanes = [
         Lane::begin(folder, "unwatched", None).await?,
@@ -76,7 +76,7 @@ struct Lane {
 }
 
 impl Lane {
-    async fn begin(folder: &Path, name: &str, otlp: Option<String>) -> Result<Self, Trouble> {
+    async fn begin(folder: &Path, name: &str, otlp: Option<String>) -> Result<Self, BenchError> {
         let folder = folder.join(name);
         std::fs::create_dir_all(&folder)?;
         let store = crate::open(&folder, "events.db")?;
@@ -108,8 +108,8 @@ impl Lane {
     async fn go(
         &mut self,
         handoffs: u32,
-        seen: impl AsyncFnOnce(&NullRun) -> Result<(), Trouble>,
-    ) -> Result<(), Trouble> {
+        seen: impl AsyncFnOnce(&NullRun) -> Result<(), BenchError>,
+    ) -> Result<(), BenchError> {
         let begin = processor_time();
         for _ in 0..handoffs {
             let source = self.is_watched.then_some(&self.source);
@@ -143,7 +143,7 @@ struct Counting(Observer);
 
 impl Counting {
     /// Waits until all handoffs are counted.
-    async fn seen(&self, run: &NullRun) -> Result<(), Trouble> {
+    async fn seen(&self, run: &NullRun) -> Result<(), BenchError> {
         self.0.reached(run.position()).await;
         let page = self.0.page(Live::default());
         let total = page.lines().find_map(|line| line.strip_prefix("handoff_total "));
@@ -164,7 +164,7 @@ struct Tracing {
 
 impl Tracing {
     /// Waits until the receiver has a span for each handoff and one for its turn.
-    async fn seen(&self, run: &NullRun) -> Result<(), Trouble> {
+    async fn seen(&self, run: &NullRun) -> Result<(), BenchError> {
         let wanted = 2 * u64::from(run.made());
         let arrived = tokio::time::timeout(PATIENCE, self.sent.reached(wanted)).await;
         match (arrived.is_ok(), self.sent.counts()) {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::run::permission::Permit;
-use crate::run::tell::Told;
+use crate::run::tell::TurnReport;
 use crate::team::TeamAbout;
 use crate::trace::Traceparent;
 use crate::{Fields, HandoffId, Millis, Party, Time, TurnKey, Usage};
@@ -610,7 +610,7 @@ pub struct Handoff {
     pub permits: Vec<Permit>,
     /// What its agent has told in the turn that is out.
     #[serde(default)]
-    pub told: Told,
+    pub told: TurnReport,
     /// Answers of those who had it before and could not give all of it: what they gave counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gathered: Vec<Response>,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::handoff::Receipt;
 use crate::run::session::SessionState;
-use crate::run::tell::Told;
+use crate::run::tell::TurnReport;
 use crate::team::{Said, TeamInput};
 use crate::{
     AgentName, Fields, HandoffId, Millis, Offer, Question, Response, Time, TurnKey, Usage, Usd,
@@ -43,7 +43,7 @@ pub enum Input {
         /// Which turn.
         turn: TurnKey,
         /// What.
-        told: Box<Told>,
+        told: Box<TurnReport>,
     },
     /// An agent asks in the middle of its turn whether it may do something.
     Ask {

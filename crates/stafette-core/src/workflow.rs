@@ -427,7 +427,7 @@ pub struct RecoveryRule {
     pub to: Option<Party>,
     /// For this outcome only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub on: Option<Trouble>,
+    pub on: Option<RecoveryCause>,
     /// What to do.
     pub action: Strategy,
     /// Whom to try instead, for `retry_different_target`.
@@ -442,7 +442,7 @@ pub struct RecoveryRule {
 /// What went wrong with a handoff.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Trouble {
+pub enum RecoveryCause {
     /// It was not done.
     Failed,
     /// It was done in part.

@@ -68,7 +68,7 @@ impl Engine {
         });
         at_work.or_else(|| {
             // Whoever lives in a terminal is an agent between its turns as well.
-            let mut all = self.house().terminals.list().into_iter();
+            let mut all = self.shared().terminals.list().into_iter();
             let own = all.find(|it| it.pid.is_some_and(|pid| tell::is_kin(process, pid)))?;
             Some(author(own.run, own.agent, None))
         })

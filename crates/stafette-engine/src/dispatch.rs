@@ -22,12 +22,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::confine::{Confinement, confine};
+use crate::context::EngineContext;
 use crate::engine::Settings;
-use crate::house::House;
+use crate::interceptor::{ALERT, HookDecision, Interceptor};
 use crate::place::Places;
 use crate::task::Message;
 use crate::tokens::Tokens;
-use crate::warden::{ALERT, Verdict, Warden};
 use crate::{Plan, changes, crash};
 
 /// The sessions of one run.
@@ -56,10 +56,10 @@ impl Sessions {
         &mut self,
         plan: Plan,
         run: &Run,
-        house: &House,
+        context: &EngineContext,
         queue: &mpsc::WeakSender<Message>,
     ) {
-        let House { settings, places, terminals, warden, .. } = house;
+        let EngineContext { settings, places, terminals, warden, .. } = context;
         for key in plan.stop {
             if let Some(words) = self.out.remove(&key) {
                 // Gone already when it gave its result: then there is nothing to stop.
@@ -92,7 +92,7 @@ impl Sessions {
                 scratch: settings.scratch.clone(),
                 frame_word: run.workflow.workflow.frame_word.clone(),
                 program: settings.program.clone(),
-                given: given(house, run, &order),
+                given: given(context, run, &order),
                 permissions: Permissions::default(),
                 confined: None,
                 ready_timeout: Some(ready_timeout),
@@ -164,10 +164,10 @@ fn profile(run: &Run, name: &str) -> Option<Profile> {
 }
 
 /// What an agent finds in its environment besides what its workflow lets through.
-fn given(house: &House, run: &Run, order: &TurnOrder) -> Vec<(String, String)> {
+fn given(context: &EngineContext, run: &Run, order: &TurnOrder) -> Vec<(String, String)> {
     let mut given = vec![
-        ("STAFETTE_SOCKET".into(), house.settings.socket.to_string_lossy().into_owned()),
-        ("STAFETTE_TOKEN".into(), token(&house.tokens, run, order)),
+        ("STAFETTE_SOCKET".into(), context.settings.socket.to_string_lossy().into_owned()),
+        ("STAFETTE_TOKEN".into(), token(&context.tokens, run, order)),
     ];
     if let Some(traceparent) = run.traceparent(order.key) {
         given.push(("TRACEPARENT".into(), traceparent.to_string()));
@@ -204,7 +204,7 @@ struct Pump {
     /// What holds for changes that it proposes.
     rules: ChangeRules,
     /// Who is asked before the session begins, and by which workflow.
-    warden: Option<(Arc<dyn Warden>, Arc<Workflow>)>,
+    warden: Option<(Arc<dyn Interceptor>, Arc<Workflow>)>,
     queue: mpsc::Sender<Message>,
 }
 
@@ -353,7 +353,7 @@ impl Pump {
     }
 
     /// Passes on what a warden said; a turn that it refused has failed for good.
-    async fn allowed(&self, verdict: Verdict) -> bool {
+    async fn allowed(&self, verdict: HookDecision) -> bool {
         for message in verdict.alerts {
             self.tell(Input::Alert { code: ALERT.to_owned(), message }).await;
         }

@@ -17,15 +17,15 @@ use stafette_store::{AppendError, Batch, HandoffRow, RunFilter, Store, Stored};
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
+use crate::context::EngineContext;
 use crate::dispatch::Sessions;
 use crate::driver::RestoreError;
 use crate::gate::Gate;
-use crate::house::House;
-use crate::locks::LockDesk;
+use crate::idempotency::Once;
+use crate::interceptor::Interceptor;
+use crate::locks::LockManager;
 use crate::measure;
-use crate::once::Once;
 use crate::task::{First, Message, QUEUE, Shown, Task};
-use crate::warden::Warden;
 use crate::{Driver, EngineError, Explanation, Feed, HandoffView, Leg, RunView, Source, clock};
 
 /// How long a task may be behind the store before the store is read instead.
@@ -60,7 +60,7 @@ impl Settings {
 #[derive(Clone)]
 pub struct Engine {
     store: Arc<dyn Store>,
-    house: House,
+    context: EngineContext,
     runs: Arc<Mutex<HashMap<RunId, Handle>>>,
     source: Source,
     stopping: watch::Sender<bool>,
@@ -76,7 +76,7 @@ struct Handle {
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine").field("settings", &self.house.settings).finish_non_exhaustive()
+        f.debug_struct("Engine").field("settings", &self.context.settings).finish_non_exhaustive()
     }
 }
 
@@ -97,15 +97,15 @@ impl Engine {
     pub async fn open_with(
         store: Arc<dyn Store>,
         settings: Settings,
-        warden: Option<Arc<dyn Warden>>,
+        warden: Option<Arc<dyn Interceptor>>,
         gate: Option<Arc<dyn Gate>>,
     ) -> Result<Engine, EngineError> {
         let head = store.head().await?;
-        let desk = LockDesk::open(store.clone()).await?;
+        let desk = LockManager::open(store.clone()).await?;
         let engine = Engine {
             source: Source::new(store.clone(), head),
             store,
-            house: House::new(settings, desk, warden, gate),
+            context: EngineContext::new(settings, desk, warden, gate),
             runs: Arc::default(),
             stopping: watch::Sender::new(false),
             alive: watch::Sender::new(()),
@@ -191,8 +191,8 @@ impl Engine {
         Ok(run)
     }
 
-    pub(crate) fn own(&self) -> &crate::own::OwnProgram {
-        &self.house.own
+    pub(crate) fn own(&self) -> &crate::self_program::ManagedProgram {
+        &self.context.own
     }
 
     /// Gives an input to a run, and returns what became of it once that is stored.
@@ -413,7 +413,7 @@ impl Engine {
         let ends = !told.offers.is_empty() || told.response.is_some();
         self.report_turn(turn, told).await?;
         if ends {
-            self.house.terminals.told(run, &agent);
+            self.context.terminals.told(run, &agent);
         }
         Ok(run)
     }
@@ -443,7 +443,7 @@ impl Engine {
     /// The folder for notes about running turns.
     #[must_use]
     pub fn scratch(&self) -> &std::path::Path {
-        &self.house.settings.scratch
+        &self.context.settings.scratch
     }
 
     /// What keeps the runs.
@@ -462,7 +462,7 @@ impl Engine {
         let loaded = self.store.load(run).await?;
         let loaded = loaded.ok_or_else(|| EngineError::NoRun { run: run.to_string() })?;
         let driver = Driver::restore(&loaded)?;
-        let by = self.house.settings.node.clone();
+        let by = self.context.settings.node.clone();
         self.spawn(driver, First::Adopt { by });
         Ok(())
     }
@@ -475,7 +475,7 @@ impl Engine {
         let task = Task {
             driver,
             store: self.store.clone(),
-            house: self.house.clone(),
+            context: self.context.clone(),
             queue: receiver,
             back: queue.downgrade(),
             shown: show,
@@ -500,31 +500,31 @@ impl Engine {
     async fn clear_away(&self) {
         let Ok(unfinished) = self.store.unfinished().await else { return };
         let is_living = |run| unfinished.contains(&run) || self.lock().contains_key(&run);
-        self.house.places.clear(is_living).await;
+        self.context.places.clear(is_living).await;
     }
 
     pub(crate) fn bump(&self, position: u64) {
         self.source.tell(position);
     }
 
-    pub(crate) fn desk(&self) -> &LockDesk {
-        &self.house.locks
+    pub(crate) fn desk(&self) -> &LockManager {
+        &self.context.locks
     }
 
     pub(crate) fn settings(&self) -> &Settings {
-        &self.house.settings
+        &self.context.settings
     }
 
-    pub(crate) fn warden(&self) -> Option<&Arc<dyn Warden>> {
-        self.house.warden.as_ref()
+    pub(crate) fn warden(&self) -> Option<&Arc<dyn Interceptor>> {
+        self.context.warden.as_ref()
     }
 
     pub(crate) fn gate(&self) -> Option<&Arc<dyn Gate>> {
-        self.house.gate.as_ref()
+        self.context.gate.as_ref()
     }
 
     pub(crate) fn owner(&self, token: &str) -> Option<(RunId, AgentName)> {
-        self.house.tokens.owner(token)
+        self.context.tokens.owner(token)
     }
 
     pub(crate) fn head_changes(&self) -> watch::Receiver<u64> {
@@ -541,8 +541,8 @@ impl Engine {
         self.handle(run).map(|handle| handle.shown.borrow().run.clone())
     }
 
-    pub(crate) fn house(&self) -> &House {
-        &self.house
+    pub(crate) fn shared(&self) -> &EngineContext {
+        &self.context
     }
 
     /// What a run's task shows once it knows what is stored. An event is stored a moment before its

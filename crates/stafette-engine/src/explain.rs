@@ -71,7 +71,7 @@ impl Engine {
     pub async fn result_diff(&self, run: RunId) -> Option<String> {
         let state = self.state(run).await.ok()?;
         match state.workflow.workflow.worktrees {
-            true => self.house().places.diff(run).await,
+            true => self.shared().places.diff(run).await,
             false => None,
         }
     }

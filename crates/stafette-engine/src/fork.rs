@@ -3,8 +3,8 @@
 use stafette_core::RunId;
 use uuid::Uuid;
 
+use crate::interceptor::Beginning;
 use crate::task::First;
-use crate::warden::Beginning;
 use crate::{Driver, clock};
 use crate::{Engine, EngineError};
 

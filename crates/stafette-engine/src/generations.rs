@@ -3,10 +3,10 @@
 //! Everything follows from events: `run_finished` leads to `generation_handed_over`, and that to the
 //! next run, whose name is in it. Whatever is done twice after a crash is done once.
 
+pub mod context_file;
 mod follower;
 mod imported;
 mod landing;
-pub mod picture;
 
 use stafette_core::change::{Action, Change, ChangeStatus};
 use stafette_core::run::create::RunCreated;

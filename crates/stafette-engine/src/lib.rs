@@ -11,10 +11,13 @@
 //! - A result that an agent gave is kept in hand until the store has it, however long that takes.
 //! - Queues are bounded; a run that cannot keep up slows its agents down.
 
+mod after_end;
 mod agents;
+mod blind_vote;
 mod changes;
 pub mod clock;
 mod confine;
+mod context;
 mod cost;
 mod council;
 pub mod crash;
@@ -23,31 +26,29 @@ mod driver;
 mod engine;
 mod error;
 mod explain;
+mod external;
 mod feed;
 mod forecast;
 mod fork;
 pub mod garbage;
 mod gate;
 pub mod generations;
-mod house;
-mod late;
+mod idempotency;
+mod interceptor;
 mod locks;
 mod measure;
 mod moment;
-mod once;
-mod outside;
-mod own;
 mod phases;
 mod place;
 mod record;
 mod redaction;
+mod self_program;
 mod task;
 mod terminals;
 mod tokens;
-mod veil;
-mod warden;
 
 pub use agents::{AgentView, Group, Work};
+pub use blind_vote::SEALED;
 pub use changes::{Hand, Heard, telling};
 pub use cost::{By, Cost, CostLine};
 pub use council::{CouncilView, MemberView};
@@ -55,12 +56,13 @@ pub use driver::{Driver, Plan, RestoreError, Step};
 pub use engine::{Engine, Settings};
 pub use error::EngineError;
 pub use explain::{Explanation, Leg};
+pub use external::{Finished, Wanted};
 pub use feed::{Feed, Fresh, Seen, Source};
 pub use gate::{Answered, Gate, Looked};
 pub use generations::{Ancestry, Briefing, Generations};
-pub use locks::{DeadlockAlert, DeskError, LockDesk, restore_locks};
+pub use interceptor::{ALERT, Asked, Beginning, HookDecision, Interceptor};
+pub use locks::{DeadlockAlert, LockManager, LockManagerError, restore_locks};
 pub use moment::{HandoffState, RunState, StateFeed, changes as state_changes};
-pub use outside::{Finished, Wanted};
 pub use phases::{PhaseLine, PhasesView};
 pub use record::{HandoffView, Held, RunView};
 pub use stafette_store::{Entry, HandoffRow, Stored};
@@ -70,5 +72,3 @@ pub use terminals::{
     BadSize, InputError, Piece, Recording, RecordingError, RecordingLines, ResizeError, Snapshot,
     Subscription, Terminal, TerminalError, TerminalState, TerminalView,
 };
-pub use veil::SEALED;
-pub use warden::{ALERT, Asked, Beginning, Verdict, Warden};

@@ -3,7 +3,7 @@
 //! An agent holds a lock for a turn: when its turn fails or is fenced, or its run is over, the lock
 //! ends, and what it would still write with it is refused.
 
-mod desk;
+mod lock_manager;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use stafette_core::lock::{
 };
 use stafette_core::{HandoffId, Input, Millis, Run, RunId, State, Time};
 
-pub use desk::{DeskError, LockDesk, restore as restore_locks};
+pub use lock_manager::{LockManager, LockManagerError, restore as restore_locks};
 
 use crate::clock;
 use crate::{Engine, EngineError};
@@ -196,7 +196,7 @@ impl Engine {
     }
 }
 
-impl LockDesk {
+impl LockManager {
     /// Ends the locks of those turns of a run that are over.
     pub(crate) async fn mind(&self, run: &Run) {
         let keep = if run.status().is_final() { Vec::new() } else { at_work(run) };
@@ -230,13 +230,13 @@ fn at_work(run: &Run) -> Vec<(HandoffId, u32)> {
     busy.map(|handoff| (handoff.id, handoff.attempt)).collect()
 }
 
-impl From<DeskError> for EngineError {
-    fn from(error: DeskError) -> Self {
+impl From<LockManagerError> for EngineError {
+    fn from(error: LockManagerError) -> Self {
         match error {
-            DeskError::Refused { refusal } => EngineError::Lock { refusal },
-            DeskError::Store { source } => EngineError::LockStore { source },
-            DeskError::Read { source } => EngineError::Read { source },
-            DeskError::Restore { source } => EngineError::Restore { source },
+            LockManagerError::Refused { refusal } => EngineError::Lock { refusal },
+            LockManagerError::Store { source } => EngineError::LockStore { source },
+            LockManagerError::Read { source } => EngineError::Read { source },
+            LockManagerError::Restore { source } => EngineError::Restore { source },
         }
     }
 }

@@ -9,9 +9,9 @@ use stafette_store::{AppendError, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::EngineError;
+use crate::context::EngineContext;
 use crate::dispatch::{Sessions, name};
 use crate::gate::{self, Gate};
-use crate::house::House;
 use crate::{Driver, Fresh, Source, Step, changes, clock, crash};
 
 /// How much may wait for a run before those who send are held back.
@@ -76,7 +76,7 @@ pub(crate) enum First {
 pub(crate) struct Task {
     pub(crate) driver: Driver,
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) house: House,
+    pub(crate) context: EngineContext,
     pub(crate) queue: mpsc::Receiver<Message>,
     pub(crate) back: mpsc::WeakSender<Message>,
     pub(crate) shown: watch::Sender<Shown>,
@@ -107,20 +107,20 @@ impl Task {
         // in the queue would keep both waiting for ever.
         self.queue.close();
         while self.queue.recv().await.is_some() {}
-        self.house.tokens.forget(self.driver.run().id);
+        self.context.tokens.forget(self.driver.run().id);
         std::mem::take(&mut self.sessions).end().await;
-        self.house.terminals.end_run(self.driver.run().id).await;
+        self.context.terminals.end_run(self.driver.run().id).await;
         if self.driver.run().status().is_final() {
-            let (scratch, run) = (&self.house.settings.scratch, self.driver.run().id);
+            let (scratch, run) = (&self.context.settings.scratch, self.driver.run().id);
             stafette_agents::a2a::leave(scratch, run).await;
-            if let Some(change) = self.house.places.leave(self.driver.run()).await {
+            if let Some(change) = self.context.places.leave(self.driver.run()).await {
                 let (turn, set) = (None, Box::new(change.proposed()));
                 self.handle(vec![Message::heard(
                     Input::Team(TeamInput::ProposeChange { turn, set }),
                     None,
                 )])
                 .await;
-                changes::told(&self.house.settings.project, change).await;
+                changes::told(&self.context.settings.project, change).await;
             }
         }
     }
@@ -145,7 +145,7 @@ impl Task {
         let mut pause = FIRST_PAUSE;
         let mut fresh = false;
         self.clean(&mut messages);
-        if let Some(gate) = self.house.gate.clone() {
+        if let Some(gate) = self.context.gate.clone() {
             messages = self.looked_at(&*gate, messages).await;
             // What it adds comes from outside as well.
             self.clean(&mut messages);
@@ -167,8 +167,8 @@ impl Task {
                     let events: Arc<[Recorded]> = std::mem::take(&mut step.events).into();
                     let replies = std::mem::take(&mut step.replies);
                     self.carry_out(step);
-                    self.house.locks.mind(self.driver.run()).await;
-                    changes::mirror(&self.house.settings.project, &events).await;
+                    self.context.locks.mind(self.driver.run()).await;
+                    changes::mirror(&self.context.settings.project, &events).await;
                     self.announce(stored, &events);
                     return answer(messages, replies);
                 }
@@ -194,7 +194,7 @@ impl Task {
     /// Takes the secrets out of what arrived. Everything that a living run hears comes by here.
     fn clean(&self, messages: &mut [Message]) {
         for message in messages {
-            message.input.redact(&self.house.settings.redactor);
+            message.input.redact(&self.context.settings.redactor);
         }
     }
 
@@ -243,7 +243,7 @@ impl Task {
             tracing::debug!(turn = %name(order), "starting");
         }
         crash::point();
-        self.sessions.carry_out(plan, self.driver.run(), &self.house, &self.back);
+        self.sessions.carry_out(plan, self.driver.run(), &self.context, &self.back);
         self.show(None);
     }
 

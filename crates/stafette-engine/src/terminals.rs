@@ -116,7 +116,7 @@ impl Engine {
     /// The terminals that are there now, of one run or of all.
     #[must_use]
     pub fn terminals(&self, run: Option<RunId>) -> Vec<TerminalView> {
-        let all = self.house().terminals.list().into_iter();
+        let all = self.shared().terminals.list().into_iter();
         let wanted = all.filter(|info| run.is_none_or(|run| info.run == run));
         wanted.map(TerminalView::from).collect()
     }
@@ -124,7 +124,7 @@ impl Engine {
     /// The newest run in which an agent of this name has a terminal now.
     #[must_use]
     pub fn newest_terminal(&self, agent: &str) -> Option<RunId> {
-        let all = self.house().terminals.list().into_iter();
+        let all = self.shared().terminals.list().into_iter();
         all.filter(|info| info.agent.as_str() == agent).map(|info| info.run).max()
     }
 
@@ -142,7 +142,7 @@ impl Engine {
         let over = state.status().is_final();
         // Those of a run that is over are on their way out.
         if let Some(name) = name.as_ref().filter(|_| !over)
-            && let Some(terminal) = self.house().terminals.get(run, name)
+            && let Some(terminal) = self.shared().terminals.get(run, name)
         {
             return Ok((name.clone(), terminal));
         }
@@ -171,7 +171,7 @@ impl Engine {
         agent: &str,
     ) -> Result<TerminalView, TerminalError> {
         let (agent, terminal) = self.terminal(run, agent).await?;
-        match self.house().terminals.restart(run, &agent).await {
+        match self.shared().terminals.restart(run, &agent).await {
             Some(Err(failure)) => Err(TerminalError::NoStart { agent, why: failure.message }),
             Some(Ok(())) => Ok(TerminalView::of(&terminal, run, &agent)),
             None => Err(TerminalError::NotThere { run, agent, over: false, there: Vec::new() }),
@@ -181,6 +181,6 @@ impl Engine {
     /// Where the recording of an agent's terminal is, whether it lives or not.
     #[must_use]
     pub fn recording(&self, run: RunId, agent: &AgentName) -> PathBuf {
-        recording_file(&self.house().settings.recordings(), run, agent)
+        recording_file(&self.shared().settings.recordings(), run, agent)
     }
 }

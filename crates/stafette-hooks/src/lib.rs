@@ -14,23 +14,23 @@
 
 mod command;
 mod follower;
+mod interceptor;
 mod memory;
 mod notify;
 mod payload;
 mod schedule;
 mod signature;
 mod triggers;
-mod warden;
 
 use stafette_core::Workflow;
 use stafette_engine::clock;
 
 pub use follower::Follower;
+pub use interceptor::Hooks;
 pub use notify::{Alarms, Alert, Notifier, Page, Tried};
 pub use schedule::{BadZone, next_after, zone};
 pub use signature::{sign_message, sign_payload, verify_payload};
 pub use triggers::{Delivery, Fired, TriggerError, TriggerView, Triggers};
-pub use warden::Hooks;
 
 /// How the project's workflow is read: it may have changed, and must be trusted.
 pub type ReadWorkflow = dyn Fn() -> Result<Workflow, String> + Send + Sync;

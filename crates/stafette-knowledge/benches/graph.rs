@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stafette_core::{Party, Priority, Time};
-use stafette_kit::neo4j::Neo4j;
 use stafette_knowledge::graph::{
     Batch, Decision, DecisionStatus, Entity, Goal, Graph, GraphError, InsightNode, Label, NodeKey,
     Provenance, Relation, Task, TaskStatus, Write,
 };
 use stafette_knowledge::{Base, Neo4jGraph, Neo4jSettings, SqliteGraph};
+use stafette_testkit::neo4j::Neo4j;
 
 /// How often each question is asked.
 const ROUNDS: usize = 50;

@@ -14,12 +14,12 @@ pub struct Caller {
     /// The agent that it is, where what it showed says so.
     pub agent: Option<AgentName>,
     /// What it may do when it belongs to no session.
-    pub may: May,
+    pub may: AccessLevel,
 }
 
 /// What a caller may do.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum May {
+pub enum AccessLevel {
     /// Look, and nothing else.
     Look,
     /// Take turns and begin runs.

@@ -13,21 +13,21 @@
 //! - Every wait has an end, tells that it goes on, and can be called off.
 //! - The protocol's own types stop in `wire`.
 
+mod call_context;
 mod caller;
-mod desk;
 mod prompts;
 mod resources;
-mod seat;
+mod tool_error;
 mod tools;
-mod trouble;
+mod turn_handle;
 mod wire;
 
-pub use caller::{Caller, May};
-pub use trouble::Trouble;
+pub use caller::{AccessLevel, Caller};
+pub use tool_error::ToolError;
 pub use wire::{Mcp, Place};
 
 use stafette_core::Workflow;
 
 /// How the project's workflow is read, each time that it is needed: it may have changed, and must
 /// be trusted.
-pub type ReadWorkflow = dyn Fn() -> Result<Workflow, Trouble> + Send + Sync;
+pub type ReadWorkflow = dyn Fn() -> Result<Workflow, ToolError> + Send + Sync;

@@ -3,8 +3,8 @@
 use stafette_core::workflow::Agent;
 use stafette_core::{AgentName, Party, Workflow};
 
-use crate::Trouble;
-use crate::desk::Desk;
+use crate::ToolError;
+use crate::call_context::CallContext;
 use crate::tools::Briefing;
 
 /// How every role is played, whatever it is.
@@ -24,8 +24,8 @@ pub(crate) struct Role {
 }
 
 /// The roles of the project's workflow; none while it is not trusted, since they are its words.
-pub(crate) fn list(desk: &Desk) -> Vec<Role> {
-    let Ok(workflow) = (desk.workflow)() else { return Vec::new() };
+pub(crate) fn list(context: &CallContext) -> Vec<Role> {
+    let Ok(workflow) = (context.workflow)() else { return Vec::new() };
     let role = |(name, agent): (&AgentName, &Agent)| Role {
         name: name.to_string(),
         title: format!("Be the {name}"),
@@ -38,16 +38,20 @@ pub(crate) fn list(desk: &Desk) -> Vec<Role> {
 }
 
 /// What whoever takes the role is told; with the briefing of its turn in `run`, if it has one.
-pub(crate) async fn get(desk: &Desk, name: &str, run: Option<&str>) -> Result<String, Trouble> {
-    let workflow = (desk.workflow)()?;
+pub(crate) async fn get(
+    context: &CallContext,
+    name: &str,
+    run: Option<&str>,
+) -> Result<String, ToolError> {
+    let workflow = (context.workflow)()?;
     let Some((name, agent)) = workflow.agents.get_key_value(name) else {
         let names: Vec<&str> = workflow.agents.keys().map(AgentName::as_str).collect();
-        return Err(Trouble::new("no_role", format!("There is no role `{name}`"))
+        return Err(ToolError::new("no_role", format!("There is no role `{name}`"))
             .fix(format!("There are: {}.", names.join(", "))));
     };
     let mut parts = vec![role(&workflow, name, agent), MANNERS.to_owned()];
     if let Some(run) = run {
-        let state = desk.engine.state(desk.run(Some(run)).await?).await?;
+        let state = context.engine.state(context.run(Some(run)).await?).await?;
         let order = state.outbox().find(|order| order.agent == *name);
         parts.extend(order.map(|order| Briefing::of(order).text()));
     }

@@ -4,8 +4,8 @@ use serde_json::json;
 use stafette_core::wire::schema;
 use stafette_core::{AgentName, RunId};
 
-use crate::Trouble;
-use crate::desk::Desk;
+use crate::ToolError;
+use crate::call_context::CallContext;
 use crate::tools::Briefing;
 
 const JSON: &str = "application/json";
@@ -71,9 +71,9 @@ pub(crate) const TEMPLATES: [Template; 4] = [
 ];
 
 /// What there is to read now.
-pub(crate) async fn list(desk: &Desk) -> Result<Vec<Item>, Trouble> {
+pub(crate) async fn list(context: &CallContext) -> Result<Vec<Item>, ToolError> {
     let mut items = Vec::new();
-    for view in desk.engine.runs(RUNS).await? {
+    for view in context.engine.runs(RUNS).await? {
         let (run, short) = (view.run, view.run.short());
         let title = view.request.chars().take(80).collect::<String>();
         items.push(Item {
@@ -111,22 +111,22 @@ pub(crate) async fn list(desk: &Desk) -> Result<Vec<Item>, Trouble> {
 }
 
 /// What is at an address.
-pub(crate) async fn read(desk: &Desk, uri: &str) -> Result<Text, Trouble> {
+pub(crate) async fn read(context: &CallContext, uri: &str) -> Result<Text, ToolError> {
     let nothing = || {
-        Trouble::new("no_resource", format!("There is nothing at {uri}"))
+        ToolError::new("no_resource", format!("There is nothing at {uri}"))
             .fix("List the resources and their templates to see what there is.")
     };
     let path = uri.strip_prefix("stafette://").ok_or_else(nothing)?;
     let parts: Vec<&str> = path.split('/').collect();
     match parts.as_slice() {
         ["runs", run] => {
-            let (view, trouble) = desk.engine.view(find(desk, run).await?).await?;
+            let (view, trouble) = context.engine.view(find(context, run).await?).await?;
             let mut value = json!(view);
             value["trouble"] = json!(trouble);
             Ok(pretty(&value))
         }
         ["runs", run, "handoffs"] => {
-            let rows = desk.engine.handoffs(find(desk, run).await?).await?;
+            let rows = context.engine.handoffs(find(context, run).await?).await?;
             let all: Vec<serde_json::Value> = rows
                 .iter()
                 .map(|row| {
@@ -138,16 +138,16 @@ pub(crate) async fn read(desk: &Desk, uri: &str) -> Result<Text, Trouble> {
             Ok(pretty(&json!(all)))
         }
         ["runs", run, "briefings", agent] => {
-            let state = desk.engine.state(find(desk, run).await?).await?;
+            let state = context.engine.state(find(context, run).await?).await?;
             let order = state.outbox().find(|order| order.agent.as_str() == *agent);
             let order = order.ok_or_else(|| {
-                Trouble::new("no_turn", format!("{agent} has no turn in this run at the moment"))
+                ToolError::new("no_turn", format!("{agent} has no turn in this run at the moment"))
             })?;
             Ok(Text { text: Briefing::of(order).text(), mime: TEXT })
         }
         ["schemas", name] => {
             let name: schema::Name = name.parse().map_err(|error: schema::UnknownName| {
-                Trouble::new("no_schema", error.to_string())
+                ToolError::new("no_schema", error.to_string())
             })?;
             Ok(pretty(&schema::schema(name)))
         }
@@ -157,18 +157,18 @@ pub(crate) async fn read(desk: &Desk, uri: &str) -> Result<Text, Trouble> {
 
 /// What a part of an address, or an argument of a prompt, could be.
 pub(crate) async fn complete(
-    desk: &Desk,
+    context: &CallContext,
     name: &str,
     begun: &str,
     run: Option<&str>,
 ) -> Vec<String> {
     let found: Vec<String> = match name {
         "run" => {
-            let runs = desk.engine.runs(100).await.unwrap_or_default();
+            let runs = context.engine.runs(100).await.unwrap_or_default();
             let ids = runs.iter().map(|view| view.run.to_string());
             std::iter::once("latest".to_owned()).chain(ids).collect()
         }
-        "agent" => agents(desk, run).await,
+        "agent" => agents(context, run).await,
         "name" => schema::list().iter().map(ToString::to_string).collect(),
         _ => Vec::new(),
     };
@@ -176,21 +176,21 @@ pub(crate) async fn complete(
 }
 
 /// The agents of a run, or of the project.
-async fn agents(desk: &Desk, run: Option<&str>) -> Vec<String> {
+async fn agents(context: &CallContext, run: Option<&str>) -> Vec<String> {
     let names = |agents: &std::collections::BTreeMap<AgentName, _>| {
         agents.keys().map(ToString::to_string).collect()
     };
     if let Some(run) = run
-        && let Ok(run) = find(desk, run).await
-        && let Ok(state) = desk.engine.state(run).await
+        && let Ok(run) = find(context, run).await
+        && let Ok(state) = context.engine.state(run).await
     {
         return names(&state.workflow.agents);
     }
-    (desk.workflow)().map(|workflow| names(&workflow.agents)).unwrap_or_default()
+    (context.workflow)().map(|workflow| names(&workflow.agents)).unwrap_or_default()
 }
 
-async fn find(desk: &Desk, text: &str) -> Result<RunId, Trouble> {
-    desk.run(Some(text)).await
+async fn find(context: &CallContext, text: &str) -> Result<RunId, ToolError> {
+    context.run(Some(text)).await
 }
 
 fn pretty(value: &serde_json::Value) -> Text {

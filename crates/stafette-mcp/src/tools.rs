@@ -37,8 +37,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use stafette_core::Fields;
 
-use crate::Trouble;
-use crate::desk::Desk;
+use crate::ToolError;
+use crate::call_context::CallContext;
 
 pub(crate) use briefing::Briefing;
 
@@ -55,13 +55,13 @@ trait Tool: 'static {
     /// What it is given.
     type Arguments: DeserializeOwned + JsonSchema + Send;
     /// What comes back.
-    type Answer: Serialize + JsonSchema;
+    type Output: Serialize + JsonSchema;
 
     /// Does it.
     fn call(
-        desk: Desk,
+        context: CallContext,
         arguments: Self::Arguments,
-    ) -> impl Future<Output = Result<Self::Answer, Trouble>> + Send;
+    ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
 }
 
 /// What a tool does to the world.
@@ -75,7 +75,7 @@ pub(crate) enum Effect {
     Adds,
 }
 
-type Call = fn(Desk, Fields) -> BoxFuture<'static, Result<Value, Trouble>>;
+type Call = fn(CallContext, Fields) -> BoxFuture<'static, Result<Value, ToolError>>;
 
 /// A tool as it is listed and called.
 pub(crate) struct Entry {
@@ -129,16 +129,20 @@ impl Entry {
     }
 
     /// Calls it. What it was not given or does not know is a mistake that names the field.
-    pub(crate) async fn call(&self, desk: Desk, arguments: Fields) -> Result<Value, Trouble> {
+    pub(crate) async fn call(
+        &self,
+        context: CallContext,
+        arguments: Fields,
+    ) -> Result<Value, ToolError> {
         let known = self.input.get("properties").and_then(Value::as_object);
         let odd = arguments.keys().find(|name| known.is_none_or(|k| !k.contains_key(*name)));
         if let Some(odd) = odd {
             let names: Vec<&str> = known.into_iter().flatten().map(|(name, _)| &**name).collect();
             let what = format!("`{}` has no argument `{odd}`", self.name);
-            return Err(Trouble::new("mistaken", what)
+            return Err(ToolError::new("mistaken", what)
                 .fix(format!("Its arguments are: {}.", names.join(", "))));
         }
-        (self.call)(desk, arguments).await
+        (self.call)(context, arguments).await
     }
 }
 
@@ -152,19 +156,19 @@ fn entry<T: Tool>() -> Entry {
         about: T::ABOUT,
         effect: T::EFFECT,
         input,
-        output: schema::<T::Answer>(SchemaSettings::draft2020_12().for_serialize()),
-        call: |desk, arguments| Box::pin(call::<T>(desk, arguments)),
+        output: schema::<T::Output>(SchemaSettings::draft2020_12().for_serialize()),
+        call: |context, arguments| Box::pin(call::<T>(context, arguments)),
     }
 }
 
-async fn call<T: Tool>(desk: Desk, arguments: Fields) -> Result<Value, Trouble> {
+async fn call<T: Tool>(context: CallContext, arguments: Fields) -> Result<Value, ToolError> {
     let arguments = serde_json::from_value(Value::Object(arguments)).map_err(|error| {
-        Trouble::new("mistaken", format!("The arguments of `{}` do not fit: {error}", T::NAME))
+        ToolError::new("mistaken", format!("The arguments of `{}` do not fit: {error}", T::NAME))
             .fix("Correct them and call again.")
     })?;
-    let answer = T::call(desk, arguments).await?;
+    let answer = T::call(context, arguments).await?;
     serde_json::to_value(answer)
-        .map_err(|error| Trouble::new("not_json", format!("The answer is not JSON: {error}")))
+        .map_err(|error| ToolError::new("not_json", format!("The answer is not JSON: {error}")))
 }
 
 /// The JSON Schema of a type, without references: not every client follows them.

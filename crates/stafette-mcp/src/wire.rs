@@ -33,8 +33,8 @@ use stafette_stages::Stages;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::desk::{Desk, Progress};
-use crate::{Caller, May, ReadWorkflow, Trouble, prompts, resources, tools};
+use crate::call_context::{CallContext, Progress};
+use crate::{AccessLevel, Caller, ReadWorkflow, ToolError, prompts, resources, tools};
 
 /// The largest message, in bytes.
 const MESSAGE: usize = 2 * 1024 * 1024;
@@ -192,7 +192,7 @@ impl Server {
         tools::all().iter().filter(move |tool| knows || !tool.wants_knowledge())
     }
 
-    fn desk(&self, context: &RequestContext<RoleServer>) -> Desk {
+    fn context(&self, context: &RequestContext<RoleServer>) -> CallContext {
         let parts = context.extensions.get::<http::request::Parts>();
         let caller = parts.and_then(|parts| parts.extensions.get::<Caller>());
         let mut caller = caller.or(self.caller.as_ref()).cloned().unwrap_or_else(|| Caller {
@@ -201,7 +201,7 @@ impl Server {
             token: None,
             pid: None,
             agent: None,
-            may: May::Look,
+            may: AccessLevel::Look,
         });
         if caller.name.is_empty() {
             let client = context.client_info().map(|client| client.name);
@@ -214,7 +214,7 @@ impl Server {
         let (engine, workflow) = (self.engine.clone(), self.workflow.clone());
         // What cannot be understood is as if it were not there, as the format has it.
         let within = context.meta.get_traceparent().and_then(|text| text.parse().ok());
-        Desk { engine, workflow, stages: self.stages.clone(), caller, progress, within }
+        CallContext { engine, workflow, stages: self.stages.clone(), caller, progress, within }
     }
 }
 
@@ -271,17 +271,18 @@ impl ServerHandler for Server {
             return Err(ErrorData::invalid_params(message, None));
         };
         let arguments = request.arguments.unwrap_or_default();
-        let desk = self.desk(&context);
+        let cancelled = context.ct.clone();
+        let context = self.context(&context);
         // Looked for before, because a turn may end with the call.
-        let within = match desk.caller.token.is_some() || arguments.contains_key("turn") {
-            true => desk.traceparent(&arguments).await,
+        let within = match context.caller.token.is_some() || arguments.contains_key("turn") {
+            true => context.traceparent(&arguments).await,
             false => None,
         };
-        let called = tool.call(desk.clone(), arguments);
+        let called = tool.call(context.clone(), arguments);
         let outcome = tokio::select! {
             outcome = called => outcome,
             // Nobody waits for the answer any more.
-            () = context.ct.cancelled() => Err(Trouble::new("cancelled", "The call was cancelled")),
+            () = cancelled.cancelled() => Err(ToolError::new("cancelled", "The call was cancelled")),
         };
         let mut meta = MetaObject::default();
         let (result, within) = match outcome {
@@ -289,7 +290,7 @@ impl ServerHandler for Server {
                 let begun = value.as_object().cloned().unwrap_or_default();
                 let within = match within {
                     Some(within) => Some(within),
-                    None => desk.traceparent(&begun).await,
+                    None => context.traceparent(&begun).await,
                 };
                 (CallToolResult::structured(value), within)
             }
@@ -309,7 +310,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let found = resources::list(&self.desk(&context)).await.map_err(internal)?;
+        let found = resources::list(&self.context(&context)).await.map_err(internal)?;
         Ok(ListResourcesResult::with_all_items(found.into_iter().map(listing::resource).collect()))
     }
 
@@ -327,8 +328,8 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let desk = self.desk(&context);
-        let read = resources::read(&desk, &request.uri).await.map_err(|trouble| {
+        let context = self.context(&context);
+        let read = resources::read(&context, &request.uri).await.map_err(|trouble| {
             ErrorData::new(ErrorCode::RESOURCE_NOT_FOUND, trouble.text(), Some(trouble.json()))
         })?;
         let contents = ResourceContents::text(read.text, request.uri).with_mime_type(read.mime);
@@ -340,7 +341,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let found = prompts::list(&self.desk(&context));
+        let found = prompts::list(&self.context(&context));
         Ok(ListPromptsResult::with_all_items(found.into_iter().map(listing::prompt).collect()))
     }
 
@@ -349,9 +350,9 @@ impl ServerHandler for Server {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let desk = self.desk(&context);
+        let context = self.context(&context);
         let run = request.arguments.as_ref().and_then(|fields| fields.get("run")?.as_str());
-        let text = prompts::get(&desk, &request.name, run)
+        let text = prompts::get(&context, &request.name, run)
             .await
             .map_err(|trouble| ErrorData::invalid_params(trouble.text(), Some(trouble.json())))?;
         let message = PromptMessage::new_text(Role::User, text);
@@ -363,11 +364,11 @@ impl ServerHandler for Server {
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        let desk = self.desk(&context);
+        let context = self.context(&context);
         let argument = &request.argument;
         let known = request.context.as_ref().and_then(|context| context.arguments.as_ref());
         let run = known.and_then(|known| known.get("run")).map(String::as_str);
-        let found = resources::complete(&desk, &argument.name, &argument.value, run).await;
+        let found = resources::complete(&context, &argument.name, &argument.value, run).await;
         let total = u32::try_from(found.len()).ok();
         let more = found.len() > CompletionInfo::MAX_VALUES;
         let values = found.into_iter().take(CompletionInfo::MAX_VALUES).collect();
@@ -376,7 +377,7 @@ impl ServerHandler for Server {
     }
 }
 
-fn internal(trouble: Trouble) -> ErrorData {
+fn internal(trouble: ToolError) -> ErrorData {
     ErrorData::internal_error(trouble.text(), Some(trouble.json()))
 }
 

@@ -5,10 +5,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use stafette_kit::tools;
 use stafette_sandbox::{
     Enforced, Mode, Network, Offer, Places, Policy, Prepared, Report, find_bubblewrap, prepare,
 };
+use stafette_testkit::tools;
 use tempfile::TempDir;
 
 /// A home with keys, a repository with hooks, and a worktree beside it.

@@ -11,7 +11,7 @@ use stafette_engine::Engine;
 
 use crate::guard::Peer;
 use crate::request::Within;
-use crate::{Edge, ReadWorkflow, Scope, Visitor};
+use crate::{Edge, Principal, ReadWorkflow, Scope};
 
 /// The A2A side of a project.
 pub(crate) fn open(engine: &Engine, workflow: &Arc<ReadWorkflow>) -> A2a {
@@ -32,14 +32,14 @@ pub(crate) fn routes(edge: &Edge) -> Router<Edge> {
 
 /// Tells the protocol's side who asks, how they came, and what they may do.
 async fn introduce(
-    visitor: Visitor,
+    principal: Principal,
     peer: Option<Extension<Peer>>,
     Within(within): Within,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let may_act = visitor.scope >= Scope::Act;
+    let may_act = principal.scope >= Scope::Act;
     let by_tls = peer.is_some_and(|Extension(peer)| peer.tls);
-    request.extensions_mut().insert(Caller { name: visitor.name, may_act, by_tls, within });
+    request.extensions_mut().insert(Caller { name: principal.name, may_act, by_tls, within });
     next.run(request).await
 }

@@ -13,10 +13,10 @@ use stafette_core::{AgentName, Millis};
 
 use crate::clock::now;
 use crate::launch::STAY;
+use crate::principal::{Scope, Standing};
 use crate::problem::causes;
 use crate::request::{Asked, Body, Named};
 use crate::tokens::{NewToken, TokenError, TokenView};
-use crate::visitor::{Scope, Standing};
 use crate::{Edge, Problem};
 
 /// Where a browser goes once it is in.

@@ -13,8 +13,8 @@ use stafette_core::{RunId, TurnKey};
 use stafette_engine::{ChangeError, Explanation, FileDiff, Hand, Heard, Report};
 
 use crate::openapi::named;
+use crate::principal::{Principal, Via};
 use crate::request::{Asked, Body, Named};
-use crate::visitor::{Via, Visitor};
 use crate::{Edge, Problem};
 
 /// The longest comment, in bytes.
@@ -109,12 +109,12 @@ async fn list(
 
 async fn propose(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Body(mut proposal): Body<Proposal>,
 ) -> Result<(StatusCode, Json<Change>), Problem> {
     let rules = rules(&edge)?;
     // An agent is who it is, whatever it says.
-    let turn = match edge.agent(&visitor) {
+    let turn = match edge.agent(&principal) {
         Some(author) => {
             let turn = turn(&edge, &author).await?;
             proposal.author = author;
@@ -129,7 +129,7 @@ async fn propose(
             }
         }
         None => {
-            proposal.author.person = visitor.signed(proposal.author.person);
+            proposal.author.person = principal.signed(proposal.author.person);
             None
         }
     };
@@ -174,19 +174,19 @@ async fn get(
 /// A person's yes.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Yes {
+pub(crate) struct ApproveRequest {
     /// Who says it, for the record.
     by: String,
 }
 
 async fn approve(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(the): Named<TheChange>,
-    Body(Yes { by }): Body<Yes>,
+    Body(ApproveRequest { by }): Body<ApproveRequest>,
 ) -> Result<Json<Change>, Problem> {
-    for_people(&edge, &visitor)?;
-    let (id, by) = (the.id()?, visitor.signed(by));
+    for_people(&edge, &principal)?;
+    let (id, by) = (the.id()?, principal.signed(by));
     let decided = edge.engine.decide_change(id, ChangeStatus::Approved, by, String::new());
     Ok(Json(decided.await?))
 }
@@ -194,7 +194,7 @@ async fn approve(
 /// A person's no.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct No {
+pub(crate) struct RejectRequest {
     /// Who says it, for the record.
     by: String,
     /// Why.
@@ -203,46 +203,46 @@ pub(crate) struct No {
 
 async fn refuse(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(the): Named<TheChange>,
-    Body(No { by, why }): Body<No>,
+    Body(RejectRequest { by, why }): Body<RejectRequest>,
 ) -> Result<Json<Change>, Problem> {
-    for_people(&edge, &visitor)?;
+    for_people(&edge, &principal)?;
     if why.len() > LONGEST_COMMENT {
         return Err(Problem::new(422, "bad_comment", "A reason has up to 16 KiB"));
     }
-    let (id, by) = (the.id()?, visitor.signed(by));
+    let (id, by) = (the.id()?, principal.signed(by));
     Ok(Json(edge.engine.decide_change(id, ChangeStatus::Refused, by, why).await?))
 }
 
 /// A wish to apply.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Go {
+pub(crate) struct ApplyRequest {
     /// Who wishes it, whose own locks are not in the way.
     pub(crate) by: String,
 }
 
 async fn apply(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(the): Named<TheChange>,
-    Body(Go { by }): Body<Go>,
+    Body(ApplyRequest { by }): Body<ApplyRequest>,
 ) -> Result<Json<Report>, Problem> {
-    let (id, rules) = allowed(&edge, &visitor, &the)?;
-    Ok(Json(edge.engine.apply_change(id, rules, hand(&visitor, by)).await?))
+    let (id, rules) = allowed(&edge, &principal, &the)?;
+    Ok(Json(edge.engine.apply_change(id, rules, hand(&principal, by)).await?))
 }
 
 async fn apply_all(
     State(edge): State<Edge>,
-    visitor: Visitor,
-    Body(Go { by }): Body<Go>,
+    principal: Principal,
+    Body(ApplyRequest { by }): Body<ApplyRequest>,
 ) -> Result<Json<Report>, Problem> {
-    for_people(&edge, &visitor)?;
+    for_people(&edge, &principal)?;
     let rules = rules(&edge)?;
     let open = edge.engine.changes(async |changes| changes.open_sets()).await?;
     let ids = open.into_iter().map(|change| change.id).collect();
-    Ok(Json(edge.engine.apply_changes(ids, rules, hand(&visitor, by)).await?))
+    Ok(Json(edge.engine.apply_changes(ids, rules, hand(&principal, by)).await?))
 }
 
 /// How to undo.
@@ -257,12 +257,12 @@ pub(crate) struct Undo {
 
 async fn undo(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(the): Named<TheChange>,
     Body(Undo { with_later, by }): Body<Undo>,
 ) -> Result<Json<Report>, Problem> {
-    let (id, rules) = allowed(&edge, &visitor, &the)?;
-    Ok(Json(edge.engine.undo_change(id, with_later, rules, hand(&visitor, by)).await?))
+    let (id, rules) = allowed(&edge, &principal, &the)?;
+    Ok(Json(edge.engine.undo_change(id, with_later, rules, hand(&principal, by)).await?))
 }
 
 /// What somebody says.
@@ -294,17 +294,17 @@ pub(crate) struct Commented {
 
 async fn comment(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(the): Named<TheChange>,
     Body(said): Body<Said>,
 ) -> Result<Json<Commented>, Problem> {
     // What is said here goes back to an agent in a person's name.
-    for_people(&edge, &visitor)?;
+    for_people(&edge, &principal)?;
     let id = the.id()?;
     if said.text.trim().is_empty() || said.text.len() > LONGEST_COMMENT {
         return Err(Problem::new(422, "bad_comment", "A comment has some text, up to 16 KiB"));
     }
-    let by = visitor.signed(said.by);
+    let by = principal.signed(said.by);
     let place = said.file.map(|file| (file, said.line));
     let workflow = (edge.workflow)().ok();
     let spoken = edge.engine.comment_change(id, by, place, said.text, workflow);
@@ -318,8 +318,8 @@ fn rules(edge: &Edge) -> Result<ChangeRules, Problem> {
 }
 
 /// Agents propose; what becomes of it is for people.
-pub(crate) fn for_people(edge: &Edge, visitor: &Visitor) -> Result<(), Problem> {
-    match edge.agent(visitor) {
+pub(crate) fn for_people(edge: &Edge, principal: &Principal) -> Result<(), Problem> {
+    match edge.agent(principal) {
         Some(_) => Err(Problem::new(403, "not_allowed", "An agent may propose changes, no more")
             .because("a person talks about them, approves, applies and undoes them")),
         None => Ok(()),
@@ -329,21 +329,21 @@ pub(crate) fn for_people(edge: &Edge, visitor: &Visitor) -> Result<(), Problem> 
 /// A person may touch the project for this change, and by these rules.
 fn allowed(
     edge: &Edge,
-    visitor: &Visitor,
+    principal: &Principal,
     the: &TheChange,
 ) -> Result<(ChangeId, ChangeRules), Problem> {
-    for_people(edge, visitor)?;
+    for_people(edge, principal)?;
     Ok((the.id()?, rules(edge)?))
 }
 
 /// Who touches the project. At the socket they are whom they say they are.
-pub(crate) fn hand(visitor: &Visitor, by: String) -> Hand {
-    let holder = match (&visitor.via, by.trim()) {
+pub(crate) fn hand(principal: &Principal, by: String) -> Hand {
+    let holder = match (&principal.via, by.trim()) {
         (Via::Socket { .. }, "") => Holder::person("someone"),
         (Via::Socket { .. }, name) => Holder::person(name),
-        _ => Holder::visitor(&visitor.name),
+        _ => Holder::visitor(&principal.name),
     };
-    Hand { name: visitor.signed(by), holder }
+    Hand { name: principal.signed(by), holder }
 }
 
 impl From<ChangeError> for Problem {

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stafette_core::RunId;
 
+use crate::principal::Principal;
 use crate::request::Body;
-use crate::visitor::Visitor;
 use crate::{Edge, Problem};
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
@@ -52,9 +52,9 @@ pub(crate) struct Emitted {
 
 async fn emit(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Body(Emit { token, r#type, payload }): Body<Emit>,
 ) -> Result<Json<Emitted>, Problem> {
-    let run = edge.engine.tell(&token, visitor.pid(), &r#type, payload).await?;
+    let run = edge.engine.tell(&token, principal.pid(), &r#type, payload).await?;
     Ok(Json(Emitted { taken: true, run }))
 }

@@ -10,9 +10,9 @@ use stafette_core::{HandoffId, RunId};
 use stafette_engine::EngineError;
 
 use crate::openapi::named;
+use crate::principal::Principal;
 use crate::request::{Body, Named};
 use crate::runs::TheRun;
-use crate::visitor::Visitor;
 use crate::{Edge, Problem};
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
@@ -43,7 +43,7 @@ pub(crate) struct Forked {
 
 async fn fork(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(TheRun { run }): Named<TheRun>,
     Body(Fork { seq, handoff, by }): Body<Fork>,
 ) -> Result<Json<Forked>, Problem> {
@@ -53,7 +53,7 @@ async fn fork(
         (seq, _) => seq,
     };
     let run =
-        edge.engine.fork(from, seq, visitor.signed(by)).await.map_err(|error| match error {
+        edge.engine.fork(from, seq, principal.signed(by)).await.map_err(|error| match error {
             EngineError::Over { .. } => Problem::new(409, "run_over", "The run was over by then")
                 .because("fork it from an earlier event or handoff; `stafette log` lists them"),
             other => other.into(),

@@ -15,9 +15,9 @@ use stafette_core::{Fields, Millis, RunId, Usd, Workflow};
 use stafette_engine::{Ancestry, Briefing};
 
 use crate::openapi::named;
+use crate::principal::Principal;
 use crate::request::{Body, Named};
 use crate::runs::{TheRun, find};
-use crate::visitor::Visitor;
 use crate::{Edge, Problem};
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
@@ -66,7 +66,7 @@ pub(crate) struct NoteTaken {
 
 async fn note(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(TheRun { run }): Named<TheRun>,
     Body(LeaveNote { text, by }): Body<LeaveNote>,
 ) -> Result<Json<NoteTaken>, Problem> {
@@ -74,7 +74,7 @@ async fn note(
         return Err(Problem::new(422, "empty_note", "The note is empty"));
     }
     let run = find(&edge, &run).await?;
-    let run = edge.engine.note(run, text, visitor.signed(by)).await?;
+    let run = edge.engine.note(run, text, principal.signed(by)).await?;
     Ok(Json(NoteTaken { run }))
 }
 

@@ -2,9 +2,9 @@
 //! and any of them can send requests here: whatever does not come from our own page, or from a
 //! program with a token, is refused before any route is looked for.
 
-mod armour;
-mod pace;
+mod rate_limit;
 mod rules;
+mod security_headers;
 #[cfg(test)]
 mod tests;
 
@@ -21,12 +21,12 @@ use axum::response::{IntoResponse, Response};
 
 use crate::clock::now;
 use crate::launch::Launches;
+use crate::principal::{Principal, Scope, Standing, Via};
 use crate::tokens::Tokens;
-use crate::visitor::{Scope, Standing, Via, Visitor};
 use crate::{MAX_BODY, Problem};
-use pace::Pace;
+use rate_limit::Pace;
 
-pub(crate) use armour::armour;
+pub(crate) use security_headers::armour;
 
 /// How long the body of a request may take to arrive.
 const BODY: Duration = Duration::from_secs(30);
@@ -131,35 +131,35 @@ impl Guard {
     }
 
     /// Looks at everything but the body; whoever may pass gets a name.
-    fn look(&self, peer: IpAddr, request: &Request) -> Result<Visitor, Problem> {
+    fn look(&self, peer: IpAddr, request: &Request) -> Result<Principal, Problem> {
         let (headers, path) = (request.headers(), request.uri().path());
         rules::size(request.uri(), headers)?;
         rules::host(&self.authorities, request.uri(), headers)?;
         rules::method(request.method(), headers)?;
         rules::origin(&self.origins, headers)?;
         rules::site(path, request.method(), headers)?;
-        let visitor = match self.visitor(request)? {
-            Some(visitor) => visitor,
-            None if is_open(request.method(), path) => Visitor::nobody(),
+        let principal = match self.principal(request)? {
+            Some(principal) => principal,
+            None if is_open(request.method(), path) => Principal::nobody(),
             None => return Err(rules::unknown()),
         };
         if !is_open(request.method(), path) {
-            visitor.may(Scope::needed(request.method(), path))?;
-            visitor.may_go(path)?;
+            principal.may(Scope::needed(request.method(), path))?;
+            principal.may_go(path)?;
         }
         // Whoever is not known hears that first, whatever they send.
         rules::content(request.method(), headers)?;
-        let name = match visitor.via {
+        let name = match principal.via {
             Via::Nobody => peer.to_string(),
-            _ => visitor.name.clone(),
+            _ => principal.name.clone(),
         };
         match self.visits.take(&name, Instant::now()) {
-            Ok(()) => Ok(visitor),
+            Ok(()) => Ok(principal),
             Err(wait) => Err(rules::too_fast(wait)),
         }
     }
 
-    fn visitor(&self, request: &Request) -> Result<Option<Visitor>, Problem> {
+    fn principal(&self, request: &Request) -> Result<Option<Principal>, Problem> {
         let headers = request.headers();
         if let Some(shown) = rules::only(headers, &AUTHORIZATION)? {
             let text = shown.to_str().unwrap_or_default();
@@ -167,7 +167,7 @@ impl Guard {
                 text.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
             let owner = bearer.and_then(|(_, token)| self.tokens.owner(now(), token.trim()));
             let (name, Standing { scope, agent }) = owner.ok_or_else(rules::bad_token)?;
-            return Ok(Some(Visitor { name, scope, agent, via: Via::Bearer }));
+            return Ok(Some(Principal { name, scope, agent, via: Via::Bearer }));
         }
         let Some(scope) = self.cookie(headers).and_then(|value| self.launches.scope(now(), value))
         else {
@@ -180,7 +180,7 @@ impl Guard {
         let ours = headers.contains_key(ORIGIN) || headers.contains_key("sec-fetch-site");
         let proven = if upgrade { headers.contains_key(ORIGIN) } else { looks || ours };
         match proven {
-            true => Ok(Some(Visitor::person("page", scope, Via::Page))),
+            true => Ok(Some(Principal::person("page", scope, Via::Page))),
             false => Err(rules::no_origin()),
         }
     }
@@ -209,14 +209,14 @@ pub(crate) async fn guard(
     let peer =
         request.extensions().get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.ip);
     // Nothing that came from outside is taken for what the guard itself found out.
-    request.extensions_mut().remove::<Visitor>();
+    request.extensions_mut().remove::<Principal>();
     let looked = match guard.look(peer, &request) {
-        Ok(visitor) => hold(request).await.map(|request| (visitor, request)),
+        Ok(principal) => hold(request).await.map(|request| (principal, request)),
         Err(problem) => Err(problem),
     };
     let answer = match looked {
-        Ok((visitor, mut request)) => {
-            request.extensions_mut().insert(visitor);
+        Ok((principal, mut request)) => {
+            request.extensions_mut().insert(principal);
             next.run(request).await
         }
         Err(problem) => match guard.refusals.take(&peer.to_string(), Instant::now()) {

@@ -8,7 +8,7 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::visitor::{Via, Visitor};
+use crate::principal::{Principal, Via};
 use crate::{Edge, Problem};
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
@@ -52,8 +52,8 @@ pub(crate) struct Health {
     mcp_sessions: Option<usize>,
 }
 
-async fn alive(State(edge): State<Edge>, visitor: Visitor) -> Json<Health> {
-    let known = visitor.via != Via::Nobody;
+async fn alive(State(edge): State<Edge>, principal: Principal) -> Json<Health> {
+    let known = principal.via != Via::Nobody;
     let mcp_sessions = match known {
         true => Some(edge.mcp.connected().await),
         false => None,
@@ -66,7 +66,7 @@ async fn alive(State(edge): State<Edge>, visitor: Visitor) -> Json<Health> {
     })
 }
 
-async fn ready(State(edge): State<Edge>, visitor: Visitor) -> Result<Json<Health>, Problem> {
+async fn ready(State(edge): State<Edge>, principal: Principal) -> Result<Json<Health>, Problem> {
     edge.engine.ready().await?;
-    Ok(alive(State(edge), visitor).await)
+    Ok(alive(State(edge), principal).await)
 }

@@ -10,9 +10,9 @@ use stafette_core::{Fields, HandoffId, Input, Party, Reply, RunId};
 
 use crate::handoffs::Row;
 use crate::openapi::named;
+use crate::principal::Principal;
 use crate::request::{Body, Named};
 use crate::runs::Shown;
-use crate::visitor::Visitor;
 use crate::{Edge, Problem};
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
@@ -66,7 +66,7 @@ pub(crate) struct Answered {
 
 async fn answer(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(TheQuestion { question }): Named<TheQuestion>,
     Body(Answer { text, values, by }): Body<Answer>,
 ) -> Result<Json<Answered>, Problem> {
@@ -74,12 +74,12 @@ async fn answer(
         return Err(Problem::new(422, "empty_answer", "The answer is empty"));
     }
     // What a person decides, no agent decides in their place.
-    if let Some(author) = edge.agent(&visitor) {
+    if let Some(author) = edge.agent(&principal) {
         tracing::warn!(?author, question, "an agent may not answer");
         return Err(Problem::new(403, "not_allowed", "An agent may not answer for a person"));
     }
     let (run, handoff) = find(&edge, &question).await?;
-    let by = visitor.signed(by);
+    let by = principal.signed(by);
     match edge.engine.send(run, Input::Answer { handoff, values, text, by }).await? {
         Reply::Answered => {}
         Reply::Unfit { complaints } => {

@@ -18,7 +18,7 @@ use stafette_core::change::Author;
 use stafette_stages::{Actor, Fault, Health, Stages};
 
 use crate::openapi::named;
-use crate::visitor::Visitor;
+use crate::principal::Principal;
 use crate::{Edge, Problem};
 
 /// Where all of it is found.
@@ -60,8 +60,11 @@ struct HealthView {
     set_aside: Vec<stafette_knowledge::graph::SetAside>,
 }
 
-async fn health(State(edge): State<Edge>, visitor: Visitor) -> Result<Json<HealthView>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
+async fn health(
+    State(edge): State<Edge>,
+    principal: Principal,
+) -> Result<Json<HealthView>, Problem> {
+    let (stages, actor) = edge.knower(&principal)?;
     let health = stages.health().await?;
     // One that cannot be read or is not trusted says nothing.
     let says = (edge.workflow)().ok().and_then(|workflow| workflow.knowledge);
@@ -82,8 +85,8 @@ impl Edge {
     }
 
     /// The same with who asks: an agent, or a person.
-    fn knower(&self, visitor: &Visitor) -> Result<(&Stages, Actor), Problem> {
-        let actor = match self.agent(visitor) {
+    fn knower(&self, principal: &Principal) -> Result<(&Stages, Actor), Problem> {
+        let actor = match self.agent(principal) {
             Some(Author { agent: Some(agent), run, handoff, .. }) => {
                 Actor { party: Party::from(&agent), run, handoff }
             }

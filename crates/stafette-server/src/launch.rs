@@ -7,9 +7,9 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use stafette_core::{Millis, Time};
 
+use crate::principal::Scope;
 use crate::private;
 use crate::secret::{self, Hash};
-use crate::visitor::Scope;
 
 /// How long a link can be used.
 const LINK: Millis = Millis::minutes(2);

@@ -30,6 +30,7 @@ mod mcp;
 mod notify;
 mod openapi;
 mod page;
+mod principal;
 mod private;
 mod problem;
 mod renewal;
@@ -44,7 +45,6 @@ pub mod terminals;
 mod tokens;
 mod triggers;
 mod turns;
-mod visitor;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -69,11 +69,11 @@ use launch::Launches;
 pub use access::LaunchLink;
 pub use guard::Door;
 pub use openapi::document as openapi;
+pub use principal::{Principal, Scope, Standing, Via};
 pub use problem::Problem;
 pub use serve::{Tls, TlsError};
 pub use telemetry::Observed;
 pub use tokens::{NewToken, TokenError, TokenView, Tokens};
-pub use visitor::{Scope, Standing, Via, Visitor};
 
 /// The most that a request may carry, in bytes.
 const MAX_BODY: usize = 2 * 1024 * 1024;

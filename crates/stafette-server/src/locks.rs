@@ -17,8 +17,8 @@ use stafette_core::{Millis, TurnKey};
 use stafette_engine::Engine;
 
 use crate::openapi::named;
+use crate::principal::{Principal, Scope, Via};
 use crate::request::{Asked, Body, Named};
-use crate::visitor::{Scope, Via, Visitor};
 use crate::{Edge, Problem};
 
 /// How long a client may wait in one request.
@@ -195,20 +195,20 @@ struct Known {
     rules: LockRules,
 }
 
-async fn known(edge: &Edge, visitor: &Visitor, asker: &Asker) -> Result<Known, Problem> {
+async fn known(edge: &Edge, principal: &Principal, asker: &Asker) -> Result<Known, Problem> {
     let Some(token) = &asker.token else {
         // At the socket sits the user, under any name; who came by TCP has the one they were given.
-        let holder = match (&visitor.via, asker.by.trim()) {
+        let holder = match (&principal.via, asker.by.trim()) {
             (Via::Socket { .. }, "") => Holder::person("someone"),
             (Via::Socket { .. }, name) => Holder::person(name),
-            _ => Holder::visitor(&visitor.name),
+            _ => Holder::visitor(&principal.name),
         };
         let holder = holder.at(&asker.seat);
         // A workflow that cannot be read or is not trusted sets no rules.
         let rules = (edge.workflow)().map(|workflow| workflow.locks).unwrap_or_default();
         return Ok(Known { holder, turn: None, rules });
     };
-    let (run, agent, turn) = edge.engine.session(token, visitor.pid()).await?;
+    let (run, agent, turn) = edge.engine.session(token, principal.pid()).await?;
     let rules = edge.engine.state(run).await?.workflow.locks.clone();
     let holder = Holder::session(run, agent).at(&asker.seat);
     Ok(Known { holder, turn: Some(turn), rules })
@@ -243,14 +243,14 @@ pub(crate) struct Take {
 /// Answers with the lock, or with 202 and a place in the line, to be asked about within two minutes.
 async fn take(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Body(take): Body<Take>,
 ) -> Result<(StatusCode, Json<LockView>), Problem> {
-    let Known { holder, turn, rules } = known(&edge, &visitor, &take.who).await?;
+    let Known { holder, turn, rules } = known(&edge, &principal, &take.who).await?;
     let on_conflict = take.on_conflict.unwrap_or(rules.on_conflict);
     let is_agent = matches!(holder.who, Who::Session { .. });
     if on_conflict == OnConflict::TakeOver && rules.on_conflict != on_conflict {
-        visitor.may(Scope::Admin)?;
+        principal.may(Scope::Admin)?;
     }
     if on_conflict == OnConflict::TakeOver && is_agent && rules.on_conflict != on_conflict {
         let problem = Problem::new(403, "not_allowed", "An agent may not take a lock from others");
@@ -336,11 +336,11 @@ pub(crate) struct Renew {
 
 async fn renew(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(TheLock { lock }): Named<TheLock>,
     Body(Renew { fence, lease, who }): Body<Renew>,
 ) -> Result<(StatusCode, Json<LockView>), Problem> {
-    let Known { holder, .. } = known(&edge, &visitor, &who).await?;
+    let Known { holder, .. } = known(&edge, &principal, &who).await?;
     shown(&edge.engine.renew_lock(find(&lock)?, holder, fence, lease).await?)
 }
 
@@ -361,12 +361,12 @@ pub(crate) struct Released {
 
 async fn release(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(TheLock { lock }): Named<TheLock>,
     Body(Release { who }): Body<Release>,
 ) -> Result<Json<Released>, Problem> {
     let id = find(&lock)?;
-    let Known { holder, .. } = known(&edge, &visitor, &who).await?;
+    let Known { holder, .. } = known(&edge, &principal, &who).await?;
     edge.engine.release_lock(id, holder).await?;
     Ok(Json(Released { released: id }))
 }
@@ -384,12 +384,12 @@ pub(crate) struct TakeOver {
 
 async fn take_over(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(TheLock { lock }): Named<TheLock>,
     Body(TakeOver { reason, who }): Body<TakeOver>,
 ) -> Result<(StatusCode, Json<LockView>), Problem> {
-    visitor.may(Scope::Admin)?;
-    let Known { holder, .. } = known(&edge, &visitor, &who).await?;
+    principal.may(Scope::Admin)?;
+    let Known { holder, .. } = known(&edge, &principal, &who).await?;
     if matches!(holder.who, Who::Session { .. }) {
         return Err(Problem::new(403, "not_allowed", "Only a person may take a lock over"));
     }
@@ -419,10 +419,10 @@ pub(crate) struct Checked {
 
 async fn check(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Body(Check { paths, fence, who }): Body<Check>,
 ) -> Result<Json<Checked>, Problem> {
-    let Known { holder, .. } = known(&edge, &visitor, &who).await?;
+    let Known { holder, .. } = known(&edge, &principal, &who).await?;
     edge.engine.may_write(&holder, &paths, fence).await?;
     Ok(Json(Checked { allowed: true }))
 }

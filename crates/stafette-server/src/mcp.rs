@@ -12,10 +12,10 @@ use axum::routing::{any, post};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use stafette_engine::Engine;
-use stafette_mcp::{Caller, May, Mcp, Trouble};
+use stafette_mcp::{AccessLevel, Caller, Mcp, ToolError};
 use stafette_stages::Stages;
 
-use crate::visitor::{Scope, Via, Visitor};
+use crate::principal::{Principal, Scope, Via};
 use crate::{Edge, Problem, ReadWorkflow};
 
 /// The header in which a session shows its token.
@@ -34,28 +34,28 @@ pub(crate) fn service(engine: Engine, workflow: Arc<ReadWorkflow>, stages: Optio
     Mcp::new(engine, Arc::new(read), stages)
 }
 
-fn trouble(problem: &Problem) -> Trouble {
-    let trouble = Trouble::new(&problem.code, problem.title.clone());
+fn trouble(problem: &Problem) -> ToolError {
+    let trouble = ToolError::new(&problem.code, problem.title.clone());
     match problem.detail.split_once("\nfix: ") {
         Some((why, fix)) => trouble.fix(format!("{why} To do: {fix}.").trim_start()),
         None => trouble.fix(problem.detail.clone()),
     }
 }
 
-async fn http(State(edge): State<Edge>, visitor: Visitor, request: Request) -> Response<Body> {
+async fn http(State(edge): State<Edge>, principal: Principal, request: Request) -> Response<Body> {
     let hosts = edge.door().map(|door| door.hosts).unwrap_or_default();
-    let caller = caller(&visitor, request.headers());
+    let caller = caller(&principal, request.headers());
     edge.mcp.answer(caller, &hosts, request).await.map(Body::new)
 }
 
 /// Becomes a stream of JSON-RPC lines in both directions.
 async fn stream(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     mut request: Request,
 ) -> Response<Body> {
     let asked = header(request.headers(), UPGRADE.as_str()).is_some_and(|name| name == NAME);
-    let near = matches!(visitor.via, Via::Socket { .. });
+    let near = matches!(principal.via, Via::Socket { .. });
     let upgrade = request.extensions_mut().remove::<OnUpgrade>();
     let (Some(upgrade), true) = (upgrade, asked && near) else {
         let problem = Problem::new(426, "upgrade_required", "This address is for `stafette mcp`")
@@ -68,7 +68,7 @@ async fn stream(
         let problem = Problem::new(503, "too_many_streams", "There are too many MCP streams");
         return problem.because("end one of them first").into_response();
     };
-    let caller = caller(&visitor, request.headers());
+    let caller = caller(&principal, request.headers());
     tokio::spawn(async move {
         // A client that left before it began is no news.
         if let Ok(upgraded) = upgrade.await {
@@ -82,18 +82,18 @@ async fn stream(
     response
 }
 
-fn caller(visitor: &Visitor, headers: &HeaderMap) -> Caller {
-    let name = match visitor.via {
+fn caller(principal: &Principal, headers: &HeaderMap) -> Caller {
+    let name = match principal.via {
         // What comes by the socket says itself what it is.
         Via::Socket { .. } | Via::Nobody => String::new(),
-        Via::Bearer | Via::Page => visitor.name.clone(),
+        Via::Bearer | Via::Page => principal.name.clone(),
     };
     Caller {
         name,
         token: header(headers, TOKEN).map(str::to_owned),
-        pid: visitor.pid(),
-        agent: visitor.agent.clone(),
-        may: if visitor.scope >= Scope::Act { May::Act } else { May::Look },
+        pid: principal.pid(),
+        agent: principal.agent.clone(),
+        may: if principal.scope >= Scope::Act { AccessLevel::Act } else { AccessLevel::Look },
     }
 }
 

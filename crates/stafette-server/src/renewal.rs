@@ -6,10 +6,10 @@ use axum::Json;
 use axum::extract::State;
 use stafette_engine::{Renewal, RenewalError};
 
-use crate::changes::{Go, TheChange, for_people, hand};
+use crate::changes::{ApplyRequest, TheChange, for_people, hand};
 use crate::openapi::named;
+use crate::principal::Principal;
 use crate::request::{Body, Named};
-use crate::visitor::Visitor;
 use crate::{Edge, Problem};
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
@@ -22,18 +22,18 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
 
 async fn renew(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(the): Named<TheChange>,
-    Body(Go { by }): Body<Go>,
+    Body(ApplyRequest { by }): Body<ApplyRequest>,
 ) -> Result<Json<Renewal>, Problem> {
-    for_people(&edge, &visitor)?;
+    for_people(&edge, &principal)?;
     let id = the.id()?;
     let workflow = (edge.workflow)()?;
     let own = workflow.own.ok_or_else(|| {
         Problem::new(409, "no_program", "The team has no program of its own")
             .because("say in `[self]` of stafette.toml how it is built, tried and started")
     })?;
-    Ok(Json(edge.engine.renew(id, &own, &workflow.changes, &hand(&visitor, by)).await?))
+    Ok(Json(edge.engine.renew(id, &own, &workflow.changes, &hand(&principal, by)).await?))
 }
 
 impl From<RenewalError> for Problem {

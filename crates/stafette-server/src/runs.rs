@@ -19,8 +19,8 @@ use uuid::Uuid;
 use crate::answer::Listed;
 use crate::generations::{Begun, Continuous};
 use crate::openapi::named;
+use crate::principal::Principal;
 use crate::request::{Asked, Body, Key, Named, Within, within};
-use crate::visitor::Visitor;
 use crate::{Edge, Problem};
 
 /// How long a client may wait in one request, in seconds.
@@ -132,7 +132,7 @@ pub(crate) struct Started {
 
 async fn start(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Key(key): Key,
     Within(trace): Within,
     Body(start): Body<Start>,
@@ -141,7 +141,7 @@ async fn start(
     let mut budget = workflow.budget.clone();
     budget.money = start.budget.unwrap_or(budget.money);
     budget.tokens = start.tokens.unwrap_or(budget.tokens);
-    let by = visitor.signed(start.by);
+    let by = principal.signed(start.by);
     let (request, inputs) = (start.request, start.inputs);
     let asked = (request, budget, &inputs);
     let begun = Begun::of(&edge, &workflow, asked, start.context, start.continuous).await?;
@@ -154,7 +154,7 @@ async fn start(
         return Ok(Json(Started { run, repeated: false }));
     };
     // Two visitors who choose the same key mean two things.
-    let key = format!("{}\n{key}", visitor.name);
+    let key = format!("{}\n{key}", principal.name);
     let (run, repeated) = edge.engine.begin_keyed(&key, created).await?;
     Ok(Json(Started { run, repeated }))
 }
@@ -296,31 +296,31 @@ pub(crate) struct Steer {
 
 async fn cancel(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(TheRun { run }): Named<TheRun>,
     Body(Steer { by, why }): Body<Steer>,
 ) -> Result<Json<Shown>, Problem> {
-    let by = visitor.signed(by);
+    let by = principal.signed(by);
     steer(&edge, &run, Input::Cancel { by, why }).await
 }
 
 async fn pause(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(TheRun { run }): Named<TheRun>,
     Body(Steer { by, .. }): Body<Steer>,
 ) -> Result<Json<Shown>, Problem> {
-    let by = visitor.signed(by);
+    let by = principal.signed(by);
     steer(&edge, &run, Input::Pause { by }).await
 }
 
 async fn unpause(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(TheRun { run }): Named<TheRun>,
     Body(Steer { by, .. }): Body<Steer>,
 ) -> Result<Json<Shown>, Problem> {
-    let by = visitor.signed(by);
+    let by = principal.signed(by);
     steer(&edge, &run, Input::Unpause { by }).await
 }
 

@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::sync::Semaphore;
 
 use crate::guard::Peer;
-use crate::visitor::Visitor;
+use crate::principal::Principal;
 
 pub use tls::{Tls, TlsError};
 
@@ -41,7 +41,7 @@ pub(crate) async fn socket(listener: UnixListener, router: Router) {
             Err(error) => pass(&error).await,
             Ok((stream, _)) => {
                 let pid = stream.peer_cred().ok().and_then(|credentials| credentials.pid());
-                let spoken = speak(stream, router.clone(), Visitor::at_socket(pid));
+                let spoken = speak(stream, router.clone(), Principal::at_socket(pid));
                 tokio::spawn(async move {
                     spoken.await;
                     drop(place);

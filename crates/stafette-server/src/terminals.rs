@@ -17,8 +17,8 @@ pub use live::{Told, Wish};
 pub use recorded::Moment;
 
 use crate::openapi::named;
+use crate::principal::Principal;
 use crate::request::{Asked, Body, Named};
-use crate::visitor::Visitor;
 use crate::{Edge, Problem};
 
 /// The longest text that is typed at once, in bytes.
@@ -107,7 +107,7 @@ pub(crate) struct Which {
 
 async fn list(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Asked(which): Asked<Which>,
 ) -> Result<Json<Vec<Glance>>, Problem> {
     let run = match which.run {
@@ -116,7 +116,7 @@ async fn list(
     };
     let mut seen = Vec::new();
     for view in edge.engine.terminals(run) {
-        if may_look(&edge, &visitor, view.run, &view.agent).await.is_ok() {
+        if may_look(&edge, &principal, view.run, &view.agent).await.is_ok() {
             seen.push(Glance::from(view));
         }
     }
@@ -127,11 +127,11 @@ async fn list(
 /// agent sees its own and no other; people see them all.
 async fn may_look(
     edge: &Edge,
-    visitor: &Visitor,
+    principal: &Principal,
     run: RunId,
     agent: &AgentName,
 ) -> Result<(), Problem> {
-    let Some(asks) = edge.agent(visitor) else { return Ok(()) };
+    let Some(asks) = edge.agent(principal) else { return Ok(()) };
     let own = asks.run == Some(run) && asks.agent.as_ref() == Some(agent);
     if own || !edge.engine.is_screened(run).await? {
         return Ok(());
@@ -143,10 +143,10 @@ async fn may_look(
 
 async fn show(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(place): Named<TheTerminal>,
 ) -> Result<Json<Glance>, Problem> {
-    let place = Place::find(&edge, &visitor, &place).await?;
+    let place = Place::find(&edge, &principal, &place).await?;
     Ok(Json(place.glance()))
 }
 
@@ -178,7 +178,7 @@ pub struct Sent {
 
 async fn send(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(place): Named<TheTerminal>,
     Body(Send { text, submit }): Body<Send>,
 ) -> Result<Json<Sent>, Problem> {
@@ -193,7 +193,7 @@ async fn send(
             text.len()
         )));
     }
-    let Place { run, agent, terminal } = Place::find(&edge, &visitor, &place).await?;
+    let Place { run, agent, terminal } = Place::find(&edge, &principal, &place).await?;
     terminal.note(&format!("a person sends {} bytes", text.len())).await;
     let typed = terminal.send(&text, submit).await;
     typed.map_err(|error| untyped(&agent, error))?;
@@ -202,20 +202,20 @@ async fn send(
 
 async fn restart(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(place): Named<TheTerminal>,
 ) -> Result<Json<Glance>, Problem> {
-    let Place { run, agent, terminal } = Place::find(&edge, &visitor, &place).await?;
+    let Place { run, agent, terminal } = Place::find(&edge, &principal, &place).await?;
     terminal.note("a person starts it again").await;
     Ok(Json(edge.engine.restart_terminal(run, agent.as_str()).await?.into()))
 }
 
 async fn interrupt(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(place): Named<TheTerminal>,
 ) -> Result<Json<Glance>, Problem> {
-    let place = Place::find(&edge, &visitor, &place).await?;
+    let place = Place::find(&edge, &principal, &place).await?;
     place.terminal.note("a person interrupts it").await;
     let pressed = place.terminal.interrupt().await;
     pressed.map_err(|error| untyped(&place.agent, error))?;
@@ -232,11 +232,15 @@ struct Place {
 
 impl Place {
     /// The terminal that a client means, if they may look at it. `latest` is the newest run that has it.
-    async fn find(edge: &Edge, visitor: &Visitor, place: &TheTerminal) -> Result<Self, Problem> {
+    async fn find(
+        edge: &Edge,
+        principal: &Principal,
+        place: &TheTerminal,
+    ) -> Result<Self, Problem> {
         let TheTerminal { run, agent } = place;
         let run = run_of(edge, run, agent).await?;
         let (agent, terminal) = edge.engine.terminal(run, agent).await?;
-        may_look(edge, visitor, run, &agent).await?;
+        may_look(edge, principal, run, &agent).await?;
         Ok(Place { run, agent, terminal })
     }
 

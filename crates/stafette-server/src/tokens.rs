@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use stafette_core::{AgentName, Millis, Time};
 use thiserror::Error;
 
+use crate::principal::{Scope, Standing};
 use crate::private;
 use crate::secret::{self, Hash};
-use crate::visitor::{Scope, Standing};
 
 /// How a token begins, so that people and scanners recognise one that got out.
 const PREFIX: &str = "stf_";

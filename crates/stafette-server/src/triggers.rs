@@ -17,8 +17,8 @@ use stafette_hooks::{Delivery, Fired, TriggerError, TriggerView, Triggers};
 
 use crate::clock::now;
 use crate::openapi::named;
+use crate::principal::Principal;
 use crate::request::{Body, Named, Within, header};
-use crate::visitor::Visitor;
 use crate::{Edge, Problem};
 
 /// The longest name that a delivery may have.
@@ -106,11 +106,11 @@ pub(crate) struct Fire {
 
 async fn fire(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(TheTrigger { trigger }): Named<TheTrigger>,
     Body(Fire { payload, by }): Body<Fire>,
 ) -> Result<Json<Pulled>, Problem> {
-    let by = visitor.signed(by);
+    let by = principal.signed(by);
     let run = triggers(&edge)?.fire(&trigger, by, &payload, now()).await?;
     Ok(Json(Pulled { run: Some(run), repeated: false }))
 }

@@ -15,9 +15,9 @@ use stafette_core::{
 use stafette_engine::{Finished, Wanted};
 
 use crate::openapi::named;
+use crate::principal::Principal;
 use crate::request::{Asked, Body, Named};
 use crate::runs::{TheHandoff, patience};
-use crate::visitor::Visitor;
 use crate::{Edge, Problem};
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
@@ -64,7 +64,7 @@ pub(crate) struct Wish {
 
 async fn wait(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Asked(Wish { run, agent, within }): Asked<Wish>,
 ) -> Result<Json<Vec<TurnOrder>>, Problem> {
     let run = match run {
@@ -72,7 +72,7 @@ async fn wait(
         None => None,
     };
     let within = patience(Some(within.unwrap_or(0)))?;
-    let agent = match (&visitor.agent, agent) {
+    let agent = match (&principal.agent, agent) {
         (Some(own), Some(other)) if *own != other => return Err(not_theirs(own, &other)),
         (Some(own), _) => Some(own.clone()),
         (None, agent) => agent,
@@ -84,11 +84,11 @@ async fn wait(
 /// agent alone.
 async fn theirs(
     edge: &Edge,
-    visitor: &Visitor,
+    principal: &Principal,
     place: &TheHandoff,
 ) -> Result<(RunId, HandoffId), Problem> {
     let (run, handoff) = place.find(edge).await?;
-    if let Some(own) = &visitor.agent {
+    if let Some(own) = &principal.agent {
         let state = edge.engine.state(run).await?;
         let to = state.handoff(handoff).map(|handoff| &handoff.offer.to);
         if let Some(to) = to.filter(|to| **to != Party::from(own)) {
@@ -116,12 +116,12 @@ pub(crate) struct Accept {
 
 async fn accept(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(place): Named<TheHandoff>,
     Body(Accept { by, lease }): Body<Accept>,
 ) -> Result<Json<TurnOrder>, Problem> {
-    let (run, handoff) = theirs(&edge, &visitor, &place).await?;
-    let by = visitor.signed(by);
+    let (run, handoff) = theirs(&edge, &principal, &place).await?;
+    let by = principal.signed(by);
     Ok(Json(edge.engine.accept(run, handoff, &by, lease).await?))
 }
 
@@ -167,11 +167,11 @@ pub(crate) struct Heard {
 
 async fn report(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(place): Named<TheHandoff>,
     Body(Report { turn: text, note, usage }): Body<Report>,
 ) -> Result<Json<Heard>, Problem> {
-    let (run, handoff) = theirs(&edge, &visitor, &place).await?;
+    let (run, handoff) = theirs(&edge, &principal, &place).await?;
     let turn = turn(run, handoff, &text)?;
     edge.engine.report(turn, note, usage).await?;
     Ok(Json(Heard { turn }))
@@ -308,11 +308,11 @@ impl Ended {
 
 async fn complete(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(place): Named<TheHandoff>,
     Body(body): Body<Complete>,
 ) -> Result<Json<Ended>, Problem> {
-    let (run, handoff) = theirs(&edge, &visitor, &place).await?;
+    let (run, handoff) = theirs(&edge, &principal, &place).await?;
     let turn = turn(run, handoff, &body.turn)?;
     let state = edge.engine.state(run).await?;
     let missing = stafette_engine::EngineError::NoHandoff { run, handoff };
@@ -334,11 +334,11 @@ pub(crate) struct Reject {
 
 async fn reject(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(place): Named<TheHandoff>,
     Body(Reject { turn: text, why }): Body<Reject>,
 ) -> Result<Json<Ended>, Problem> {
-    let (run, handoff) = theirs(&edge, &visitor, &place).await?;
+    let (run, handoff) = theirs(&edge, &principal, &place).await?;
     let turn = turn(run, handoff, &text)?;
     edge.engine.reject(turn, why).await?;
     Ok(Json(Ended { turn, admitted: Vec::new(), refused: Vec::new() }))

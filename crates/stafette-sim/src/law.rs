@@ -28,10 +28,10 @@ pub(crate) struct Breach {
 }
 
 /// A law holds, or does not.
-pub(crate) type Verdict = Result<(), Breach>;
+pub(crate) type LawResult = Result<(), Breach>;
 
 /// Fails with a law and a detail unless the condition holds.
-pub(crate) fn must(holds: bool, law: &'static str, detail: impl FnOnce() -> String) -> Verdict {
+pub(crate) fn must(holds: bool, law: &'static str, detail: impl FnOnce() -> String) -> LawResult {
     if holds { Ok(()) } else { Err(Breach { law, detail: detail() }) }
 }
 
@@ -50,7 +50,7 @@ impl Witness {
     }
 
     /// Reads what one append added.
-    pub(crate) fn read(&mut self, added: &[Stored]) -> Verdict {
+    pub(crate) fn read(&mut self, added: &[Stored]) -> LawResult {
         for stored in added {
             let entry = &stored.entry;
             must(entry.seq == self.seq() + 1, "events are numbered without gaps", || {
@@ -83,7 +83,7 @@ impl Witness {
     }
 
     /// A process's own idea of the run is never ahead of the store, and never another one.
-    pub(crate) fn agrees_with(&self, live: &Run) -> Verdict {
+    pub(crate) fn agrees_with(&self, live: &Run) -> LawResult {
         let Some(told) = &self.run else {
             return must(false, "nothing lives before it is recorded", String::new);
         };

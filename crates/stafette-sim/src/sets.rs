@@ -17,7 +17,7 @@ use stafette_engine::{ChangeError, Changes, telling};
 use tempfile::TempDir;
 
 use crate::disk::at_once;
-use crate::law::{Verdict, must};
+use crate::law::{LawResult, must};
 
 /// All sets of a project.
 #[derive(Debug, Default)]
@@ -146,7 +146,7 @@ impl Sets {
 
     /// What is in the project is what the sets say, each of which got in once more than out, or as
     /// often.
-    pub(crate) fn hold(&self) -> Verdict {
+    pub(crate) fn hold(&self) -> LawResult {
         const LAW: &str = "a set is in the project once, or not at all";
         let Some(home) = &self.home else { return Ok(()) };
         for change in self.all() {

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use stafette_engine::generations::picture::Disk;
+use stafette_engine::generations::context_file::Disk;
 
 use crate::Sabotage;
 use crate::chance::Chance;

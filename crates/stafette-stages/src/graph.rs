@@ -55,7 +55,11 @@ impl Stages {
             condition: self.0.graph.condition().await?,
             calendar: calendar.and_then(|home| home.url.clone().or(home.folder.clone())),
             timezone: settings.week.timezone.clone(),
-            calendar_trouble: self.0.diary.as_ref().and_then(crate::planner::Diary::trouble),
+            calendar_trouble: self
+                .0
+                .diary
+                .as_ref()
+                .and_then(crate::planner::CalendarCache::trouble),
             position: self.0.cursors.get(crate::follower::CURSOR).await?.unwrap_or(0),
         })
     }

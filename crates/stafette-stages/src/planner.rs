@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use stafette_core::{Millis, Priority, Time};
 use stafette_knowledge::calendar::occurrence::{Agenda, Occurrence, agenda};
 use stafette_knowledge::calendar::proposal::{Proposal, Stand};
-use stafette_knowledge::calendar::slots::{Homeless, Wanted, propose};
+use stafette_knowledge::calendar::slots::{UnplacedTask, Wanted, propose};
 use stafette_knowledge::calendar::{Calendar, CalendarError, Entry, Seen};
 use stafette_knowledge::graph::NodeKey;
 use stafette_knowledge::mind::Change;
@@ -88,7 +88,7 @@ pub struct PlanView {
     /// When each is to be done.
     pub blocks: Vec<Planned>,
     /// What found no place.
-    pub homeless: Vec<Homeless>,
+    pub homeless: Vec<UnplacedTask>,
     /// The version of the parameters.
     pub version: u32,
     /// What was learned and made a difference.
@@ -108,7 +108,7 @@ pub struct WeekView {
 
 /// A calendar and what was last seen of it.
 #[derive(Debug)]
-pub(crate) struct Diary {
+pub(crate) struct CalendarCache {
     pub(crate) calendar: Arc<dyn Calendar>,
     page: tokio::sync::Mutex<Page>,
     trouble: Mutex<Option<String>>,
@@ -120,9 +120,9 @@ struct Page {
     entries: BTreeMap<String, Entry>,
 }
 
-impl Diary {
+impl CalendarCache {
     pub(crate) fn new(calendar: Arc<dyn Calendar>) -> Self {
-        Diary { calendar, page: tokio::sync::Mutex::default(), trouble: Mutex::new(None) }
+        CalendarCache { calendar, page: tokio::sync::Mutex::default(), trouble: Mutex::new(None) }
     }
 
     /// Why it cannot be used at the moment.
@@ -149,7 +149,7 @@ impl Diary {
 }
 
 impl Stages {
-    pub(crate) fn diary(&self) -> Result<&Diary, Fault> {
+    pub(crate) fn diary(&self) -> Result<&CalendarCache, Fault> {
         self.0.diary.as_ref().ok_or(Fault::NoCalendar)
     }
 

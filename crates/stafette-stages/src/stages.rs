@@ -17,7 +17,7 @@ use stafette_knowledge::{Base, Cursors, Neo4jGraph, Neo4jSettings, SqliteGraph, 
 use crate::booking::Booking;
 use crate::goals::Goals;
 use crate::insights::Memory;
-use crate::planner::Diary;
+use crate::planner::CalendarCache;
 use crate::{Actor, Fault, clock};
 
 /// What the stages are opened with.
@@ -51,7 +51,7 @@ pub(crate) struct Inner {
     pub(crate) versions: Versions,
     pub(crate) cursors: Cursors,
     pub(crate) proposals: Proposals,
-    pub(crate) diary: Option<Diary>,
+    pub(crate) diary: Option<CalendarCache>,
     pub(crate) goals: Goals,
     pub(crate) booking: Booking,
     pub(crate) memory: Memory,
@@ -106,7 +106,7 @@ impl Stages {
             versions: Versions::new(base.clone()),
             cursors: Cursors::new(base.clone()),
             proposals: Proposals::new(base),
-            diary: calendar.map(Diary::new),
+            diary: calendar.map(CalendarCache::new),
             goals: Goals::default(),
             booking: Booking::default(),
             memory: Memory::default(),

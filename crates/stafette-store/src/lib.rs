@@ -36,7 +36,7 @@ mod words;
 
 pub use error::{AppendError, ConnectError, Fault, OpenError, ReadError, UpkeepError};
 pub use find::{FindError, Finder, Text};
-pub use locks::{LOCK_ENTRIES, LockBatch, LockBook, LockEntry, LockError, LockRow};
+pub use locks::{LOCK_ENTRIES, LockBatch, LockEntry, LockError, LockRow, LockStore};
 pub use memory::MemoryStore;
 pub use postgres::{PostgresFinder, PostgresOptions, PostgresStore};
 pub use record::{

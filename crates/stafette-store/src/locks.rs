@@ -91,7 +91,7 @@ impl LockBatch {
 
 /// All locks as they are.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct LockBook {
+pub struct LockStore {
     /// The number of the last entry; 0 before the first.
     pub version: u64,
     /// The last fencing number that was given.

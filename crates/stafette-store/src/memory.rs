@@ -13,7 +13,7 @@ use crate::record::Page;
 use crate::stats::{Counters, Stats};
 use crate::{
     AppendError, Batch, Compacted, FIND_LIMIT, HandoffRow, Health, LOCK_ENTRIES, Loaded, LockBatch,
-    LockBook, LockEntry, LockError, LockRow, ReadError, Removed, Reply, Retention, RunFilter,
+    LockEntry, LockError, LockRow, LockStore, ReadError, Removed, Reply, Retention, RunFilter,
     RunRow, Snapshot, Store, Stored, UpkeepError,
 };
 
@@ -128,10 +128,10 @@ impl MemoryStore {
     ///
     /// # Errors
     /// Only when the handle is closed.
-    pub fn locks_now(&self) -> Result<LockBook, ReadError> {
+    pub fn locks_now(&self) -> Result<LockStore, ReadError> {
         self.read_now(|content| {
             let Book { version, fence, rows, .. } = &content.locks;
-            LockBook { version: *version, fence: *fence, rows: rows.values().cloned().collect() }
+            LockStore { version: *version, fence: *fence, rows: rows.values().cloned().collect() }
         })
     }
 
@@ -381,7 +381,7 @@ impl Store for MemoryStore {
         Box::pin(ready(self.write_locks_now(batch)))
     }
 
-    fn locks(&self) -> Reply<'_, Result<LockBook, ReadError>> {
+    fn locks(&self) -> Reply<'_, Result<LockStore, ReadError>> {
         Box::pin(ready(self.locks_now()))
     }
 

@@ -31,7 +31,7 @@ use stafette_core::{HandoffId, RunId};
 use tokio::sync::{mpsc, oneshot};
 
 use self::address::Address;
-use self::fault::Trouble;
+use self::fault::PostgresError;
 pub use self::find::PostgresFinder;
 use self::link::Link;
 use self::pool::Pool;
@@ -39,8 +39,8 @@ use self::session::{Deed, Session};
 use self::writer::Job;
 use crate::stats::{Counters, Stats};
 use crate::{
-    AppendError, Batch, Compacted, ConnectError, HandoffRow, Health, Loaded, LockBatch, LockBook,
-    LockEntry, LockError, ReadError, Removed, Reply, Retention, RunFilter, RunRow, Store, Stored,
+    AppendError, Batch, Compacted, ConnectError, HandoffRow, Health, Loaded, LockBatch, LockEntry,
+    LockError, LockStore, ReadError, Removed, Reply, Retention, RunFilter, RunRow, Store, Stored,
     UpkeepError, queue,
 };
 
@@ -111,7 +111,7 @@ impl PostgresStore {
             Ok(link)
         };
         let after = options.first_patience + options.patience;
-        let silent = |_| wrap(Trouble::Silent { place: address.to_string(), after });
+        let silent = |_| wrap(PostgresError::Silent { place: address.to_string(), after });
         let link = tokio::time::timeout(after, begin).await.map_err(silent)??;
         let counters = Arc::new(Counters::default());
         let (jobs, line) = mpsc::channel(options.queue.max(1));
@@ -137,13 +137,16 @@ impl PostgresStore {
 
     fn read<T: Send + 'static>(
         &self,
-        query: impl for<'a> Fn(&'a mut Link) -> Reply<'a, Result<T, Trouble>> + Send + Sync + 'static,
+        query: impl for<'a> Fn(&'a mut Link) -> Reply<'a, Result<T, PostgresError>>
+        + Send
+        + Sync
+        + 'static,
     ) -> Reply<'_, Result<T, ReadError>> {
         Box::pin(async move { self.pool.read(READ, query).await.map_err(fault::read) })
     }
 
     /// Has the writer carry something out, between two groups.
-    async fn carry_out<D: Deed + 'static>(&self, mut deed: D) -> Result<D::Done, Trouble> {
+    async fn carry_out<D: Deed + 'static>(&self, mut deed: D) -> Result<D::Done, PostgresError> {
         let (answer, answered) = oneshot::channel();
         let job = Job::Upkeep(Box::new(move |session| {
             Box::pin(async move {
@@ -151,11 +154,11 @@ impl PostgresStore {
                 let _ = answer.send(session.carry_out(&mut deed).await);
             })
         }));
-        self.jobs.send(job).await.map_err(|_| Trouble::Closed)?;
-        answered.await.map_err(|_| Trouble::Closed)?
+        self.jobs.send(job).await.map_err(|_| PostgresError::Closed)?;
+        answered.await.map_err(|_| PostgresError::Closed)?
     }
 
-    async fn compacted(&self) -> Result<Compacted, Trouble> {
+    async fn compacted(&self) -> Result<Compacted, PostgresError> {
         let mut snapshots = 0;
         let size = || self.pool.read(READ, |link| Box::pin(upkeep::bytes(link)));
         let bytes_before = size().await?;
@@ -168,7 +171,7 @@ impl PostgresStore {
         }
         // On a connection of its own: nobody who writes waits for all of it.
         let link = Link::open(&self.address, Instant::now() + self.first_patience).await?;
-        let silent = |_| Trouble::Silent { place: self.place(), after: LONG };
+        let silent = |_| PostgresError::Silent { place: self.place(), after: LONG };
         tokio::time::timeout(LONG, upkeep::free_room(&link)).await.map_err(silent)??;
         Ok(Compacted { snapshots, bytes_before, bytes_after: size().await? })
     }
@@ -253,7 +256,7 @@ impl Store for PostgresStore {
         })
     }
 
-    fn locks(&self) -> Reply<'_, Result<LockBook, ReadError>> {
+    fn locks(&self) -> Reply<'_, Result<LockStore, ReadError>> {
         self.read(|link| Box::pin(locks::all(link)))
     }
 

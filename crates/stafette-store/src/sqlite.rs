@@ -30,8 +30,8 @@ use self::writer::Job;
 use crate::queue;
 use crate::stats::{Counters, Stats};
 use crate::{
-    AppendError, Batch, Compacted, Fault, HandoffRow, Health, Loaded, LockBatch, LockBook,
-    LockEntry, LockError, OpenError, ReadError, Removed, Reply, Retention, RunFilter, RunRow,
+    AppendError, Batch, Compacted, Fault, HandoffRow, Health, Loaded, LockBatch, LockEntry,
+    LockError, LockStore, OpenError, ReadError, Removed, Reply, Retention, RunFilter, RunRow,
     Store, Stored, UpkeepError,
 };
 
@@ -201,7 +201,7 @@ impl Store for SqliteStore {
         })
     }
 
-    fn locks(&self) -> Reply<'_, Result<LockBook, ReadError>> {
+    fn locks(&self) -> Reply<'_, Result<LockStore, ReadError>> {
         self.read(locks::all)
     }
 

@@ -5,8 +5,8 @@ use std::pin::Pin;
 use stafette_core::{HandoffId, RunId, Time};
 
 use crate::{
-    AppendError, Batch, Compacted, HandoffRow, Health, Loaded, LockBatch, LockBook, LockEntry,
-    LockError, ReadError, Removed, RunRow, Stats, Stored, UpkeepError,
+    AppendError, Batch, Compacted, HandoffRow, Health, Loaded, LockBatch, LockEntry, LockError,
+    LockStore, ReadError, Removed, RunRow, Stats, Stored, UpkeepError,
 };
 
 /// The most runs that [`Store::find_run`] names.
@@ -112,7 +112,7 @@ pub trait Store: Send + Sync + 'static {
     fn write_locks(&self, batch: LockBatch) -> Reply<'_, Result<u64, LockError>>;
 
     /// All locks as they are.
-    fn locks(&self) -> Reply<'_, Result<LockBook, ReadError>>;
+    fn locks(&self) -> Reply<'_, Result<LockStore, ReadError>>;
 
     /// What became true of the locks after entry `after`, in order, as far as it is kept (see
     /// [`crate::LOCK_ENTRIES`]).

@@ -12,10 +12,11 @@
 //! - What a set was not made against is not written over; what somebody has written meanwhile comes
 //!   back, or is kept.
 
+mod change_store;
 mod commit;
+mod confined_dir;
 pub mod crash;
 mod diff;
-mod enclosure;
 mod journal;
 mod plan;
 mod proposal;
@@ -23,7 +24,6 @@ mod queue;
 mod record;
 mod undo;
 pub(crate) mod validation;
-mod vault;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -37,11 +37,11 @@ use stafette_core::team::change::told;
 use thiserror::Error;
 
 use crate::git::GitError;
+use change_store::ChangeStore;
 use commit::Commits;
-use enclosure::{Enclosure, Found};
+use confined_dir::{ConfinedDir, Found};
 use journal::{Journal, Landing, Step};
-use validation::{Verdict, validate};
-use vault::Vault;
+use validation::{ValidationOutcome, validate};
 
 pub use diff::{FileDiff, Hunk, Line};
 pub use proposal::Draft;
@@ -206,8 +206,8 @@ pub enum Recovered {
 #[derive(Debug)]
 pub struct Changes {
     folder: PathBuf,
-    project: Enclosure,
-    vault: Vault,
+    project: ConfinedDir,
+    store: ChangeStore,
 }
 
 /// How an attempt ended.
@@ -232,37 +232,37 @@ impl Changes {
     /// The changes of a project that keeps its state in `home`, on the same file system.
     pub fn open(project: &Path, home: &Path) -> Result<Changes, ChangeError> {
         let failed = |source| ChangeError::files("open", project, source);
-        let inside = Enclosure::open(project).map_err(failed)?;
-        Ok(Changes { folder: project.to_owned(), project: inside, vault: Vault::open(home)? })
+        let inside = ConfinedDir::open(project).map_err(failed)?;
+        Ok(Changes { folder: project.to_owned(), project: inside, store: ChangeStore::open(home)? })
     }
 
     /// All changes, the oldest first.
     pub fn list(&self) -> Result<Vec<Change>, ChangeError> {
-        self.vault.list()
+        self.store.list()
     }
 
     /// One change.
     pub fn get(&self, id: ChangeId) -> Result<Change, ChangeError> {
-        self.vault.get(id)
+        self.store.get(id)
     }
 
     /// Finishes or takes back what a crash has left in the middle. Every other operation does so
     /// first.
     pub async fn recover(&self) -> Result<Recovered, ChangeError> {
-        let _hold = self.vault.hold().await?;
+        let _hold = self.store.hold().await?;
         self.recover_held().await
     }
 
     async fn recover_held(&self) -> Result<Recovered, ChangeError> {
-        match self.vault.journal()? {
-            None => self.vault.clear_stage().map(|()| Recovered::Nothing),
+        match self.store.journal()? {
+            None => self.store.clear_stage().map(|()| Recovered::Nothing),
             Some(Journal { landed: Some(landing), .. }) => {
                 self.finish(landing).await?;
                 Ok(Recovered::Finished)
             }
             Some(journal) => {
-                journal.restore(&self.vault, &self.project)?;
-                self.vault.close_journal()?;
+                journal.restore(&self.store, &self.project)?;
+                self.store.close_journal()?;
                 Ok(Recovered::TakenBack)
             }
         }
@@ -299,7 +299,7 @@ impl Changes {
                 Found::File(content, _) if content.sha256 == before.sha256 => {}
                 _ => return Err(ChangeError::changed(&step.file)),
             }
-            self.vault.keep(&bytes)?;
+            self.store.keep(&bytes)?;
             crash::point();
         }
         Ok(())
@@ -324,12 +324,12 @@ impl Changes {
         };
         let commits = commits.map_err(|note| notes.push(note)).ok();
         notes.retain(|note| !note.is_empty());
-        let begun = Journal::begin(&self.vault, &self.project, steps);
+        let begun = Journal::begin(&self.store, &self.project, steps);
         let mut journal = match begun {
             Ok(journal) => journal,
             Err(error) => {
                 // What was put ready may be what fills the disk.
-                let _ = self.vault.clear_stage();
+                let _ = self.store.clear_stage();
                 return Err(error);
             }
         };
@@ -339,8 +339,8 @@ impl Changes {
             return self.finish(landing).await.map(End::Landed);
         };
         let stuck = |source| ChangeError::Stuck { why: why.clone(), source: Box::new(source) };
-        let notes = journal.restore(&self.vault, &self.project).map_err(stuck)?;
-        self.vault.close_journal().map_err(stuck)?;
+        let notes = journal.restore(&self.store, &self.project).map_err(stuck)?;
+        self.store.close_journal().map_err(stuck)?;
         Ok(End::TakenBack { why, output, notes })
     }
 
@@ -355,14 +355,14 @@ impl Changes {
         settle: impl Fn(&mut Change, bool),
     ) -> Result<(), (String, String)> {
         let plain = |error: ChangeError| (error.to_string(), String::new());
-        journal.perform(&self.vault, &self.project).map_err(plain)?;
+        journal.perform(&self.store, &self.project).map_err(plain)?;
         crash::point();
         let verdict = validate(&self.folder, terms.validate, terms.timeout).await;
         crash::point();
-        if let Verdict::Bad { why, output } = verdict {
+        if let ValidationOutcome::Bad { why, output } = verdict {
             return Err((why, output));
         }
-        journal.verify(&self.vault, &self.project).map_err(plain)?;
+        journal.verify(&self.store, &self.project).map_err(plain)?;
         let commit = match commits {
             Some(commits) => commits.finish(&terms.message).await.unwrap_or_else(|error| {
                 notes.push(format!("not committed: {error}"));
@@ -386,7 +386,7 @@ impl Changes {
         let mut decided = journal.clone();
         decided.landed = Some(Landing { changes, commit, emptied });
         crash::point();
-        self.vault.write_journal(&decided).map_err(plain)?;
+        self.store.write_journal(&decided).map_err(plain)?;
         crash::point();
         *journal = decided;
         Ok(())
@@ -401,7 +401,7 @@ impl Changes {
             crash::point();
         }
         for change in &changes {
-            self.vault.put(change)?;
+            self.store.put(change)?;
             crash::point();
         }
         if let Some(commit) = commit
@@ -409,11 +409,11 @@ impl Changes {
         {
             for change in &mut changes {
                 change.notes.push(note.clone());
-                self.vault.put(change)?;
+                self.store.put(change)?;
             }
         }
         crash::point();
-        self.vault.close_journal()?;
+        self.store.close_journal()?;
         Ok(changes)
     }
 }

@@ -16,7 +16,7 @@ use stafette_core::workflow::own::Own;
 use thiserror::Error;
 
 use crate::changes::crash;
-use crate::changes::validation::{Verdict, validate};
+use crate::changes::validation::{ValidationOutcome, validate};
 use crate::{ChangeError, Changes};
 
 /// The program is known to run on so many changes, the newest ones.
@@ -183,7 +183,7 @@ impl Renewals {
             (Stage::Prove, &own.prove, own.prove_timeout),
         ] {
             let verdict = validate(&self.project, command, within.into()).await;
-            if let Verdict::Bad { why, output } = verdict {
+            if let ValidationOutcome::Bad { why, output } = verdict {
                 return Err((stage, why, output));
             }
             crash::point();

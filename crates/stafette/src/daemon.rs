@@ -1,8 +1,8 @@
 //! The daemon: one for each project, found by its socket.
 
-mod around;
+mod background_tasks;
 mod door;
-mod knowing;
+mod knowledge_gate;
 mod telemetry;
 
 use std::fs::{self, File, OpenOptions};
@@ -32,9 +32,9 @@ use crate::output::Output;
 use crate::project::Project;
 use crate::store::{self, Home};
 use crate::{log, trust};
-use around::Around;
+use background_tasks::BackgroundTasks;
 use door::Wanted;
-use knowing::Knowing;
+use knowledge_gate::KnowledgeGate;
 
 /// How long a daemon may take to answer for the first time, or to end. One that dies is not waited
 /// for, so this is for machines that are slow, and for stores that are large.
@@ -221,7 +221,7 @@ impl Daemon {
             .map_err(|error| Failure::failed("The daemon does not start").because(&error))?;
         let stages = self.stages(project, &state)?;
         let opened = store::open(project, true).await?;
-        let knowing = Knowing::new(stages.clone(), self.workflows(project));
+        let knowing = KnowledgeGate::new(stages.clone(), self.workflows(project));
         let engine = open(project, &state, opened.store.clone(), knowing).await?;
         recover_changes(&engine).await;
         self.start_own(project, &engine);
@@ -239,7 +239,7 @@ impl Daemon {
         let read = Arc::new(move || read().map_err(|problem| problem.title));
         let places = (project.root.as_path(), state.as_path());
         let (mut around, edge) =
-            Around::begin(&engine, edge, read, watch.alarms(), places, self.private).await;
+            BackgroundTasks::begin(&engine, edge, read, watch.alarms(), places, self.private).await;
         if let Some(stages) = &stages {
             around.with(stages, &engine);
         }
@@ -376,7 +376,7 @@ async fn open(
     project: &Project,
     state: &Path,
     store: Arc<dyn Store>,
-    knowing: Knowing,
+    knowing: KnowledgeGate,
 ) -> Result<Engine, Failure> {
     let settings = Settings {
         project: project.root.clone(),

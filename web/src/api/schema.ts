@@ -2428,7 +2428,7 @@ export interface components {
              *       }
              *     }
              */
-            told: components["schemas"]["Told"];
+            told: components["schemas"]["TurnReport"];
             /** @description Answers of those who had it before and could not give all of it: what they gave counts. */
             gathered?: components["schemas"]["Response"][];
             /** @description When it has to be answered, where its document says so. */
@@ -2825,7 +2825,7 @@ export interface components {
             choice: string;
         };
         /** @description What an agent told in the turn that is out. */
-        Told: {
+        TurnReport: {
             /**
              * @description What it hands on.
              * @default []
@@ -3436,7 +3436,7 @@ export interface components {
              *       }
              *     }
              */
-            told: components["schemas"]["Told"];
+            told: components["schemas"]["TurnReport"];
             /** @description Answers of those who had it before and could not give all of it: what they gave counts. */
             gathered?: components["schemas"]["Response"][];
             /** @description When it has to be answered, where its document says so. */
@@ -4277,7 +4277,7 @@ export interface components {
             executable?: boolean | null;
         };
         /** @description A wish to apply. */
-        Go: {
+        ApplyRequest: {
             /**
              * @description Who wishes it, whose own locks are not in the way.
              * @default
@@ -4402,7 +4402,7 @@ export interface components {
             events: unknown[];
         };
         /** @description A person's yes. */
-        Yes: {
+        ApproveRequest: {
             /**
              * @description Who says it, for the record.
              * @default
@@ -4410,7 +4410,7 @@ export interface components {
             by: string;
         };
         /** @description A person's no. */
-        No: {
+        RejectRequest: {
             /**
              * @description Who says it, for the record.
              * @default
@@ -5299,7 +5299,7 @@ export interface components {
             /** @description For handoffs to this one only. */
             to?: components["schemas"]["Party"] | null;
             /** @description For this outcome only. */
-            on?: components["schemas"]["Trouble"] | null;
+            on?: components["schemas"]["RecoveryCause"] | null;
             /** @description What to do. */
             action: components["schemas"]["Strategy"];
             /** @description Whom to try instead, for `retry_different_target`. */
@@ -5310,7 +5310,7 @@ export interface components {
             };
         };
         /** @description What went wrong with a handoff. */
-        Trouble: "failed" | "partial" | "expired";
+        RecoveryCause: "failed" | "partial" | "expired";
         /** @description A recovery strategy. */
         Strategy: "retry_different_target" | "proceed_partial" | "escalate" | "skip_and_continue" | "fallback_default";
         /** @description Where handoffs and the shared state are mirrored as files, and taken in from files. */
@@ -6215,7 +6215,7 @@ export interface components {
             /** @description In which turn. */
             turn: components["schemas"]["TurnKey"];
             /** @description What. */
-            told: components["schemas"]["Told"];
+            told: components["schemas"]["TurnReport"];
         };
         /** @description The agent lives and has its lease renewed. */
         LeaseRenewed: {
@@ -9091,7 +9091,7 @@ export interface operations {
         /** @description A wish to apply. */
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Go"];
+                "application/json": components["schemas"]["ApplyRequest"];
             };
         };
         responses: {
@@ -9192,7 +9192,7 @@ export interface operations {
         /** @description A person's yes. */
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Yes"];
+                "application/json": components["schemas"]["ApproveRequest"];
             };
         };
         responses: {
@@ -9229,7 +9229,7 @@ export interface operations {
         /** @description A person's no. */
         requestBody: {
             content: {
-                "application/json": components["schemas"]["No"];
+                "application/json": components["schemas"]["RejectRequest"];
             };
         };
         responses: {
@@ -9266,7 +9266,7 @@ export interface operations {
         /** @description A wish to apply. */
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Go"];
+                "application/json": components["schemas"]["ApplyRequest"];
             };
         };
         responses: {
@@ -9377,7 +9377,7 @@ export interface operations {
         /** @description A wish to apply. */
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Go"];
+                "application/json": components["schemas"]["ApplyRequest"];
             };
         };
         responses: {

@@ -6,7 +6,7 @@ use a2a_types::{AgentCard, JsonRpcId, JsonRpcRequest, JsonRpcResponse, StreamRes
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use stafette_dial::{Address, Answer, Ask, HttpError};
+use stafette_http::{Address, HttpError, HttpRequest, HttpResponse};
 use thiserror::Error;
 
 use crate::output;
@@ -25,7 +25,7 @@ const VERSION: (&str, &str) = (a2a_types::SVC_PARAM_VERSION, a2a_types::VERSION)
 
 /// Why a remote agent did not do what was asked of it.
 #[derive(Debug, Error)]
-pub(super) enum Trouble {
+pub(super) enum RemoteError {
     /// It could not be reached.
     #[error(transparent)]
     Http(#[from] HttpError),
@@ -62,24 +62,24 @@ pub(super) enum Trouble {
     },
 }
 
-impl Trouble {
+impl RemoteError {
     /// Whether another try can go better.
     pub(super) fn may_pass(&self) -> bool {
         match self {
-            Trouble::Http(error) => error.may_pass(),
-            Trouble::NoTask | Trouble::Odd { .. } => true,
+            RemoteError::Http(error) => error.may_pass(),
+            RemoteError::NoTask | RemoteError::Odd { .. } => true,
             // Internal errors pass; what is wrong with our request stays wrong.
-            Trouble::Refused { code, .. } => *code == a2a_types::error_code::INTERNAL_ERROR,
-            Trouble::Closed { status, .. } => *status >= 500 || *status == 429,
-            Trouble::Unfit { .. } => false,
+            RemoteError::Refused { code, .. } => *code == a2a_types::error_code::INTERNAL_ERROR,
+            RemoteError::Closed { status, .. } => *status >= 500 || *status == 429,
+            RemoteError::Unfit { .. } => false,
         }
     }
 
     /// Whether the other side may be back in a moment.
     pub(super) fn is_away(&self) -> bool {
         match self {
-            Trouble::Http(error) => error.may_pass(),
-            Trouble::Closed { status, .. } => *status >= 500 || *status == 429,
+            RemoteError::Http(error) => error.may_pass(),
+            RemoteError::Closed { status, .. } => *status >= 500 || *status == 429,
             _ => false,
         }
     }
@@ -98,7 +98,7 @@ pub(super) struct Remote {
 
 impl Remote {
     /// Reads the card of the agent at `url`.
-    pub(super) async fn find(url: &str, bearer: Option<&str>) -> Result<Remote, Trouble> {
+    pub(super) async fn find(url: &str, bearer: Option<&str>) -> Result<Remote, RemoteError> {
         let base = Address::parse(url)?;
         let place = match base.path().ends_with(".json") {
             true => base.clone(),
@@ -109,13 +109,13 @@ impl Remote {
                 Ok(token) => Some(format!("Bearer {token}")),
                 Err(_) => {
                     let why = format!("the environment variable {name} with its token is not set");
-                    return Err(Trouble::Unfit { why });
+                    return Err(RemoteError::Unfit { why });
                 }
             },
             None => None,
         };
         let card: AgentCard =
-            document(ask(Ask::get(&place), authorization.as_deref()).await?).await?;
+            document(ask(HttpRequest::get(&place), authorization.as_deref()).await?).await?;
         let speaks = |binding: &str, version: &str| {
             binding.eq_ignore_ascii_case("JSONRPC") && version.split('.').next() == Some("1")
         };
@@ -123,13 +123,13 @@ impl Remote {
         let mut spoken = spoken.filter(|way| speaks(&way.protocol_binding, &way.protocol_version));
         let Some(way) = spoken.next() else {
             let why = format!("the agent at {place} does not speak A2A 1 over JSON-RPC");
-            return Err(Trouble::Unfit { why });
+            return Err(RemoteError::Unfit { why });
         };
         // A card must not lead our words and our token elsewhere.
         let named = Address::parse(&way.url)?;
         if !named.is_beside(&base) {
             let why = format!("the card at {place} leads to {named}; name that server as `url`");
-            return Err(Trouble::Unfit { why });
+            return Err(RemoteError::Unfit { why });
         }
         let streams = card.capabilities.streaming.unwrap_or_default();
         Ok(Remote { rpc: named.on(&base), authorization, traceparent: None, streams })
@@ -145,7 +145,7 @@ impl Remote {
         &self,
         method: &str,
         params: &impl Serialize,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, RemoteError> {
         let answer: JsonRpcResponse = document(self.post(method, params).await?).await?;
         result(answer)
     }
@@ -155,7 +155,7 @@ impl Remote {
         &self,
         method: &str,
         params: &impl Serialize,
-    ) -> Result<Events, Trouble> {
+    ) -> Result<Events, RemoteError> {
         let answer = self.post(method, params).await?;
         if answer.is_stream() && answer.status == 200 {
             return Ok(Events { answer, held: Vec::new(), data: Vec::new() });
@@ -163,15 +163,19 @@ impl Remote {
         // It says at once that it will not.
         let answer: JsonRpcResponse = document(answer).await?;
         let value: Value = result(answer)?;
-        Err(Trouble::Odd { why: format!("not a stream but {}", short(&value.to_string())) })
+        Err(RemoteError::Odd { why: format!("not a stream but {}", short(&value.to_string())) })
     }
 
-    async fn post(&self, method: &str, params: &impl Serialize) -> Result<Answer, Trouble> {
-        let odd = |error: serde_json::Error| Trouble::Odd { why: error.to_string() };
+    async fn post(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<HttpResponse, RemoteError> {
+        let odd = |error: serde_json::Error| RemoteError::Odd { why: error.to_string() };
         let params = serde_json::to_value(params).map_err(odd)?;
         let request = JsonRpcRequest::new(JsonRpcId::Number(1), method, Some(params));
         let body = serde_json::to_vec(&request).map_err(odd)?;
-        let mut asked = Ask::post(&self.rpc, "application/json", body);
+        let mut asked = HttpRequest::post(&self.rpc, "application/json", body);
         if let Some(traceparent) = &self.traceparent {
             asked = asked.header("traceparent", traceparent);
         }
@@ -180,7 +184,7 @@ impl Remote {
 }
 
 /// Asks in the version that is spoken here. Wherever else it leads, nobody goes there.
-async fn ask(asked: Ask, authorization: Option<&str>) -> Result<Answer, HttpError> {
+async fn ask(asked: HttpRequest, authorization: Option<&str>) -> Result<HttpResponse, HttpError> {
     let (name, version) = VERSION;
     let asked = asked.header("accept", "application/json, text/event-stream");
     asked.header(name, version).authorization(authorization).within(WITHIN).send().await
@@ -189,7 +193,7 @@ async fn ask(asked: Ask, authorization: Option<&str>) -> Result<Answer, HttpErro
 /// What a remote agent tells by itself.
 #[derive(Debug)]
 pub(super) struct Events {
-    answer: Answer,
+    answer: HttpResponse,
     /// Bytes of a line that is not whole yet.
     held: Vec<u8>,
     /// The lines of an event that is not whole yet.
@@ -198,7 +202,7 @@ pub(super) struct Events {
 
 impl Events {
     /// The next event; nothing at the end. May be dropped and called again.
-    pub(super) async fn next(&mut self) -> Result<Option<StreamResponse>, Trouble> {
+    pub(super) async fn next(&mut self) -> Result<Option<StreamResponse>, RemoteError> {
         loop {
             while let Some(end) = self.held.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.held.drain(..=end).collect();
@@ -208,13 +212,14 @@ impl Events {
                     self.data.push(b'\n');
                 } else if line.is_empty() && !self.data.is_empty() {
                     let data = std::mem::take(&mut self.data);
-                    let odd = |error: serde_json::Error| Trouble::Odd { why: error.to_string() };
+                    let odd =
+                        |error: serde_json::Error| RemoteError::Odd { why: error.to_string() };
                     let answer: JsonRpcResponse = serde_json::from_slice(&data).map_err(odd)?;
                     return result(answer).map(Some);
                 }
             }
             if self.held.len() + self.data.len() > LARGEST {
-                return Err(Trouble::Odd { why: "an event without an end".into() });
+                return Err(RemoteError::Odd { why: "an event without an end".into() });
             }
             match self.answer.chunk().await? {
                 Some(chunk) => self.held.extend_from_slice(&chunk),
@@ -224,18 +229,18 @@ impl Events {
     }
 }
 
-fn result<T: DeserializeOwned>(answer: JsonRpcResponse) -> Result<T, Trouble> {
+fn result<T: DeserializeOwned>(answer: JsonRpcResponse) -> Result<T, RemoteError> {
     if let Some(error) = answer.error {
         return Err(match error.code {
-            a2a_types::error_code::TASK_NOT_FOUND => Trouble::NoTask,
-            code => Trouble::Refused { code, message: short(&error.message) },
+            a2a_types::error_code::TASK_NOT_FOUND => RemoteError::NoTask,
+            code => RemoteError::Refused { code, message: short(&error.message) },
         });
     }
     let value = answer.result.unwrap_or_default();
-    serde_json::from_value(value).map_err(|error| Trouble::Odd { why: error.to_string() })
+    serde_json::from_value(value).map_err(|error| RemoteError::Odd { why: error.to_string() })
 }
 
-async fn document<T: DeserializeOwned>(mut answer: Answer) -> Result<T, Trouble> {
+async fn document<T: DeserializeOwned>(mut answer: HttpResponse) -> Result<T, RemoteError> {
     let status = answer.status;
     let bytes = answer.whole(LARGEST, WITHIN).await?;
     if let Ok(value) = serde_json::from_slice(&bytes) {
@@ -243,14 +248,14 @@ async fn document<T: DeserializeOwned>(mut answer: Answer) -> Result<T, Trouble>
     }
     let text = short(&String::from_utf8_lossy(&bytes));
     Err(match status {
-        200 => Trouble::Odd { why: text },
+        200 => RemoteError::Odd { why: text },
         401 | 403 => {
             let hint = "give it `bearer`, the name of the variable with its token".to_owned();
-            Trouble::Closed { status, hint }
+            RemoteError::Closed { status, hint }
         }
-        300..=399 => Trouble::Unfit { why: "it sends us elsewhere; name that address".into() },
-        404 => Trouble::Unfit { why: "there is no A2A agent at this address".into() },
-        _ => Trouble::Closed { status, hint: text },
+        300..=399 => RemoteError::Unfit { why: "it sends us elsewhere; name that address".into() },
+        404 => RemoteError::Unfit { why: "there is no A2A agent at this address".into() },
+        _ => RemoteError::Closed { status, hint: text },
     })
 }
 

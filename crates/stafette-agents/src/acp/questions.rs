@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::wire::{Answer, Choice, Verdict};
+use super::wire::{Answer, Choice, PermissionDecision};
 use crate::{Reply, Signal};
 
 /// The most questions that may be open; to further ones the answer is no.
@@ -14,7 +14,7 @@ const OPEN: usize = 16;
 #[derive(Debug)]
 struct Question {
     choices: Vec<Choice>,
-    answer: Answer<Verdict>,
+    answer: Answer<PermissionDecision>,
     until: Instant,
 }
 
@@ -40,7 +40,7 @@ impl Questions {
         title: String,
         detail: String,
         choices: Vec<Choice>,
-        answer: Answer<Verdict>,
+        answer: Answer<PermissionDecision>,
         within: Duration,
     ) -> Option<Signal> {
         if self.open.len() >= OPEN || !choices.iter().any(|choice| choice.yes) {
@@ -51,8 +51,8 @@ impl Questions {
         let choices = distinct(choices);
         let options = choices.iter().map(|choice| choice.name.clone()).collect();
         let default = match no(&choices) {
-            Verdict::Chosen(id) => name(&choices, &id),
-            Verdict::Dropped => None,
+            PermissionDecision::Chosen(id) => name(&choices, &id),
+            PermissionDecision::Dropped => None,
         };
         let until = Instant::now() + within;
         let id = format!("{}.{}", self.delivery, self.last);
@@ -68,7 +68,7 @@ impl Questions {
             question.choices.iter().find(|choice| choice.name.eq_ignore_ascii_case(wanted))
         });
         let verdict = match meant {
-            Some(choice) => Verdict::Chosen(choice.id.clone()),
+            Some(choice) => PermissionDecision::Chosen(choice.id.clone()),
             None => no(&question.choices),
         };
         Some(settle(reply.id.clone(), question, verdict))
@@ -96,14 +96,14 @@ impl Questions {
     /// The turn is over: none of them matters any more.
     pub(super) fn fall_away(&mut self) -> Vec<Signal> {
         let open = std::mem::take(&mut self.open).into_iter();
-        open.map(|(id, question)| settle(id, question, Verdict::Dropped)).collect()
+        open.map(|(id, question)| settle(id, question, PermissionDecision::Dropped)).collect()
     }
 }
 
-fn settle(id: String, question: Question, verdict: Verdict) -> Signal {
+fn settle(id: String, question: Question, verdict: PermissionDecision) -> Signal {
     let choice = match &verdict {
-        Verdict::Chosen(chosen) => name(&question.choices, chosen),
-        Verdict::Dropped => None,
+        PermissionDecision::Chosen(chosen) => name(&question.choices, chosen),
+        PermissionDecision::Dropped => None,
     };
     question.answer.give(Ok(verdict));
     Signal::Settled { id, choice }
@@ -115,19 +115,19 @@ fn name(choices: &[Choice], id: &str) -> Option<String> {
 }
 
 /// Yes, if there is a way to say so: rather once than for ever.
-pub(super) fn yes(choices: &[Choice]) -> Option<Verdict> {
+pub(super) fn yes(choices: &[Choice]) -> Option<PermissionDecision> {
     said(choices, true)
 }
 
 /// No: rather once than for ever.
-pub(super) fn no(choices: &[Choice]) -> Verdict {
-    said(choices, false).unwrap_or(Verdict::Dropped)
+pub(super) fn no(choices: &[Choice]) -> PermissionDecision {
+    said(choices, false).unwrap_or(PermissionDecision::Dropped)
 }
 
-fn said(choices: &[Choice], yes: bool) -> Option<Verdict> {
+fn said(choices: &[Choice], yes: bool) -> Option<PermissionDecision> {
     let mut fitting: Vec<&Choice> = choices.iter().filter(|choice| choice.yes == yes).collect();
     fitting.sort_by_key(|choice| choice.always);
-    fitting.first().map(|choice| Verdict::Chosen(choice.id.clone()))
+    fitting.first().map(|choice| PermissionDecision::Chosen(choice.id.clone()))
 }
 
 /// Choices that can be told apart by their names.

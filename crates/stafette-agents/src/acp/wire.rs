@@ -53,7 +53,13 @@ pub(super) enum Event {
     /// What the whole session has cost so far.
     Cost(Usage),
     /// It wants to know whether it may do something.
-    Ask { title: String, detail: String, deed: Deed, choices: Vec<Choice>, answer: Answer<Verdict> },
+    Ask {
+        title: String,
+        detail: String,
+        deed: Deed,
+        choices: Vec<Choice>,
+        answer: Answer<PermissionDecision>,
+    },
     /// It wants to read a file.
     Read { path: PathBuf, line: Option<u32>, limit: Option<u32>, answer: Answer<String> },
     /// It wants to write a file.
@@ -95,7 +101,7 @@ pub(super) struct Choice {
 
 /// How a question was decided.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
+pub(super) enum PermissionDecision {
     /// By the choice of this id.
     Chosen(String),
     /// Not at all: the turn is over, or there is no way to say no.
@@ -134,14 +140,14 @@ where
 
 /// Why the agent did not do what it was asked by the protocol.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Trouble {
+pub(super) struct AcpError {
     pub(super) kind: FailureKind,
     pub(super) message: String,
     /// Whether there is nobody at the other end any more.
     pub(super) gone: bool,
 }
 
-impl Trouble {
+impl AcpError {
     fn new(doing: &str, error: &Error) -> Self {
         let data = match &error.data {
             Some(serde_json::Value::String(text)) => format!(": {text}"),
@@ -151,17 +157,17 @@ impl Trouble {
         let gone = is_incoming_transport_closed(error) || is_connection_terminated(error);
         if error.code == ErrorCode::AUTH_REQUIRED {
             let message = format!("it wants a login first ({}{data})", error.message);
-            return Trouble { kind: FailureKind::Fatal, message, gone };
+            return AcpError { kind: FailureKind::Fatal, message, gone };
         }
         let message = format!("{doing}: {}{data}", error.message);
-        Trouble { kind: FailureKind::Recoverable, message, gone }
+        AcpError { kind: FailureKind::Recoverable, message, gone }
     }
 }
 
 /// No other try finds another version.
-fn other_version(said: String) -> Trouble {
+fn other_version(said: String) -> AcpError {
     let message = format!("it speaks another version of the protocol than 1: {said}");
-    Trouble { kind: FailureKind::Fatal, message, gone: false }
+    AcpError { kind: FailureKind::Fatal, message, gone: false }
 }
 
 /// What an agent can do with sessions of before.
@@ -206,13 +212,13 @@ impl Peer {
     }
 
     /// Asks the agent what it is and what it can do.
-    pub(super) async fn hello(&self) -> Result<Hello, Trouble> {
+    pub(super) async fn hello(&self) -> Result<Hello, AcpError> {
         let files = FileSystemCapabilities::new().read_text_file(true).write_text_file(true);
         let request = InitializeRequest::new(ProtocolVersion::V1)
             .client_capabilities(ClientCapabilities::new().fs(files).terminal(true))
             .client_info(Implementation::new("stafette", env!("CARGO_PKG_VERSION")));
         let told = self.to.send_request(request).block_task().await.map_err(|error| {
-            let trouble = Trouble::new("it does not say hello", &error);
+            let trouble = AcpError::new("it does not say hello", &error);
             if trouble.message.contains("ACP protocol version") {
                 return other_version(trouble.message);
             }
@@ -242,12 +248,12 @@ impl Peer {
     }
 
     /// Opens a new session.
-    pub(super) async fn open(&self, folder: &Path) -> Result<String, Trouble> {
+    pub(super) async fn open(&self, folder: &Path) -> Result<String, AcpError> {
         let request = NewSessionRequest::new(folder).mcp_servers(self.servers.clone());
         let opened = self.to.send_request(request).block_task().await;
         match opened {
             Ok(opened) => Ok(opened.session_id.to_string()),
-            Err(error) => Err(Trouble::new("it opens no session", &error)),
+            Err(error) => Err(AcpError::new("it opens no session", &error)),
         }
     }
 
@@ -257,11 +263,11 @@ impl Peer {
         &self,
         session: &str,
         text: String,
-    ) -> Result<(End, Option<u64>), Trouble> {
+    ) -> Result<(End, Option<u64>), AcpError> {
         let session = SessionId::from(session.to_owned());
         let request = PromptRequest::new(session, vec![ContentBlock::from(text)]);
         let done = self.to.send_request(request).block_task().await;
-        let done = done.map_err(|error| Trouble::new("the turn broke", &error))?;
+        let done = done.map_err(|error| AcpError::new("the turn broke", &error))?;
         let end = match done.stop_reason {
             StopReason::EndTurn => End::Done,
             StopReason::MaxTokens => End::OutOfTokens,
@@ -305,10 +311,10 @@ pub(super) async fn speak<R>(
             async move |asked: RequestPermissionRequest, responder, _| {
                 let answer = answer(responder, |verdict| {
                     RequestPermissionResponse::new(match verdict {
-                        Verdict::Chosen(id) => {
+                        PermissionDecision::Chosen(id) => {
                             RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(id))
                         }
-                        Verdict::Dropped => RequestPermissionOutcome::Cancelled,
+                        PermissionDecision::Dropped => RequestPermissionOutcome::Cancelled,
                     })
                 });
                 pass(&asks, translate::ask(asked, answer)).await

@@ -18,7 +18,7 @@ use stafette_core::run::session::SessionState;
 
 use super::pace::Pace;
 use super::recording::Recorder;
-use super::supervisor::{Due, Verdict};
+use super::supervisor::{Due, ExitAction};
 use super::{BadSize, Board, InputError, Sight, Way, input};
 use crate::exec::DRAIN;
 use crate::output;
@@ -400,14 +400,14 @@ impl Pump {
         let count = facts.supervisor.deaths();
         let screen = last_rows(&facts.view.screen.text());
         facts.status.note = match verdict {
-            Verdict::Ended => None,
-            Verdict::Restart { at } => {
+            ExitAction::Ended => None,
+            ExitAction::Restart { at } => {
                 let wait = (at - now).as_secs_f32();
                 let died = format!("died{} ({how}){screen}", deaths(count));
                 facts.tell(SessionState::Crashed, died, false);
                 Some(format!("died{} ({how}), starts again in {wait:.1} s{screen}", deaths(count)))
             }
-            Verdict::GiveUp => {
+            ExitAction::GiveUp => {
                 Some(format!("died{} ({how}) and is not started again{screen}", deaths(count)))
             }
         };

@@ -59,7 +59,7 @@ impl Default for Patience {
 
 /// What is to be done about a program that has left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
+pub(super) enum ExitAction {
     /// Nothing: it left by itself.
     Ended,
     /// It is started again then.
@@ -161,11 +161,11 @@ impl Supervisor {
     }
 
     /// The program has left; `chance` spreads restarts that would otherwise fall together.
-    pub(super) fn left(&mut self, now: Instant, well: bool, chance: u32) -> Verdict {
+    pub(super) fn left(&mut self, now: Instant, well: bool, chance: u32) -> ExitAction {
         if well {
             self.state = State::Ended;
             self.deaths = 0;
-            return Verdict::Ended;
+            return ExitAction::Ended;
         }
         if now.duration_since(self.started) >= self.patience.stable {
             self.deaths = 0;
@@ -173,12 +173,12 @@ impl Supervisor {
         self.deaths += 1;
         if self.deaths > self.patience.restarts {
             self.state = State::Crashed;
-            return Verdict::GiveUp;
+            return ExitAction::GiveUp;
         }
         let at = now + self.wait(chance);
         self.state = State::Restarting;
         self.restart = Some(at);
-        Verdict::Restart { at }
+        ExitAction::Restart { at }
     }
 
     /// Between half and all of the wait that is due after so many deaths.

@@ -8,7 +8,7 @@ use stafette_agents::profile::{Library, Profile};
 use stafette_agents::{Job, Signal};
 use stafette_core::workflow::Runner;
 use stafette_core::{Failure, FailureKind, Usage, Usd};
-use stafette_kit::program;
+use stafette_testkit::program;
 
 use crate::world::{World, failed, finished, run};
 

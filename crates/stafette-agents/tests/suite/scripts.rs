@@ -57,7 +57,7 @@ async fn b_06_a_turn_is_ingested_when_the_agent_says_so() {
     let mut job = world.job(Runner::Scripted, "");
     // A player that reads its order and says nothing.
     let silent = world.work().join("silent.sh");
-    stafette_kit::program::write(&silent, "#!/bin/sh\nread -r order\nexit 4\n").unwrap();
+    stafette_testkit::program::write(&silent, "#!/bin/sh\nread -r order\nexit 4\n").unwrap();
     job.program = silent;
     let heard = run(job).await;
     assert_eq!(heard[0], Signal::Receipt(Receipt::Delivered));

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use crate::Trouble;
+use crate::BenchError;
 
 /// Both sides of a terminal of the system.
 pub(super) struct BarePty {
@@ -18,7 +18,7 @@ pub(super) struct BarePty {
 }
 
 impl BarePty {
-    pub(super) fn open() -> Result<Self, Trouble> {
+    pub(super) fn open() -> Result<Self, BenchError> {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         grantpt(&ours)?;
         unlockpt(&ours)?;
@@ -31,7 +31,7 @@ impl BarePty {
     }
 
     /// Types a key and waits for the system to show it.
-    pub(super) fn echo(&mut self) -> Result<Duration, Trouble> {
+    pub(super) fn echo(&mut self) -> Result<Duration, BenchError> {
         let begin = Instant::now();
         self.ours.write_all(b"k")?;
         let mut key = [0; 64];
@@ -42,7 +42,7 @@ impl BarePty {
     }
 
     /// Reads all that a program prints; tells how many bytes that were.
-    pub(super) fn read_all(self, program: &str) -> Result<u64, Trouble> {
+    pub(super) fn read_all(self, program: &str) -> Result<u64, BenchError> {
         let BarePty { mut ours, program: side } = self;
         let output = Stdio::from(side);
         let mut child =

@@ -12,7 +12,7 @@ use stafette_core::{
 };
 use tokio::time::timeout;
 
-use crate::Trouble;
+use crate::BenchError;
 
 /// How long a program may take to start, or to print all that it has.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -30,7 +30,7 @@ pub(super) struct Crew {
 }
 
 impl Crew {
-    pub(super) fn new(folder: &Path) -> Result<Self, Trouble> {
+    pub(super) fn new(folder: &Path) -> Result<Self, BenchError> {
         let recordings = folder.join("recordings");
         Ok(Crew {
             folder: folder.to_owned(),
@@ -42,7 +42,7 @@ impl Crew {
     }
 
     /// Another agent, in a terminal in which `program` runs.
-    pub(super) async fn join(&mut self, program: &str) -> Result<Terminal, Trouble> {
+    pub(super) async fn join(&mut self, program: &str) -> Result<Terminal, BenchError> {
         let (mut session, agent) = self.start(program)?;
         loop {
             match timeout(PATIENCE, session.signals.recv()).await? {
@@ -56,7 +56,7 @@ impl Crew {
     }
 
     /// An agent that is there until its program has printed everything.
-    pub(super) async fn see_through(&mut self, program: &str) -> Result<(), Trouble> {
+    pub(super) async fn see_through(&mut self, program: &str) -> Result<(), BenchError> {
         let (mut session, agent) = self.start(program)?;
         loop {
             match timeout(PATIENCE, session.signals.recv()).await? {
@@ -69,7 +69,7 @@ impl Crew {
         Ok(())
     }
 
-    fn start(&mut self, program: &str) -> Result<(Session, AgentName), Trouble> {
+    fn start(&mut self, program: &str) -> Result<(Session, AgentName), BenchError> {
         self.count += 1;
         let agent: AgentName = format!("agent-{}", self.count).parse()?;
         let key: TurnKey = format!("{}/h{}/1.1", self.run, self.count).parse()?;

@@ -6,7 +6,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-use crate::Trouble;
+use crate::BenchError;
 
 /// Listens until it is dropped.
 pub(super) struct Receiver {
@@ -15,7 +15,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub(super) async fn open() -> Result<Self, Trouble> {
+    pub(super) async fn open() -> Result<Self, BenchError> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         let task = tokio::spawn(async move {

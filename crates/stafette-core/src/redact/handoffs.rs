@@ -4,7 +4,7 @@ use super::{Redact, Redactor};
 use crate::change::{Comment, Gate};
 use crate::handoff::{About, Foreign, PriorAttempt};
 use crate::input::Failure;
-use crate::run::tell::Told;
+use crate::run::tell::TurnReport;
 use crate::team::Said;
 use crate::team::change::{FileNote, ProposedSet};
 use crate::team::council::vote::Vote;
@@ -153,9 +153,9 @@ impl Redact for TurnResult {
     }
 }
 
-impl Redact for Told {
+impl Redact for TurnReport {
     fn redact(&mut self, redactor: &Redactor) {
-        let Told { offers, response, usage: _, said } = self;
+        let TurnReport { offers, response, usage: _, said } = self;
         offers.redact(redactor);
         response.redact(redactor);
         said.redact(redactor);

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run, answer, budget, close, fail, recover};
 use crate::handoff::{State, Way};
-use crate::workflow::Trouble;
+use crate::workflow::RecoveryCause;
 use crate::{Event, Failure, FailureKind, HandoffId, Reply, Response, Time, Usage};
 
 /// A handoff was not answered within the time that its document gives it.
@@ -40,13 +40,13 @@ fn one(draft: &mut Draft, id: HandoffId) {
         State::Asked { until } if *until <= now => return unanswered(draft, id),
         state => match state.turn() {
             Some(turn) if turn.finish_by <= now => {
-                (format!("not finished within {}", limits.finish_timeout), Trouble::Expired)
+                (format!("not finished within {}", limits.finish_timeout), RecoveryCause::Expired)
             }
             Some(turn) if turn.due <= now => match state {
-                State::Ordered(_) => ("not accepted in time".to_owned(), Trouble::Failed),
+                State::Ordered(_) => ("not accepted in time".to_owned(), RecoveryCause::Failed),
                 _ => {
                     let lease = turn.taken.as_ref().map_or(limits.lease, |taken| taken.lease);
-                    (format!("no sign of life for {lease}"), Trouble::Failed)
+                    (format!("no sign of life for {lease}"), RecoveryCause::Failed)
                 }
             },
             _ => return,
@@ -57,7 +57,7 @@ fn one(draft: &mut Draft, id: HandoffId) {
 
 /// The turn that is out is given up. What it really used is not known: what was set aside for it
 /// counts as spent, unless that was all there is, because nobody knows what its agent costs.
-fn gone(draft: &mut Draft, id: HandoffId, message: String, trouble: Trouble) {
+fn gone(draft: &mut Draft, id: HandoffId, message: String, trouble: RecoveryCause) {
     let Some(handoff) = draft.run.handoff(id) else { return };
     let reserved = handoff.state.turn().map_or(Usage::default(), |turn| turn.reserved);
     let usage = match budget::is_known(&draft.run, handoff) {
@@ -86,10 +86,10 @@ fn overdue(draft: &mut Draft, id: HandoffId, deadline: Time) {
     let is_out = handoff.state.turn().is_some();
     draft.record(Event::HandoffOverdue(HandoffOverdue { handoff: id, deadline }));
     if is_out {
-        return gone(draft, id, message, Trouble::Expired);
+        return gone(draft, id, message, RecoveryCause::Expired);
     }
     close::call_off_below(draft, id, &message);
-    recover::decide(draft, id, Response::failed(message), Trouble::Expired);
+    recover::decide(draft, id, Response::failed(message), RecoveryCause::Expired);
 }
 
 impl HandoffOverdue {

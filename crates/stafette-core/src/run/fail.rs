@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Draft, Run, escalate, finish, park, permission, recover, tell};
 use crate::handoff::State;
-use crate::workflow::{Retries, Trouble};
+use crate::workflow::{RecoveryCause, Retries};
 use crate::{
     Event, Failure, FailureKind, HandoffId, Millis, Reply, Response, Time, TurnKey, TurnResult,
     Usage,
@@ -41,7 +41,7 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, failure: Failure, usage: 
     match tell::answer(&draft.run, turn.handoff).filter(|_| failure.kind == FailureKind::Invalid) {
         Some(result) => finish::decide(draft, turn, TurnResult { usage, ..result }),
         None => {
-            broke(draft, turn, failure, usage, Trouble::Failed);
+            broke(draft, turn, failure, usage, RecoveryCause::Failed);
             Reply::Recorded
         }
     }
@@ -53,7 +53,7 @@ pub(super) fn broke(
     turn: TurnKey,
     failure: Failure,
     usage: Usage,
-    trouble: Trouble,
+    trouble: RecoveryCause,
 ) {
     draft.record(Event::TurnFailed(TurnFailed { turn, failure: failure.clone(), usage }));
     permission::withdraw(draft, turn);
@@ -65,7 +65,7 @@ pub(super) fn broke(
         return park::decide(draft, id, failure);
     }
     let retries = &draft.run.workflow.retries;
-    if trouble == Trouble::Expired || turn.attempt >= retries.max {
+    if trouble == RecoveryCause::Expired || turn.attempt >= retries.max {
         return recover::decide(draft, id, Response::failed(failure.message), trouble);
     }
     let pause = backoff(retries, turn).max(draft.run.workflow.limits.cooldown);
@@ -92,7 +92,7 @@ impl TurnFailed {
         let again = matches!(self.failure.kind, FailureKind::Invalid | FailureKind::Recoverable);
         if let Some(handoff) = run.handoff_mut(self.turn.handoff) {
             handoff.permits.clear();
-            handoff.told = super::tell::Told::default();
+            handoff.told = super::tell::TurnReport::default();
             if again && handoff.constraints.keeps {
                 // The next attempt hears what was wrong with this one.
                 handoff.answers.push(Response::failed(self.failure.message.clone()));

@@ -8,7 +8,7 @@ use super::propose::{self, Proposal, Refusal, propose};
 use super::{Draft, Run, close, escalate, expire, permission, recover, resume, tell};
 use crate::handoff::{About, State, Way};
 use crate::team;
-use crate::workflow::Trouble;
+use crate::workflow::RecoveryCause;
 use crate::{
     Event, HandoffId, Kind, Offer, Outcome, Party, Reason, Reply, Response, TurnKey, TurnResult,
 };
@@ -151,9 +151,9 @@ fn conclude(draft: &mut Draft, id: HandoffId, response: Response) {
     let Some(response) = team::conclude(draft, id, response) else { return };
     match response.outcome {
         Outcome::Resolved => close::answered(draft, id, response),
-        Outcome::Partial => recover::decide(draft, id, response, Trouble::Partial),
+        Outcome::Partial => recover::decide(draft, id, response, RecoveryCause::Partial),
         Outcome::Failed | Outcome::Escalated => {
-            recover::decide(draft, id, response, Trouble::Failed);
+            recover::decide(draft, id, response, RecoveryCause::Failed);
         }
     }
 }
@@ -198,7 +198,7 @@ impl TurnFinished {
         };
         handoff.answers.clear();
         handoff.permits.clear();
-        handoff.told = tell::Told::default();
+        handoff.told = tell::TurnReport::default();
         handoff.state = State::Undecided;
     }
 }

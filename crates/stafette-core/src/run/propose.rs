@@ -315,7 +315,7 @@ impl HandoffAdmitted {
             inputs,
             answers: Vec::new(),
             permits: Vec::new(),
-            told: super::tell::Told::default(),
+            told: super::tell::TurnReport::default(),
             gathered: gathered.unwrap_or_default(),
             deadline: terms.deadline,
             cools: terms.cools,

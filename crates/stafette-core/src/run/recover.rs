@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::propose::{Proposal, propose};
 use super::{Draft, Run, close, escalate};
 use crate::handoff::{PriorAttempt, Way};
-use crate::workflow::{Strategy, Trouble};
+use crate::workflow::{RecoveryCause, Strategy};
 use crate::{Event, Fields, Handoff, HandoffId, Kind, Offer, Outcome, Party, Response};
 
 /// A way out was chosen.
@@ -33,7 +33,7 @@ struct Choice {
     default: Fields,
 }
 
-pub(crate) fn decide(draft: &mut Draft, id: HandoffId, response: Response, trouble: Trouble) {
+pub(crate) fn decide(draft: &mut Draft, id: HandoffId, response: Response, trouble: RecoveryCause) {
     let Some(handoff) = draft.run.handoff(id) else {
         return;
     };
@@ -102,7 +102,7 @@ fn take(draft: &mut Draft, id: HandoffId, response: Response, choice: Choice) {
 
 /// The first rule of the workflow that fits, or the contract's ladder: another target, then what
 /// there is, then a person. What lacks a critical input never goes on by itself.
-fn choose(run: &Run, handoff: &Handoff, response: &Response, trouble: Trouble) -> Choice {
+fn choose(run: &Run, handoff: &Handoff, response: &Response, trouble: RecoveryCause) -> Choice {
     let recovery = &run.workflow.recovery;
     let stays = handoff.constraints.fixed_taker;
     let rule = recovery.rules.iter().find(|rule| {
@@ -134,7 +134,7 @@ fn choose(run: &Run, handoff: &Handoff, response: &Response, trouble: Trouble) -
             return choice(rule.action, "the workflow's rule", target);
         }
     }
-    if trouble == Trouble::Partial {
+    if trouble == RecoveryCause::Partial {
         return choice(
             Strategy::ProceedPartial,
             "only inputs that are not critical are missing",

@@ -18,7 +18,7 @@ pub const MAX_OFFERS: usize = 32;
 /// What an agent told in the turn that is out.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Told {
+pub struct TurnReport {
     /// What it hands on.
     pub offers: Vec<Offer>,
     /// What it answers.
@@ -36,10 +36,10 @@ pub struct TurnTold {
     /// In which turn.
     pub turn: TurnKey,
     /// What.
-    pub told: Told,
+    pub told: TurnReport,
 }
 
-pub(crate) fn decide(draft: &mut Draft, turn: TurnKey, told: Told) -> Reply {
+pub(crate) fn decide(draft: &mut Draft, turn: TurnKey, told: TurnReport) -> Reply {
     if !draft.run.is_current(turn) {
         return Reply::Late;
     }
@@ -74,10 +74,10 @@ pub(crate) fn decide(draft: &mut Draft, turn: TurnKey, told: Told) -> Reply {
         },
     };
     let said = told.said.bounded(constraints);
-    let told = Told { offers: taken, response, usage: told.usage, said };
+    let told = TurnReport { offers: taken, response, usage: told.usage, said };
     // Whoever tells something about its turn has it.
     receipt::decide(draft, turn, Receipt::Acknowledged);
-    if told != Told::default() {
+    if told != TurnReport::default() {
         draft.record(Event::TurnTold(Box::new(TurnTold { turn, told })));
     }
     Reply::Reported { refused }
@@ -150,7 +150,7 @@ pub(crate) fn complete(run: &Run, id: HandoffId, mut result: TurnResult) -> Turn
 /// What a turn told, as its result; nothing when it told neither an answer nor a handoff.
 pub(crate) fn answer(run: &Run, id: HandoffId) -> Option<TurnResult> {
     let handoff = run.handoff(id)?;
-    let Told { offers, response, said, .. } = &handoff.told;
+    let TurnReport { offers, response, said, .. } = &handoff.told;
     if offers.is_empty() && response.is_none() && !said.is_answer() {
         return None;
     }
@@ -186,7 +186,7 @@ impl TurnTold {
 
 #[cfg(test)]
 mod tests {
-    use super::Told;
+    use super::TurnReport;
     use crate::handoff::Receipt;
     use crate::run::story::{RELAY, Story, done, h, pass};
     use crate::{
@@ -195,7 +195,7 @@ mod tests {
 
     fn tells(story: &mut Story, offers: Vec<Offer>) -> bool {
         let turn = story.key(h(1));
-        let told = Box::new(Told { offers, ..Told::default() });
+        let told = Box::new(TurnReport { offers, ..TurnReport::default() });
         let before = story.log.len();
         story.input(Input::Tell { turn, told });
         story.log[before..].iter().any(|recorded| recorded.event.name() == "turn_told")
@@ -226,7 +226,7 @@ mod tests {
             story.accept(h(1));
             if told {
                 let response = Some(Response::new(Party::from("?"), Outcome::Resolved));
-                let told = Box::new(Told { response, ..Told::default() });
+                let told = Box::new(TurnReport { response, ..TurnReport::default() });
                 story.input(Input::Tell { turn: story.key(h(1)), told });
             }
             let quoted = TurnResult { response: failed(), bare: true, ..done() };

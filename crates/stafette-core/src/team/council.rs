@@ -4,8 +4,8 @@
 //! become of a turn can become of theirs. What they say is heard when they have said it; whoever
 //! says nothing has spoken all the same.
 
+mod blind_vote;
 mod session;
-mod veil;
 pub mod vote;
 
 use schemars::JsonSchema;

@@ -19,7 +19,7 @@ use crate::run::close::HandoffClosed;
 use crate::run::propose::{self, Proposal, propose};
 use crate::run::{Draft, Run, Status, close, escalate, recover, resume, tell};
 use crate::wire::phase::{Decision, Phase, PhaseRequest, PhaseResponse, asked, decision};
-use crate::workflow::Trouble;
+use crate::workflow::RecoveryCause;
 use crate::workflow::phases::PhaseStep;
 use crate::{
     Event, Fields, HandoffId, Input, Kind, Offer, Outcome, Party, Question, Reason, Response,
@@ -288,7 +288,7 @@ fn conclude(draft: &mut Draft, id: HandoffId, response: Response) {
             close::answered(draft, id, response);
         }
         Ok(()) if response.outcome == Outcome::Failed => {
-            recover::decide(draft, id, response, Trouble::Failed);
+            recover::decide(draft, id, response, RecoveryCause::Failed);
         }
         Ok(()) => close::answered(draft, id, response),
     }

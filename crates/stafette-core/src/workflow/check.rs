@@ -11,12 +11,12 @@
 mod agents;
 mod council;
 mod graph;
+mod integrations;
 mod knowledge;
 mod limits;
 mod phases;
 mod recovery;
 mod routes;
-mod surroundings;
 #[cfg(test)]
 mod tests;
 
@@ -75,7 +75,7 @@ pub fn check_with(
     recovery::check(&mut report);
     limits::check(&mut report);
     phases::check(&mut report);
-    surroundings::check(&mut report);
+    integrations::check(&mut report);
     knowledge::check(&mut report);
     council::check(&mut report);
     if workflow.agents.len() > MAX_AGENTS {

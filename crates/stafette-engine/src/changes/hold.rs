@@ -11,7 +11,7 @@ use stafette_core::lock::{
     Pattern, Refusal,
 };
 
-use crate::locks::LockDesk;
+use crate::locks::LockManager;
 use crate::{Engine, EngineError, clock};
 
 /// What a process that dies leaves locked is free again after so long.
@@ -41,7 +41,7 @@ impl Hand {
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Hold {
-    desk: LockDesk,
+    desk: LockManager,
     holder: Holder,
     taken: Vec<LockId>,
     renewal: tokio::task::JoinHandle<()>,
@@ -106,7 +106,7 @@ impl Engine {
 }
 
 /// The lock, when it was not there before.
-async fn take(desk: &LockDesk, claim: Claim) -> Result<Option<LockId>, EngineError> {
+async fn take(desk: &LockManager, claim: Claim) -> Result<Option<LockId>, EngineError> {
     let ask = Ask::Take { claim, on_conflict: OnConflict::Skip, wait: Millis(0) };
     // Another daemon may have given locks since.
     desk.refreshed().await?;
@@ -120,7 +120,7 @@ async fn take(desk: &LockDesk, claim: Claim) -> Result<Option<LockId>, EngineErr
     Ok(events.iter().any(is_new).then_some(id))
 }
 
-async fn give_back(desk: &LockDesk, id: LockId, by: &Holder) {
+async fn give_back(desk: &LockManager, id: LockId, by: &Holder) {
     let given = desk.ask(clock::now, Ask::Release { id, by: by.clone() }).await;
     // A refusal means that somebody took it, or that its lease was over.
     if let Err(error) = given {
@@ -128,7 +128,7 @@ async fn give_back(desk: &LockDesk, id: LockId, by: &Holder) {
     }
 }
 
-async fn renew(desk: LockDesk, by: Holder, ids: Vec<LockId>) {
+async fn renew(desk: LockManager, by: Holder, ids: Vec<LockId>) {
     loop {
         tokio::time::sleep(RENEWAL).await;
         for id in ids.iter().copied() {

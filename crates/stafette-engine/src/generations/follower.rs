@@ -10,7 +10,7 @@ use stafette_core::{Input, Run, RunId, TeamInput, Time};
 use stafette_store::Stored;
 use tokio::sync::watch;
 
-use super::{counts, imported, landing, picture};
+use super::{context_file, counts, imported, landing};
 use crate::{Engine, EngineError, clock, crash};
 
 /// How long to wait before something that failed is tried again.
@@ -179,10 +179,10 @@ impl Generations {
             Err(error) => return tracing::warn!(%run, %error, "no picture of the team"),
         };
         let changes = self.engine.changes_of(&state).await;
-        let disk = picture::System::of(&self.engine.settings().project);
+        let disk = context_file::System::of(&self.engine.settings().project);
         let now = clock::now();
         let written =
-            tokio::task::spawn_blocking(move || picture::draw(&disk, &state, &changes, now));
+            tokio::task::spawn_blocking(move || context_file::draw(&disk, &state, &changes, now));
         match written.await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%run, %error, "the context file cannot be written"),
@@ -205,7 +205,7 @@ impl Generations {
     fn keep(&self, cursor: u64) {
         let open = self.due.values().map(|(_, position)| position.saturating_sub(1)).min();
         let done = open.map_or(cursor, |open| open.min(cursor));
-        if let Err(error) = picture::replace(&self.memory, &format!("{done}\n")) {
+        if let Err(error) = context_file::replace(&self.memory, &format!("{done}\n")) {
             // It is only read further back next time.
             tracing::warn!(%error, "how far generations were followed cannot be noted");
         }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use stafette_core::{HandoffId, RunId};
 use stafette_store::{
-    AppendError, Batch, Compacted, Fault, HandoffRow, Health, Loaded, LockBatch, LockBook,
-    LockEntry, LockError, MemoryStore, ReadError, Removed, Reply, Retention, RunFilter, RunRow,
+    AppendError, Batch, Compacted, Fault, HandoffRow, Health, Loaded, LockBatch, LockEntry,
+    LockError, LockStore, MemoryStore, ReadError, Removed, Reply, Retention, RunFilter, RunRow,
     Stats, Store, Stored, UpkeepError,
 };
 
@@ -90,7 +90,7 @@ impl Store for Flaky {
     fn write_locks(&self, batch: LockBatch) -> Reply<'_, Result<u64, LockError>> {
         self.inner.write_locks(batch)
     }
-    fn locks(&self) -> Reply<'_, Result<LockBook, ReadError>> {
+    fn locks(&self) -> Reply<'_, Result<LockStore, ReadError>> {
         self.inner.locks()
     }
     fn lock_entries(

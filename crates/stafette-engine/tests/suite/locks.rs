@@ -8,7 +8,7 @@ use stafette_core::lock::{
     Answer, Ask, Claim, Conflict, Holder, Lock, LockRules, Mode, OnConflict, Refusal,
 };
 use stafette_core::{Event, HandoffId, Input, Millis, RunId, Time, TurnKey};
-use stafette_engine::{Engine, EngineError, LockDesk};
+use stafette_engine::{Engine, EngineError, LockManager};
 use stafette_store::{MemoryStore, Options, SqliteStore, Store};
 use tempfile::TempDir;
 
@@ -81,7 +81,7 @@ impl Ring {
     }
 
     /// Fights until it is over. Every third time it pauses past its lease.
-    async fn fight(self: Arc<Self>, desk: LockDesk, name: &'static str, rounds: u64) {
+    async fn fight(self: Arc<Self>, desk: LockManager, name: &'static str, rounds: u64) {
         let lease = Millis::minutes(30);
         for round in 0_u64.. {
             if self.is_over(rounds) {
@@ -142,7 +142,7 @@ async fn fight(stores: [Arc<dyn Store>; 2], rounds: u64) {
     });
     let mut desks = Vec::new();
     for store in stores {
-        desks.push(LockDesk::open(store).await.expect("readable"));
+        desks.push(LockManager::open(store).await.expect("readable"));
     }
     let begin = |(desk, name)| tokio::spawn(ring.clone().fight(desk, name, rounds));
     let fighters: Vec<_> = desks.into_iter().zip(["ada", "bob"]).map(begin).collect();

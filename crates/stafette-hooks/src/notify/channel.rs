@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stafette_core::Time;
 use stafette_core::workflow::notify::{Notify, Ntfy, Webhook};
-use stafette_dial::{Address, Ask, HttpError};
+use stafette_http::{Address, HttpError, HttpRequest};
 use tokio::process::Command;
 
 use super::TRY;
@@ -162,7 +162,7 @@ async fn post(url: &str, headers: Vec<(&str, String)>, body: String) -> Result<(
         false => Failed::for_good(error.to_string()),
     };
     let address = Address::parse(url).map_err(failed)?;
-    let mut asked = Ask::post(&address, "application/json", body);
+    let mut asked = HttpRequest::post(&address, "application/json", body);
     for (name, value) in headers {
         asked = asked.header(name, value);
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use stafette_dial::Address;
+use stafette_http::Address;
 use tokio::sync::OnceCell;
 
 use super::{

@@ -95,7 +95,7 @@ pub struct Block {
 
 /// A task that found no place.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Homeless {
+pub struct UnplacedTask {
     /// Which task.
     pub task: NodeKey,
     /// Why, in a sentence.
@@ -108,7 +108,7 @@ pub struct Plan {
     /// By their beginning.
     pub blocks: Vec<Block>,
     /// What found no place.
-    pub homeless: Vec<Homeless>,
+    pub homeless: Vec<UnplacedTask>,
 }
 
 /// Blocks cannot be looked for.
@@ -270,7 +270,7 @@ pub fn propose(
             task.after.iter().all(|key| done.contains_key(key) || !known(key))
         };
         let Some(place) = order.iter().position(ready) else {
-            let circle = |task: &Wanted| Homeless {
+            let circle = |task: &Wanted| UnplacedTask {
                 task: task.task.clone(),
                 why: "it waits for itself, by way of what must be done first".to_owned(),
             };
@@ -288,7 +288,7 @@ pub fn propose(
                 end
             }
             Err(why) => {
-                plan.homeless.push(Homeless { task: task.task.clone(), why });
+                plan.homeless.push(UnplacedTask { task: task.task.clone(), why });
                 None
             }
         };

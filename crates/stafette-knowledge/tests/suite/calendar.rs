@@ -170,7 +170,7 @@ impl Chance {
 
 #[test]
 fn s1_14_recurrences_are_those_that_dateutil_gives() {
-    let python = stafette_kit::tools::python("dateutil", "python-dateutil==2.9.0.post0\n")
+    let python = stafette_testkit::tools::python("dateutil", "python-dateutil==2.9.0.post0\n")
         .expect("dateutil");
     let mut chance = Chance(7);
     let mut cases = Vec::new();

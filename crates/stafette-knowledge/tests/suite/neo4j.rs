@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stafette_kit::neo4j::Neo4j;
 use stafette_knowledge::graph::{
     Applied, DecisionStatus, Graph, NodeKey, Queued, Relation, Size, Write, export, import,
 };
 use stafette_knowledge::{Base, Neo4jGraph, Neo4jSettings};
+use stafette_testkit::neo4j::Neo4j;
 
 use crate::cases::CASES;
 use crate::story::{batch, decision, link, sqlite, task, told};

@@ -1,8 +1,8 @@
 //! A real CalDAV server.
 
 use stafette_core::Time;
-use stafette_kit::radicale::{PASSWORD, Radicale, USER};
 use stafette_knowledge::calendar::{CalDav, CalDavSettings, Calendar, CalendarError, Seen, entry};
+use stafette_testkit::radicale::{PASSWORD, Radicale, USER};
 
 use crate::calendar::moves_and_deletions_are_noticed;
 

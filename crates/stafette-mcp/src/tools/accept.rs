@@ -5,9 +5,9 @@ use serde::Deserialize;
 use stafette_core::Millis;
 
 use super::{Briefing, Effect};
-use crate::Trouble;
-use crate::desk::Desk;
-use crate::seat::{Whose, handoff};
+use crate::ToolError;
+use crate::call_context::CallContext;
+use crate::turn_handle::{Whose, handoff};
 
 pub(super) struct Tool;
 
@@ -39,28 +39,31 @@ impl super::Tool for Tool {
         Example: {\"handoff\": \"h3\", \"run\": \"4f2a91c0\", \"by\": \"my-worker-1\"}";
     const EFFECT: Effect = Effect::Settles;
     type Arguments = Arguments;
-    type Answer = Briefing;
+    type Output = Briefing;
 
-    async fn call(desk: Desk, arguments: Arguments) -> Result<Briefing, Trouble> {
-        desk.may_act()?;
-        if let Some(token) = &desk.caller.token {
-            desk.engine.tell(token, desk.caller.pid, "READY", serde_json::Value::Null).await?;
-            let seat = desk.seat(&Whose::default()).await?;
-            return Ok(Briefing::of(desk.order(&seat).await?));
+    async fn call(context: CallContext, arguments: Arguments) -> Result<Briefing, ToolError> {
+        context.may_act()?;
+        if let Some(token) = &context.caller.token {
+            context
+                .engine
+                .tell(token, context.caller.pid, "READY", serde_json::Value::Null)
+                .await?;
+            let handle = context.handle(&Whose::default()).await?;
+            return Ok(Briefing::of(context.order(&handle).await?));
         }
         let Some(name) = &arguments.handoff else {
-            return Err(Trouble::new("mistaken", "It is not said which handoff to take")
+            return Err(ToolError::new("mistaken", "It is not said which handoff to take")
                 .fix("Call `wait` to see what is offered, and give its `handoff` and `run`."));
         };
-        let run = desk.run(arguments.run.as_deref()).await?;
+        let run = context.run(arguments.run.as_deref()).await?;
         let name = handoff(name)?;
-        let state = desk.engine.state(run).await?;
+        let state = context.engine.state(run).await?;
         if let Some(offered) = state.handoff(name) {
-            desk.may_sit(&offered.offer.to)?;
+            context.may_sit(&offered.offer.to)?;
         }
-        let by = arguments.by.as_deref().unwrap_or(&desk.caller.name);
+        let by = arguments.by.as_deref().unwrap_or(&context.caller.name);
         let lease = arguments.lease_seconds.map(Millis::seconds);
-        let order = desk.engine.accept(run, name, by, lease).await?;
+        let order = context.engine.accept(run, name, by, lease).await?;
         Ok(Briefing::of(order))
     }
 }

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use stafette_core::{Handoff, Party, Run};
 
 use super::Effect;
-use crate::Trouble;
-use crate::desk::Desk;
-use crate::seat::Whose;
+use crate::ToolError;
+use crate::call_context::CallContext;
+use crate::turn_handle::Whose;
 
 pub(super) struct Tool;
 
@@ -96,14 +96,14 @@ impl super::Tool for Tool {
         Example: {\"lacking\": [{\"key\": \"target_audience\", \"source\": \"user\"}]}";
     const EFFECT: Effect = Effect::Looks;
     type Arguments = Arguments;
-    type Answer = Assessment;
+    type Output = Assessment;
 
-    async fn call(desk: Desk, arguments: Arguments) -> Result<Assessment, Trouble> {
-        let seat = desk.seat(&arguments.whose).await?;
-        let run = desk.engine.state(seat.turn.run).await?;
-        desk.order(&seat).await?;
-        let handoff = run.handoff(seat.turn.handoff);
-        let handoff = handoff.ok_or_else(|| Trouble::new("no_handoff", "It is not there"))?;
+    async fn call(context: CallContext, arguments: Arguments) -> Result<Assessment, ToolError> {
+        let handle = context.handle(&arguments.whose).await?;
+        let run = context.engine.state(handle.turn.run).await?;
+        context.order(&handle).await?;
+        let handoff = run.handoff(handle.turn.handoff);
+        let handoff = handoff.ok_or_else(|| ToolError::new("no_handoff", "It is not there"))?;
         Ok(assess(&run, handoff, &arguments.lacking))
     }
 }

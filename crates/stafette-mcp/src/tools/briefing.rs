@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use stafette_core::{Fields, Party, Priority, TurnOrder};
 
 use super::Effect;
-use crate::Trouble;
-use crate::desk::Desk;
-use crate::seat::{Whose, short};
+use crate::ToolError;
+use crate::call_context::CallContext;
+use crate::turn_handle::{Whose, short};
 
 pub(super) struct Tool;
 
@@ -174,10 +174,10 @@ impl super::Tool for Tool {
         Example: {}";
     const EFFECT: Effect = Effect::Looks;
     type Arguments = Arguments;
-    type Answer = Briefing;
+    type Output = Briefing;
 
-    async fn call(desk: Desk, arguments: Arguments) -> Result<Briefing, Trouble> {
-        let seat = desk.seat(&arguments.whose).await?;
-        Ok(Briefing::of(desk.order(&seat).await?))
+    async fn call(context: CallContext, arguments: Arguments) -> Result<Briefing, ToolError> {
+        let handle = context.handle(&arguments.whose).await?;
+        Ok(Briefing::of(context.order(&handle).await?))
     }
 }

@@ -6,9 +6,9 @@ use stafette_core::Time;
 use stafette_stages::WeekView;
 
 use super::Effect;
-use crate::Trouble;
-use crate::desk::Desk;
-use crate::seat::Whose;
+use crate::ToolError;
+use crate::call_context::CallContext;
+use crate::turn_handle::Whose;
 
 pub(super) struct Tool;
 
@@ -23,7 +23,7 @@ pub(super) struct Arguments {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Answer {
+pub(super) struct Output {
     /// What is in the calendar, and what was proposed for it.
     week: WeekView,
 }
@@ -38,17 +38,17 @@ impl super::Tool for Tool {
         Example: {\"from\": \"2026-03-02T00:00:00Z\", \"to\": \"2026-03-09T00:00:00Z\"}";
     const EFFECT: Effect = Effect::Looks;
     type Arguments = Arguments;
-    type Answer = Answer;
+    type Output = Output;
 
-    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
-        let (stages, actor, _) = desk.knower(&arguments.whose).await?;
+    async fn call(context: CallContext, arguments: Arguments) -> Result<Output, ToolError> {
+        let (stages, actor, _) = context.knower(&arguments.whose).await?;
         let moment = |text: &str| {
             Time::parse(text).ok_or_else(|| {
-                Trouble::new("mistaken", format!("`{text}` is not a moment"))
+                ToolError::new("mistaken", format!("`{text}` is not a moment"))
                     .fix("Write it like 2026-03-02T00:00:00Z.")
             })
         };
         let (from, to) = (moment(&arguments.from)?, moment(&arguments.to)?);
-        Ok(Answer { week: stages.between(&actor, from, to).await? })
+        Ok(Output { week: stages.between(&actor, from, to).await? })
     }
 }

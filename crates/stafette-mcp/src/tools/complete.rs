@@ -7,9 +7,9 @@ use stafette_core::{Fields, Outcome, Party, Response, Usage};
 use stafette_engine::{Engine, EngineError};
 
 use super::{Effect, report};
-use crate::Trouble;
-use crate::desk::Desk;
-use crate::seat::{Seat, Whose, short};
+use crate::ToolError;
+use crate::call_context::CallContext;
+use crate::turn_handle::{TurnHandle, Whose, short};
 
 pub(super) struct Tool;
 
@@ -61,7 +61,7 @@ enum Status {
 
 /// The answer was taken.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(super) struct Answer {
+pub(super) struct Output {
     /// Whether it was taken.
     taken: bool,
     /// The run.
@@ -74,18 +74,18 @@ pub(super) struct Answer {
     next: String,
 }
 
-impl Answer {
+impl Output {
     /// The turn has its answer.
-    pub(super) fn new(seat: &Seat) -> Self {
-        let next = match seat.is_session() {
+    pub(super) fn new(handle: &TurnHandle) -> Self {
+        let next = match handle.is_session() {
             true => "Stop here: your turn is over when you end it.",
             false => "The turn is over. Call `wait` for the next one.",
         };
-        Answer {
+        Output {
             taken: true,
-            run: seat.turn.run.to_string(),
-            turn: short(seat.turn),
-            over: !seat.is_session(),
+            run: handle.turn.run.to_string(),
+            turn: short(handle.turn),
+            over: !handle.is_session(),
             next: next.to_owned(),
         }
     }
@@ -103,18 +103,18 @@ impl super::Tool for Tool {
         pass\", \"outputs\": {\"verdict\": \"approved\"}}";
     const EFFECT: Effect = Effect::Settles;
     type Arguments = Arguments;
-    type Answer = Answer;
+    type Output = Output;
 
-    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
+    async fn call(context: CallContext, arguments: Arguments) -> Result<Output, ToolError> {
         let usage = Usage { tokens: arguments.tokens, money: report::money(arguments.cost_usd)? };
-        let seat = desk.seat(&arguments.whose).await?;
+        let handle = context.handle(&arguments.whose).await?;
         if let Some(document) = arguments.response {
-            let told = Engine::understand(&seat.agent, "RESULT", Value::Object(document))?;
+            let told = Engine::understand(&handle.agent, "RESULT", Value::Object(document))?;
             let response = told.response.ok_or_else(|| EngineError::Mistaken {
                 mistakes: vec!["/response: this is not an answer to a phase".to_owned()],
             })?;
-            desk.answer(&seat, response, usage).await?;
-            return Ok(Answer::new(&seat));
+            context.answer(&handle, response, usage).await?;
+            return Ok(Output::new(&handle));
         }
         let outcome = match arguments.status {
             Status::Resolved => Outcome::Resolved,
@@ -132,9 +132,9 @@ impl super::Tool for Tool {
             unresolved: arguments.unresolved,
             failure,
             recommendations: arguments.recommendations,
-            ..Response::new(Party::from(&seat.agent), outcome)
+            ..Response::new(Party::from(&handle.agent), outcome)
         };
-        desk.answer(&seat, response, usage).await?;
-        Ok(Answer::new(&seat))
+        context.answer(&handle, response, usage).await?;
+        Ok(Output::new(&handle))
     }
 }

@@ -6,9 +6,9 @@ use serde_json::Value;
 use stafette_core::Fields;
 
 use super::Effect;
-use crate::Trouble;
-use crate::desk::Desk;
-use crate::seat::Whose;
+use crate::ToolError;
+use crate::call_context::CallContext;
+use crate::turn_handle::Whose;
 
 pub(super) struct Tool;
 
@@ -21,7 +21,7 @@ pub(super) struct Arguments {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Answer {
+pub(super) struct Output {
     /// All that a handoff to execute has to carry: `decision_id`, `roi`, `goals`, `provenance`.
     evidence: Fields,
 }
@@ -36,19 +36,19 @@ impl super::Tool for Tool {
         Example: {\"reasoning\": \"It serves both goals, and pays back within the quarter.\"}";
     const EFFECT: Effect = Effect::Settles;
     type Arguments = Arguments;
-    type Answer = Answer;
+    type Output = Output;
 
-    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
-        let (stages, actor, seat) = desk.knower(&arguments.whose).await?;
-        let order = desk.order(&seat).await?;
+    async fn call(context: CallContext, arguments: Arguments) -> Result<Output, ToolError> {
+        let (stages, actor, handle) = context.knower(&arguments.whose).await?;
+        let order = context.order(&handle).await?;
         let given = |key: &str| order.inputs.get(key).filter(|value| !value.is_null()).cloned();
         let Some(Value::String(id)) = given("decision_id") else {
-            return Err(Trouble::new("not_approved", "No person has approved a decision yet")
+            return Err(ToolError::new("not_approved", "No person has approved a decision yet")
                 .fix("Hand the options to `human` with `candidates` in `outputs` first."));
         };
         stages.give_reasons(&actor, &id, arguments.reasoning).await?;
         let keys = ["decision_id", "roi", "goals", "provenance"];
         let evidence = keys.iter().filter_map(|key| Some(((*key).to_owned(), given(key)?)));
-        Ok(Answer { evidence: evidence.collect() })
+        Ok(Output { evidence: evidence.collect() })
     }
 }

@@ -5,9 +5,9 @@ use serde::Serialize;
 use stafette_knowledge::graph::Node;
 
 use super::Effect;
-use crate::Trouble;
-use crate::desk::Desk;
-use crate::seat::Whose;
+use crate::ToolError;
+use crate::call_context::CallContext;
+use crate::turn_handle::Whose;
 
 /// How many decisions come back.
 const MOST: usize = 50;
@@ -15,7 +15,7 @@ const MOST: usize = 50;
 pub(super) struct Tool;
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Answer {
+pub(super) struct Output {
     /// The oldest first.
     decisions: Vec<Node>,
 }
@@ -29,10 +29,10 @@ impl super::Tool for Tool {
         Example: {}";
     const EFFECT: Effect = Effect::Looks;
     type Arguments = Whose;
-    type Answer = Answer;
+    type Output = Output;
 
-    async fn call(desk: Desk, whose: Whose) -> Result<Answer, Trouble> {
-        let (stages, actor, _) = desk.knower(&whose).await?;
-        Ok(Answer { decisions: stages.pending_decisions(&actor, MOST).await? })
+    async fn call(context: CallContext, whose: Whose) -> Result<Output, ToolError> {
+        let (stages, actor, _) = context.knower(&whose).await?;
+        Ok(Output { decisions: stages.pending_decisions(&actor, MOST).await? })
     }
 }

@@ -5,9 +5,9 @@ use serde::Deserialize;
 use stafette_core::{Kind, Millis, Offer, Party, Priority, Question, Reason};
 
 use super::{Effect, handoff};
-use crate::Trouble;
-use crate::desk::Desk;
-use crate::seat::Whose;
+use crate::ToolError;
+use crate::call_context::CallContext;
+use crate::turn_handle::Whose;
 
 pub(super) struct Tool;
 
@@ -53,12 +53,15 @@ impl super::Tool for Tool {
         \"sessions\"], \"context\": \"The mobile app needs tokens\"}";
     const EFFECT: Effect = Effect::Settles;
     type Arguments = Arguments;
-    type Answer = handoff::Answer;
+    type Output = handoff::Output;
 
-    async fn call(desk: Desk, arguments: Arguments) -> Result<handoff::Answer, Trouble> {
-        let seat = desk.seat(&arguments.whose).await?;
+    async fn call(
+        context: CallContext,
+        arguments: Arguments,
+    ) -> Result<handoff::Output, ToolError> {
+        let handle = context.handle(&arguments.whose).await?;
         if arguments.question.trim().is_empty() {
-            return Err(Trouble::new("mistaken", "The question is empty")
+            return Err(ToolError::new("mistaken", "The question is empty")
                 .fix("Ask something that a person can answer."));
         }
         let kind = if arguments.blocking { Kind::Delegate } else { Kind::Transfer };
@@ -74,7 +77,7 @@ impl super::Tool for Tool {
             default: arguments.default,
             ..Question::default()
         };
-        let from = Party::from(&seat.agent);
+        let from = Party::from(&handle.agent);
         let offer = Offer {
             detail: arguments.question,
             summary: arguments.context,
@@ -82,7 +85,7 @@ impl super::Tool for Tool {
             question: Some(question),
             ..Offer::new(from, Party::Human, kind, reason)
         };
-        desk.propose(&seat, offer).await?;
-        Ok(handoff::Answer::new(&seat, Party::Human, kind))
+        context.propose(&handle, offer).await?;
+        Ok(handoff::Output::new(&handle, Party::Human, kind))
     }
 }

@@ -5,9 +5,9 @@ use serde::Serialize;
 use stafette_knowledge::graph::GoalView;
 
 use super::Effect;
-use crate::Trouble;
-use crate::desk::Desk;
-use crate::seat::Whose;
+use crate::ToolError;
+use crate::call_context::CallContext;
+use crate::turn_handle::Whose;
 
 /// How many goals come back.
 const MOST: usize = 100;
@@ -15,7 +15,7 @@ const MOST: usize = 100;
 pub(super) struct Tool;
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Answer {
+pub(super) struct Output {
     /// The goals, each with the newest decisions that serve it, as far as you may see them.
     goals: Vec<GoalView>,
 }
@@ -29,10 +29,10 @@ impl super::Tool for Tool {
         Example: {}";
     const EFFECT: Effect = Effect::Looks;
     type Arguments = Whose;
-    type Answer = Answer;
+    type Output = Output;
 
-    async fn call(desk: Desk, whose: Whose) -> Result<Answer, Trouble> {
-        let (stages, actor, _) = desk.knower(&whose).await?;
-        Ok(Answer { goals: stages.goals(&actor, MOST).await? })
+    async fn call(context: CallContext, whose: Whose) -> Result<Output, ToolError> {
+        let (stages, actor, _) = context.knower(&whose).await?;
+        Ok(Output { goals: stages.goals(&actor, MOST).await? })
     }
 }

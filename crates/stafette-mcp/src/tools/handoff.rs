@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use stafette_core::{Fields, Kind, MissingInput, Offer, Party, Priority, Reason};
 
 use super::Effect;
-use crate::Trouble;
-use crate::desk::Desk;
-use crate::seat::{Seat, Whose, short};
+use crate::ToolError;
+use crate::call_context::CallContext;
+use crate::turn_handle::{TurnHandle, Whose, short};
 
 pub(super) struct Tool;
 
@@ -64,7 +64,7 @@ fn string() -> String {
 
 /// The handoff was taken.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(super) struct Answer {
+pub(super) struct Output {
     /// Whether it was taken; a refusal is an error that says why.
     taken: bool,
     /// The run.
@@ -79,9 +79,9 @@ pub(super) struct Answer {
     next: String,
 }
 
-impl Answer {
+impl Output {
     /// `to` gets the work when the turn ends.
-    pub(super) fn new(seat: &Seat, to: Party, kind: Kind) -> Self {
+    pub(super) fn new(handle: &TurnHandle, to: Party, kind: Kind) -> Self {
         let then = match kind {
             Kind::Transfer => format!("{to} gets the work when your turn ends"),
             Kind::Delegate => {
@@ -90,14 +90,14 @@ impl Answer {
                 )
             }
         };
-        let how = match seat.is_session() {
+        let how = match handle.is_session() {
             true => "End your turn now: say in a sentence what you did, and stop.",
             false => "End your turn now with `complete`.",
         };
-        Answer {
+        Output {
             taken: true,
-            run: seat.turn.run.to_string(),
-            turn: short(seat.turn),
+            run: handle.turn.run.to_string(),
+            turn: short(handle.turn),
             to: to.to_string(),
             kind,
             next: format!("{then}. {how}"),
@@ -119,10 +119,10 @@ impl super::Tool for Tool {
         pass\", \"reason\": \"review_request\", \"outputs\": {\"files\": [\"src/login.rs\"]}}";
     const EFFECT: Effect = Effect::Settles;
     type Arguments = Arguments;
-    type Answer = Answer;
+    type Output = Output;
 
-    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
-        let seat = desk.seat(&arguments.whose).await?;
+    async fn call(context: CallContext, arguments: Arguments) -> Result<Output, ToolError> {
+        let handle = context.handle(&arguments.whose).await?;
         let missing = arguments.missing.into_iter().map(|want| MissingInput {
             key: want.key,
             expected_type: want.expected_type,
@@ -137,7 +137,7 @@ impl super::Tool for Tool {
             None if !missing.is_empty() => Reason::MissingRequiredInput,
             None => Reason::Stage,
         };
-        let (from, to) = (Party::from(&seat.agent), Party::from(arguments.to));
+        let (from, to) = (Party::from(&handle.agent), Party::from(arguments.to));
         let offer = Offer {
             summary: arguments.summary,
             instructions: arguments.instructions,
@@ -147,8 +147,8 @@ impl super::Tool for Tool {
             missing,
             ..Offer::new(from, to.clone(), kind, reason)
         };
-        desk.propose(&seat, offer).await?;
-        Ok(Answer::new(&seat, to, kind))
+        context.propose(&handle, offer).await?;
+        Ok(Output::new(&handle, to, kind))
     }
 }
 

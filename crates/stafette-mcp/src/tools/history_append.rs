@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use stafette_stages::Saying;
 
 use super::Effect;
-use crate::Trouble;
-use crate::desk::Desk;
-use crate::seat::Whose;
+use crate::ToolError;
+use crate::call_context::CallContext;
+use crate::turn_handle::Whose;
 
 pub(super) struct Tool;
 
@@ -26,7 +26,7 @@ pub(super) struct Arguments {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Answer {
+pub(super) struct Output {
     /// The thread: what `thread_id` of a handoff names.
     thread_id: String,
     /// The place of the message in it.
@@ -43,13 +43,13 @@ impl super::Tool for Tool {
         only if support stays reachable.\"}";
     const EFFECT: Effect = Effect::Adds;
     type Arguments = Arguments;
-    type Answer = Answer;
+    type Output = Output;
 
-    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
-        let (stages, actor, _) = desk.knower(&arguments.whose).await?;
+    async fn call(context: CallContext, arguments: Arguments) -> Result<Output, ToolError> {
+        let (stages, actor, _) = context.knower(&arguments.whose).await?;
         let Arguments { thread_id, title, body, .. } = arguments;
         let saying = Saying { thread_id, title, body, id: None };
         let message = stages.say(&actor, saying).await?;
-        Ok(Answer { thread_id: message.thread_id, seq: message.seq })
+        Ok(Output { thread_id: message.thread_id, seq: message.seq })
     }
 }

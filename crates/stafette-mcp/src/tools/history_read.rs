@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use stafette_knowledge::history::{Message, Thread};
 
 use super::Effect;
-use crate::Trouble;
-use crate::desk::Desk;
-use crate::seat::Whose;
+use crate::ToolError;
+use crate::call_context::CallContext;
+use crate::turn_handle::Whose;
 
 /// How many messages come at once.
 const PAGE: usize = 100;
@@ -26,7 +26,7 @@ pub(super) struct Arguments {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Answer {
+pub(super) struct Output {
     /// The thread.
     thread: Thread,
     /// Its messages in order; a hundred at most.
@@ -42,12 +42,12 @@ impl super::Tool for Tool {
         Example: {\"thread_id\": \"0198f2c4-7a1b-7c3d-8e5f-0123456789ab.discuss\", \"after\": 0}";
     const EFFECT: Effect = Effect::Looks;
     type Arguments = Arguments;
-    type Answer = Answer;
+    type Output = Output;
 
-    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
-        let (stages, actor, _) = desk.knower(&arguments.whose).await?;
+    async fn call(context: CallContext, arguments: Arguments) -> Result<Output, ToolError> {
+        let (stages, actor, _) = context.knower(&arguments.whose).await?;
         let (id, after) = (&arguments.thread_id, arguments.after);
         let (thread, messages) = stages.thread(&actor, id, after, PAGE).await?;
-        Ok(Answer { thread, messages })
+        Ok(Output { thread, messages })
     }
 }

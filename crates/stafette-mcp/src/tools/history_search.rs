@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use stafette_knowledge::history::Hit;
 
 use super::Effect;
-use crate::Trouble;
-use crate::desk::Desk;
-use crate::seat::Whose;
+use crate::ToolError;
+use crate::call_context::CallContext;
+use crate::turn_handle::Whose;
 
 /// How many hits come back.
 const MOST: usize = 20;
@@ -26,7 +26,7 @@ pub(super) struct Arguments {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Answer {
+pub(super) struct Output {
     /// The best first.
     hits: Vec<Hit>,
 }
@@ -40,11 +40,11 @@ impl super::Tool for Tool {
         Example: {\"words\": \"four-day week\", \"module\": \"discuss\"}";
     const EFFECT: Effect = Effect::Looks;
     type Arguments = Arguments;
-    type Answer = Answer;
+    type Output = Output;
 
-    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
-        let (stages, actor, _) = desk.knower(&arguments.whose).await?;
+    async fn call(context: CallContext, arguments: Arguments) -> Result<Output, ToolError> {
+        let (stages, actor, _) = context.knower(&arguments.whose).await?;
         let module = arguments.module.as_deref();
-        Ok(Answer { hits: stages.search(&actor, &arguments.words, module, MOST).await? })
+        Ok(Output { hits: stages.search(&actor, &arguments.words, module, MOST).await? })
     }
 }

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use stafette_knowledge::graph::NodeKey;
 
 use super::Effect;
-use crate::Trouble;
-use crate::desk::Desk;
-use crate::seat::{Whose, short};
+use crate::ToolError;
+use crate::call_context::CallContext;
+use crate::turn_handle::{Whose, short};
 
 pub(super) struct Tool;
 
@@ -32,7 +32,7 @@ pub(super) struct Arguments {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Answer {
+pub(super) struct Output {
     /// The insight.
     insight: NodeKey,
 }
@@ -47,20 +47,20 @@ impl super::Tool for Tool {
         \"confidence\": 0.7, \"evidence\": \"Eight of nine Mondays\", \"topic\": \"reviews\"}";
     const EFFECT: Effect = Effect::Settles;
     type Arguments = Arguments;
-    type Answer = Answer;
+    type Output = Output;
 
-    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
-        let (stages, actor, seat) = desk.knower(&arguments.whose).await?;
+    async fn call(context: CallContext, arguments: Arguments) -> Result<Output, ToolError> {
+        let (stages, actor, handle) = context.knower(&arguments.whose).await?;
         let parse = |text: &String| text.parse::<NodeKey>();
         let from = arguments.learned_from.iter().map(parse).collect::<Result<_, _>>();
         let from = from.map_err(|error| {
-            Trouble::new("mistaken", error.to_string()).fix("Name nodes as other tools do.")
+            ToolError::new("mistaken", error.to_string()).fix("Name nodes as other tools do.")
         })?;
         // The same turn says the same once, however often it is delivered.
-        let turn = short(seat.turn).replace('/', ".");
-        let id = format!("{}.{turn}.{}", seat.turn.run, arguments.id);
+        let turn = short(handle.turn).replace('/', ".");
+        let id = format!("{}.{turn}.{}", handle.turn.run, arguments.id);
         let said = (arguments.pattern, arguments.evidence, arguments.topic);
         let kept = stages.create_insight(&actor, id, said, arguments.confidence, from).await?;
-        Ok(Answer { insight: kept })
+        Ok(Output { insight: kept })
     }
 }

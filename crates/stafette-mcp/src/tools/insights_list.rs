@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use stafette_stages::InsightView;
 
 use super::Effect;
-use crate::Trouble;
-use crate::desk::Desk;
-use crate::seat::Whose;
+use crate::ToolError;
+use crate::call_context::CallContext;
+use crate::turn_handle::Whose;
 
 /// How many insights come back.
 const MOST: usize = 50;
@@ -24,7 +24,7 @@ pub(super) struct Arguments {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Answer {
+pub(super) struct Output {
     /// The surest first.
     insights: Vec<InsightView>,
 }
@@ -38,10 +38,10 @@ impl super::Tool for Tool {
         Example: {\"topic\": \"estimate code\"}";
     const EFFECT: Effect = Effect::Looks;
     type Arguments = Arguments;
-    type Answer = Answer;
+    type Output = Output;
 
-    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
-        let (stages, actor, _) = desk.knower(&arguments.whose).await?;
-        Ok(Answer { insights: stages.insights(&actor, &arguments.topic, MOST).await? })
+    async fn call(context: CallContext, arguments: Arguments) -> Result<Output, ToolError> {
+        let (stages, actor, _) = context.knower(&arguments.whose).await?;
+        Ok(Output { insights: stages.insights(&actor, &arguments.topic, MOST).await? })
     }
 }

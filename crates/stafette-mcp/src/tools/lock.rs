@@ -10,9 +10,9 @@ use stafette_engine::Engine;
 use tokio::time::Instant;
 
 use super::Effect;
-use crate::Trouble;
-use crate::desk::Desk;
-use crate::seat::Whose;
+use crate::ToolError;
+use crate::call_context::CallContext;
+use crate::turn_handle::Whose;
 
 /// The longest wait in one call, in seconds.
 const LONGEST: u64 = 600;
@@ -49,7 +49,7 @@ fn usual() -> u64 {
 
 /// The lock is held.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(super) struct Answer {
+pub(super) struct Output {
     /// Its name: give it to `unlock`.
     lock: String,
     /// Its fencing number: whoever writes for you shows it.
@@ -74,18 +74,18 @@ impl super::Tool for Tool {
         session type\"}";
     const EFFECT: Effect = Effect::Settles;
     type Arguments = Arguments;
-    type Answer = Answer;
+    type Output = Output;
 
-    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
-        let (holder, turn) = desk.holder(&arguments.whose).await?;
+    async fn call(context: CallContext, arguments: Arguments) -> Result<Output, ToolError> {
+        let (holder, turn) = context.holder(&arguments.whose).await?;
         let patterns = arguments.patterns.iter().map(|text| text.parse::<Pattern>());
         let patterns = patterns.collect::<Result<Vec<_>, _>>().map_err(|error| {
-            Trouble::new("bad_pattern", error.to_string())
+            ToolError::new("bad_pattern", error.to_string())
                 .fix("Give paths relative to the project, with `*` and `**` where you need them.")
         })?;
         let rules = match turn {
-            Some(turn) => desk.engine.state(turn.run).await?.workflow.locks.clone(),
-            None => (desk.workflow)()?.locks,
+            Some(turn) => context.engine.state(turn.run).await?.workflow.locks.clone(),
+            None => (context.workflow)()?.locks,
         };
         let lease = arguments.lease_seconds.map_or(rules.lease, Millis::seconds);
         let reason = arguments.reason;
@@ -93,21 +93,23 @@ impl super::Tool for Tool {
             Claim { holder: holder.clone(), turn, patterns, mode: arguments.mode, lease, reason };
         let seconds = arguments.wait_seconds.min(LONGEST);
         let on_conflict = if seconds == 0 { OnConflict::Skip } else { OnConflict::Wait };
-        let taken = desk.engine.take_lock(claim, on_conflict, Millis::seconds(seconds)).await?;
+        let taken = context.engine.take_lock(claim, on_conflict, Millis::seconds(seconds)).await?;
         let lock = match taken {
-            Given::Waiting(waiter) => wait(&desk, waiter.id, holder, seconds).await?,
+            Given::Waiting(waiter) => wait(&context, waiter.id, holder, seconds).await?,
             given => given,
         };
         match lock {
-            Given::Held(lock) => Ok(Answer {
+            Given::Held(lock) => Ok(Output {
                 lock: lock.id.to_string(),
                 fence: lock.fence,
                 patterns: lock.claim.patterns.iter().map(ToString::to_string).collect(),
                 expires_at: lock.expires_at.rfc3339(),
                 next: "Make your changes, then call `unlock`.".to_owned(),
             }),
-            Given::Waiting(_) | Given::Done => Err(Trouble::new("locked", "It did not come free")
-                .fix("Work on something else first, and try again.")),
+            Given::Waiting(_) | Given::Done => {
+                Err(ToolError::new("locked", "It did not come free")
+                    .fix("Work on something else first, and try again."))
+            }
         }
     }
 }
@@ -131,15 +133,20 @@ impl Drop for Place {
 }
 
 /// Waits for the lock, with a sign of life from time to time.
-async fn wait(desk: &Desk, id: LockId, holder: Holder, seconds: u64) -> Result<Given, Trouble> {
-    let mut place = Place { engine: desk.engine.clone(), id, holder: Some(holder) };
+async fn wait(
+    context: &CallContext,
+    id: LockId,
+    holder: Holder,
+    seconds: u64,
+) -> Result<Given, ToolError> {
+    let mut place = Place { engine: context.engine.clone(), id, holder: Some(holder) };
     let end = Instant::now() + Duration::from_secs(seconds);
     let mut step = 0;
     loop {
         step += 1;
         let left = end.saturating_duration_since(Instant::now());
-        desk.goes_on(step, format!("waiting in line for {id}, {} s left", left.as_secs())).await;
-        match desk.engine.wait_lock(id, left.min(SIGN)).await? {
+        context.goes_on(step, format!("waiting in line for {id}, {} s left", left.as_secs())).await;
+        match context.engine.wait_lock(id, left.min(SIGN)).await? {
             Given::Waiting(_) if !left.is_zero() => {}
             // Who still stands in line when the time is over leaves it.
             waiting @ Given::Waiting(_) => return Ok(waiting),

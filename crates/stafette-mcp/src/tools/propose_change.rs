@@ -6,9 +6,9 @@ use stafette_core::change::{ChangeId, FileEdit, Proposal};
 use stafette_core::team::change::told;
 
 use super::Effect;
-use crate::Trouble;
-use crate::desk::Desk;
-use crate::seat::Whose;
+use crate::ToolError;
+use crate::call_context::CallContext;
+use crate::turn_handle::Whose;
 
 pub(super) struct Tool;
 
@@ -28,7 +28,7 @@ pub(super) struct Arguments {
 
 /// The set is kept.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(super) struct Answer {
+pub(super) struct Output {
     /// Its name, such as `c3`.
     change: String,
     /// How often it was proposed, this time included.
@@ -45,22 +45,22 @@ impl super::Tool for Tool {
         asked for a change and do not write the files yourself, and to revise a set that came back \
         with comments. Give every file's whole content: `create`, `modify`, `delete`, or `rename` \
         with `from`. The turn goes on. Returns the set's name and what a person has to allow.\n\
-        Example: {\"reason\": \"Answer in plain text\", \"changes\": [{\"file\": \"src/greet.py\", \
+        Example: {\"reason\": \"Output in plain text\", \"changes\": [{\"file\": \"src/greet.py\", \
         \"action\": \"modify\", \"content\": \"print('hello')\\n\"}]}";
     const EFFECT: Effect = Effect::Settles;
     type Arguments = Arguments;
-    type Answer = Answer;
+    type Output = Output;
 
-    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
-        let seat = desk.seat(&arguments.whose).await?;
+    async fn call(context: CallContext, arguments: Arguments) -> Result<Output, ToolError> {
+        let handle = context.handle(&arguments.whose).await?;
         let revises = arguments.revises.map(|text| text.parse::<ChangeId>()).transpose();
         let revises = revises.map_err(|error| {
-            Trouble::new("not_a_change", error.to_string()).fix("Give it as you were told it.")
+            ToolError::new("not_a_change", error.to_string()).fix("Give it as you were told it.")
         })?;
         let Arguments { changes, reason, .. } = arguments;
         let proposal = Proposal { changes, reason, revises, ..Proposal::default() };
-        let change = desk.engine.propose_change(seat.turn, proposal).await?;
-        Ok(Answer {
+        let change = context.engine.propose_change(handle.turn, proposal).await?;
+        Ok(Output {
             change: change.id.to_string(),
             revision: change.revision,
             needs_yes: told(&change.gates),

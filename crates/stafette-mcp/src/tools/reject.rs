@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Effect, complete};
-use crate::Trouble;
-use crate::desk::Desk;
-use crate::seat::Whose;
+use crate::ToolError;
+use crate::call_context::CallContext;
+use crate::turn_handle::Whose;
 
 pub(super) struct Tool;
 
@@ -29,15 +29,18 @@ impl super::Tool for Tool {
         Example: {\"why\": \"There is no compiler for this language here\"}";
     const EFFECT: Effect = Effect::Settles;
     type Arguments = Arguments;
-    type Answer = complete::Answer;
+    type Output = complete::Output;
 
-    async fn call(desk: Desk, arguments: Arguments) -> Result<complete::Answer, Trouble> {
-        let seat = desk.seat(&arguments.whose).await?;
+    async fn call(
+        context: CallContext,
+        arguments: Arguments,
+    ) -> Result<complete::Output, ToolError> {
+        let handle = context.handle(&arguments.whose).await?;
         if arguments.why.trim().is_empty() {
-            return Err(Trouble::new("mistaken", "No reason is given")
+            return Err(ToolError::new("mistaken", "No reason is given")
                 .fix("Say in `why` what stands in the way."));
         }
-        desk.give_back(&seat, arguments.why).await?;
-        Ok(complete::Answer::new(&seat))
+        context.give_back(&handle, arguments.why).await?;
+        Ok(complete::Output::new(&handle))
     }
 }

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use stafette_core::{Usage, Usd};
 
 use super::Effect;
-use crate::Trouble;
-use crate::desk::Desk;
-use crate::seat::{Whose, short};
+use crate::ToolError;
+use crate::call_context::CallContext;
+use crate::turn_handle::{Whose, short};
 
 pub(super) struct Tool;
 
@@ -28,7 +28,7 @@ pub(super) struct Arguments {
 
 /// The report was taken.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(super) struct Answer {
+pub(super) struct Output {
     /// The turn that it counts for.
     turn: String,
     /// What the run may still spend, in dollars.
@@ -38,9 +38,9 @@ pub(super) struct Answer {
 }
 
 /// Dollars as money; what is not an amount is a mistake.
-pub(super) fn money(dollars: f64) -> Result<Usd, Trouble> {
+pub(super) fn money(dollars: f64) -> Result<Usd, ToolError> {
     Usd::from_dollars(dollars).ok_or_else(|| {
-        Trouble::new("mistaken", format!("{dollars} is not an amount of money"))
+        ToolError::new("mistaken", format!("{dollars} is not an amount of money"))
             .fix("Give `cost_usd` as dollars, such as 0.25.")
     })
 }
@@ -55,18 +55,18 @@ impl super::Tool for Tool {
         Example: {\"note\": \"12 of 40 tests pass\", \"tokens\": 18000, \"cost_usd\": 0.11}";
     const EFFECT: Effect = Effect::Adds;
     type Arguments = Arguments;
-    type Answer = Answer;
+    type Output = Output;
 
-    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
+    async fn call(context: CallContext, arguments: Arguments) -> Result<Output, ToolError> {
         let usage = Usage { tokens: arguments.tokens, money: money(arguments.cost_usd)? };
-        let seat = desk.seat(&arguments.whose).await?;
-        desk.report(&seat, arguments.note, usage).await?;
-        let run = desk.engine.state(seat.turn.run).await?;
-        let told = run.handoff(seat.turn.handoff).map(|handoff| handoff.told.usage);
+        let handle = context.handle(&arguments.whose).await?;
+        context.report(&handle, arguments.note, usage).await?;
+        let run = context.engine.state(handle.turn.run).await?;
+        let told = run.handoff(handle.turn.handoff).map(|handoff| handoff.told.usage);
         let spent = run.purse.spent + told.unwrap_or_default();
         let limit = &run.purse.limit;
-        Ok(Answer {
-            turn: short(seat.turn),
+        Ok(Output {
+            turn: short(handle.turn),
             money_left_usd: (limit.money.dollars() - spent.money.dollars()).max(0.0),
             tokens_left: limit.tokens.saturating_sub(spent.tokens),
         })

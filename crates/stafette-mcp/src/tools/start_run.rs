@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use stafette_core::Fields;
 
 use super::{Effect, report};
-use crate::Trouble;
-use crate::desk::Desk;
+use crate::ToolError;
+use crate::call_context::CallContext;
 
 pub(super) struct Tool;
 
@@ -27,7 +27,7 @@ pub(super) struct Arguments {
 
 /// The run began.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(super) struct Answer {
+pub(super) struct Output {
     /// Its id.
     run: String,
     /// What to do now.
@@ -44,30 +44,30 @@ impl super::Tool for Tool {
         Example: {\"request\": \"Add a login page with tests\", \"budget_usd\": 5}";
     const EFFECT: Effect = Effect::Adds;
     type Arguments = Arguments;
-    type Answer = Answer;
+    type Output = Output;
 
-    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
-        desk.may_act()?;
-        if desk.caller.token.is_some() || desk.caller_as().is_some() {
+    async fn call(context: CallContext, arguments: Arguments) -> Result<Output, ToolError> {
+        context.may_act()?;
+        if context.caller.token.is_some() || context.caller_as().is_some() {
             // Runs that beget runs are bounded by no budget.
-            return Err(Trouble::new("may_not", "An agent inside a run begins no runs")
+            return Err(ToolError::new("may_not", "An agent inside a run begins no runs")
                 .fix("Pass the work on with `handoff`, or ask a person with `escalate`."));
         }
         if arguments.request.trim().is_empty() {
-            return Err(Trouble::new("mistaken", "The request is empty")
+            return Err(ToolError::new("mistaken", "The request is empty")
                 .fix("Say what the agents should do."));
         }
-        let workflow = (desk.workflow)()?;
+        let workflow = (context.workflow)()?;
         let mut budget = workflow.budget.clone();
         if let Some(dollars) = arguments.budget_usd {
             budget.money = report::money(dollars)?;
         }
         budget.tokens = arguments.tokens.unwrap_or(budget.tokens);
         let Arguments { request, inputs, .. } = arguments;
-        let (by, within) = (desk.caller.name.clone(), desk.within);
-        let begun = desk.engine.start_within(workflow, request, inputs, budget, by, within);
+        let (by, within) = (context.caller.name.clone(), context.within);
+        let begun = context.engine.start_within(workflow, request, inputs, budget, by, within);
         let run = begun.await?;
         let next = "The agents are at work. Call `status` with this run to see how it stands.";
-        Ok(Answer { run: run.to_string(), next: next.to_owned() })
+        Ok(Output { run: run.to_string(), next: next.to_owned() })
     }
 }

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use stafette_engine::{HandoffRow, RunView};
 
 use super::Effect;
-use crate::Trouble;
-use crate::desk::Desk;
+use crate::ToolError;
+use crate::call_context::CallContext;
 
 /// The most runs that are listed.
 const RUNS: usize = 20;
@@ -25,7 +25,7 @@ pub(super) struct Arguments {
 
 /// How the runs stand.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(super) struct Answer {
+pub(super) struct Output {
     /// The runs, the newest first.
     runs: Vec<RunBrief>,
     /// The handoffs of the run that was asked for, in order.
@@ -120,19 +120,19 @@ impl super::Tool for Tool {
         Example: {\"run\": \"latest\"}";
     const EFFECT: Effect = Effect::Looks;
     type Arguments = Arguments;
-    type Answer = Answer;
+    type Output = Output;
 
-    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
+    async fn call(context: CallContext, arguments: Arguments) -> Result<Output, ToolError> {
         let Some(text) = arguments.run.as_deref() else {
-            let runs = desk.engine.runs(RUNS).await?;
+            let runs = context.engine.runs(RUNS).await?;
             let runs = runs.into_iter().map(|view| RunBrief::of(view, None)).collect();
-            return Ok(Answer { runs, handoffs: Vec::new() });
+            return Ok(Output { runs, handoffs: Vec::new() });
         };
-        let run = desk.run(Some(text)).await?;
-        let (view, trouble) = desk.engine.view(run).await?;
-        let rows = desk.engine.handoffs(run).await?;
+        let run = context.run(Some(text)).await?;
+        let (view, trouble) = context.engine.view(run).await?;
+        let rows = context.engine.handoffs(run).await?;
         let older = rows.len().saturating_sub(HANDOFFS);
         let handoffs = rows.into_iter().skip(older).map(HandoffBrief::from).collect();
-        Ok(Answer { runs: vec![RunBrief::of(view, trouble)], handoffs })
+        Ok(Output { runs: vec![RunBrief::of(view, trouble)], handoffs })
     }
 }

@@ -6,9 +6,9 @@ use stafette_knowledge::graph::Node;
 use stafette_stages::TaskReport;
 
 use super::Effect;
-use crate::Trouble;
-use crate::desk::Desk;
-use crate::seat::Whose;
+use crate::ToolError;
+use crate::call_context::CallContext;
+use crate::turn_handle::Whose;
 
 pub(super) struct Tool;
 
@@ -27,7 +27,7 @@ pub(super) struct Arguments {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Answer {
+pub(super) struct Output {
     /// The task as it is now.
     task: Node,
 }
@@ -41,12 +41,12 @@ impl super::Tool for Tool {
         Example: {\"task\": \"0198f2c4-7a1b-7c3d-8e5f-0123456789ab.h7.t1\", \"actual_hours\": 3.5}";
     const EFFECT: Effect = Effect::Settles;
     type Arguments = Arguments;
-    type Answer = Answer;
+    type Output = Output;
 
-    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
-        let (stages, actor, _) = desk.knower(&arguments.whose).await?;
+    async fn call(context: CallContext, arguments: Arguments) -> Result<Output, ToolError> {
+        let (stages, actor, _) = context.knower(&arguments.whose).await?;
         let Arguments { task, actual_hours, done_at, .. } = arguments;
         let report = TaskReport { status: None, actual_hours, done_at };
-        Ok(Answer { task: stages.report_task(&actor, &task, report).await? })
+        Ok(Output { task: stages.report_task(&actor, &task, report).await? })
     }
 }

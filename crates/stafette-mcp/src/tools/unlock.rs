@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use stafette_core::lock::{LockId, NotALock};
 
 use super::Effect;
-use crate::Trouble;
-use crate::desk::Desk;
-use crate::seat::Whose;
+use crate::ToolError;
+use crate::call_context::CallContext;
+use crate::turn_handle::Whose;
 
 pub(super) struct Tool;
 
@@ -21,7 +21,7 @@ pub(super) struct Arguments {
 
 /// The lock is given back.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(super) struct Answer {
+pub(super) struct Output {
     /// Which.
     unlocked: String,
 }
@@ -36,14 +36,14 @@ impl super::Tool for Tool {
         Example: {\"lock\": \"l3\"}";
     const EFFECT: Effect = Effect::Settles;
     type Arguments = Arguments;
-    type Answer = Answer;
+    type Output = Output;
 
-    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
-        let (holder, _) = desk.holder(&arguments.whose).await?;
+    async fn call(context: CallContext, arguments: Arguments) -> Result<Output, ToolError> {
+        let (holder, _) = context.holder(&arguments.whose).await?;
         let id: LockId = arguments.lock.parse().map_err(|error: NotALock| {
-            Trouble::new("not_a_lock", error.to_string()).fix("Give it as `lock` named it.")
+            ToolError::new("not_a_lock", error.to_string()).fix("Give it as `lock` named it.")
         })?;
-        desk.engine.release_lock(id, holder).await?;
-        Ok(Answer { unlocked: id.to_string() })
+        context.engine.release_lock(id, holder).await?;
+        Ok(Output { unlocked: id.to_string() })
     }
 }

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use stafette_core::team::council::vote::{Stance, Vote};
 
 use super::Effect;
-use crate::Trouble;
-use crate::desk::Desk;
-use crate::seat::{Whose, short};
+use crate::ToolError;
+use crate::call_context::CallContext;
+use crate::turn_handle::{Whose, short};
 
 pub(super) struct Tool;
 
@@ -30,7 +30,7 @@ pub(super) struct Arguments {
 
 /// The vote was taken.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(super) struct Answer {
+pub(super) struct Output {
     /// The turn that it was given in.
     turn: String,
     /// What it says.
@@ -50,13 +50,13 @@ impl super::Tool for Tool {
         \"key_decisions\": [\"Cache at most 50,000 tokens\"]}";
     const EFFECT: Effect = Effect::Settles;
     type Arguments = Arguments;
-    type Answer = Answer;
+    type Output = Output;
 
-    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
+    async fn call(context: CallContext, arguments: Arguments) -> Result<Output, ToolError> {
         let Arguments { signal, reason, key_decisions, next_topic, whose } = arguments;
-        let seat = desk.seat(&whose).await?;
-        desk.vote(&seat, Vote { signal, reason, key_decisions, next_topic }).await?;
+        let handle = context.handle(&whose).await?;
+        context.vote(&handle, Vote { signal, reason, key_decisions, next_topic }).await?;
         let next = "Call `complete` with what you say to the others, in a few sentences.";
-        Ok(Answer { turn: short(seat.turn), signal, next: next.to_owned() })
+        Ok(Output { turn: short(handle.turn), signal, next: next.to_owned() })
     }
 }

@@ -9,9 +9,9 @@ use stafette_engine::Wanted;
 use tokio::time::{Instant, timeout_at};
 
 use super::Effect;
-use crate::Trouble;
-use crate::desk::Desk;
-use crate::seat::{Whose, short};
+use crate::ToolError;
+use crate::call_context::CallContext;
+use crate::turn_handle::{Whose, short};
 
 /// The longest wait in one call.
 const LONGEST: u64 = 600;
@@ -40,7 +40,7 @@ fn usual() -> u64 {
 
 /// What is offered.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(super) struct Answer {
+pub(super) struct Output {
     /// The turns that nobody has taken yet; empty when none came in time.
     offered: Vec<Offered>,
     /// What to do now.
@@ -91,53 +91,57 @@ impl super::Tool for Tool {
         Example: {\"agent\": \"reviewer\", \"within_seconds\": 45}";
     const EFFECT: Effect = Effect::Looks;
     type Arguments = Arguments;
-    type Answer = Answer;
+    type Output = Output;
 
-    async fn call(desk: Desk, arguments: Arguments) -> Result<Answer, Trouble> {
-        desk.may_act()?;
-        if desk.caller.token.is_some() {
+    async fn call(context: CallContext, arguments: Arguments) -> Result<Output, ToolError> {
+        context.may_act()?;
+        if context.caller.token.is_some() {
             // A session has its turn already, or it would not be.
-            let seat = desk.seat(&Whose::default()).await?;
-            let order = desk.order(&seat).await?;
+            let handle = context.handle(&Whose::default()).await?;
+            let order = context.order(&handle).await?;
             let next = "This is your own turn: call `briefing` and do it.".to_owned();
-            return Ok(Answer { offered: vec![order.into()], next });
+            return Ok(Output { offered: vec![order.into()], next });
         }
         let agent = match arguments.agent.as_deref() {
             Some(name) => Some(name.parse::<AgentName>().map_err(|error| {
-                Trouble::new("mistaken", error.to_string()).fix("Give an agent of the workflow.")
+                ToolError::new("mistaken", error.to_string()).fix("Give an agent of the workflow.")
             })?),
             None => None,
         };
-        let agent = match (desk.caller_as(), agent) {
+        let agent = match (context.caller_as(), agent) {
             (Some(own), wanted) => {
-                desk.may_sit(&Party::from(wanted.as_ref().unwrap_or(&own)))?;
+                context.may_sit(&Party::from(wanted.as_ref().unwrap_or(&own)))?;
                 Some(own)
             }
             (None, wanted) => wanted,
         };
         let run = match arguments.run.as_deref() {
-            Some(run) => Some(desk.run(Some(run)).await?),
+            Some(run) => Some(context.run(Some(run)).await?),
             None => None,
         };
         let wanted = Wanted { run, agent };
-        let offered = wait(&desk, &wanted, arguments.within_seconds.min(LONGEST)).await?;
+        let offered = wait(&context, &wanted, arguments.within_seconds.min(LONGEST)).await?;
         let next = match offered.is_empty() {
             true => "Nothing came. Call `wait` again to go on waiting.",
             false => "Call `accept` with the `run` and `handoff` of one of them.",
         };
         let offered = offered.into_iter().map(Offered::from).collect();
-        Ok(Answer { offered, next: next.to_owned() })
+        Ok(Output { offered, next: next.to_owned() })
     }
 }
 
 /// Waits, with a sign of life from time to time.
-async fn wait(desk: &Desk, wanted: &Wanted, seconds: u64) -> Result<Vec<TurnOrder>, Trouble> {
+async fn wait(
+    context: &CallContext,
+    wanted: &Wanted,
+    seconds: u64,
+) -> Result<Vec<TurnOrder>, ToolError> {
     let whom = wanted.agent.as_ref().map_or_else(|| "anyone".to_owned(), ToString::to_string);
     let within = Duration::from_secs(seconds);
     let end = Instant::now() + within;
     let mut step = 1;
-    desk.goes_on(step, format!("waiting for work for {whom}")).await;
-    let work = desk.engine.wait_offered(wanted, within);
+    context.goes_on(step, format!("waiting for work for {whom}")).await;
+    let work = context.engine.wait_offered(wanted, within);
     tokio::pin!(work);
     loop {
         let sign = Instant::now() + SIGN;
@@ -146,7 +150,8 @@ async fn wait(desk: &Desk, wanted: &Wanted, seconds: u64) -> Result<Vec<TurnOrde
             Err(_) => {
                 step += 1;
                 let left = end.saturating_duration_since(Instant::now()).as_secs();
-                desk.goes_on(step, format!("still waiting for work for {whom}, {left} s left"))
+                context
+                    .goes_on(step, format!("still waiting for work for {whom}, {left} s left"))
                     .await;
             }
         }

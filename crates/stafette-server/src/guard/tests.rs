@@ -12,8 +12,8 @@ use tokio::net::{TcpListener, TcpStream};
 use super::{Door, Guard, guard};
 use crate::clock::now;
 use crate::launch::Launches;
+use crate::principal::{Principal, Scope};
 use crate::tokens::Tokens;
-use crate::visitor::{Scope, Visitor};
 
 /// A door with a guard, and behind it a handler that counts who got through.
 struct Front {
@@ -44,9 +44,9 @@ impl Front {
         ];
         let passed = Arc::new(AtomicUsize::new(0));
         let counter = passed.clone();
-        let behind = Router::new().fallback(async move |visitor: Visitor| {
+        let behind = Router::new().fallback(async move |principal: Principal| {
             counter.fetch_add(1, Ordering::SeqCst);
-            format!("{} is in", visitor.name)
+            format!("{} is in", principal.name)
         });
         let guarding = Arc::new(Guard::new(&door, Arc::new(tokens), Arc::new(launches)));
         let asked = axum::middleware::from_fn_with_state(guarding, guard);

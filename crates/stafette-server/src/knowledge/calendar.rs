@@ -11,8 +11,8 @@ use stafette_knowledge::calendar::proposal::Proposal;
 use stafette_stages::{Moved, WeekView};
 
 use crate::openapi::named;
+use crate::principal::Principal;
 use crate::request::{Asked, Body, Named};
-use crate::visitor::Visitor;
 use crate::{Edge, Problem, clock};
 
 pub(super) fn routes() -> ApiRouter<Edge> {
@@ -56,10 +56,10 @@ struct Span {
 
 async fn between(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Asked(Span { from, to }): Asked<Span>,
 ) -> Result<Json<WeekView>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
+    let (stages, actor) = edge.knower(&principal)?;
     let from = from.map_or(Ok(clock::now()), |text| moment("from", &text))?;
     let to = to.map_or(Ok(from + Millis::hours(7 * 24)), |text| moment("to", &text))?;
     Ok(Json(stages.between(&actor, from, to).await?))
@@ -82,22 +82,22 @@ struct Word {
 
 async fn accept(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(TheBlock { block }): Named<TheBlock>,
     Body(Word { by }): Body<Word>,
 ) -> Result<Json<Proposal>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
-    Ok(Json(stages.accept(&actor, &edge.engine, &block, &visitor.signed(by)).await?))
+    let (stages, actor) = edge.knower(&principal)?;
+    Ok(Json(stages.accept(&actor, &edge.engine, &block, &principal.signed(by)).await?))
 }
 
 async fn drop_block(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(TheBlock { block }): Named<TheBlock>,
     Body(Word { by }): Body<Word>,
 ) -> Result<Json<Proposal>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
-    Ok(Json(stages.drop_block(&actor, &edge.engine, &block, &visitor.signed(by)).await?))
+    let (stages, actor) = edge.knower(&principal)?;
+    Ok(Json(stages.drop_block(&actor, &edge.engine, &block, &principal.signed(by)).await?))
 }
 
 /// Another time.
@@ -112,11 +112,11 @@ struct Move {
 
 async fn move_block(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(TheBlock { block }): Named<TheBlock>,
     Body(Move { start, end }): Body<Move>,
 ) -> Result<Json<Moved>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
+    let (stages, actor) = edge.knower(&principal)?;
     let times = (moment("start", &start)?, moment("end", &end)?);
     Ok(Json(stages.move_block(&actor, &block, times).await?))
 }

@@ -15,8 +15,8 @@ use stafette_knowledge::roi::Candidate;
 use stafette_stages::{Ranked, TaskReport};
 
 use crate::openapi::named;
+use crate::principal::Principal;
 use crate::request::{Asked, Body, Named};
-use crate::visitor::Visitor;
 use crate::{Edge, Problem};
 
 pub(super) fn routes() -> ApiRouter<Edge> {
@@ -55,8 +55,11 @@ struct Decisions {
     decisions: Vec<Node>,
 }
 
-async fn pending(State(edge): State<Edge>, visitor: Visitor) -> Result<Json<Decisions>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
+async fn pending(
+    State(edge): State<Edge>,
+    principal: Principal,
+) -> Result<Json<Decisions>, Problem> {
+    let (stages, actor) = edge.knower(&principal)?;
     Ok(Json(Decisions { decisions: stages.pending_decisions(&actor, PAGE).await? }))
 }
 
@@ -70,10 +73,10 @@ struct Options {
 
 async fn rank(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Body(Options { options }): Body<Options>,
 ) -> Result<Json<Ranked>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
+    let (stages, actor) = edge.knower(&principal)?;
     Ok(Json(stages.rank(&actor, options).await?))
 }
 
@@ -97,10 +100,10 @@ struct DecisionView {
 
 async fn decision(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(TheDecision { decision }): Named<TheDecision>,
 ) -> Result<Json<DecisionView>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
+    let (stages, actor) = edge.knower(&principal)?;
     let found = stages.node(&actor, &NodeKey::decision(&decision)).await?;
     let tasks = stages.tasks_of(&actor, &decision, PAGE).await?;
     let ranking = ranking(&edge.engine, &decision).await;
@@ -126,11 +129,11 @@ struct Outcome {
 
 async fn outcome(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(TheDecision { decision }): Named<TheDecision>,
     Body(Outcome { actual }): Body<Outcome>,
 ) -> Result<Json<Node>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
+    let (stages, actor) = edge.knower(&principal)?;
     Ok(Json(stages.came_of(&actor, &decision, actual).await?))
 }
 
@@ -143,11 +146,11 @@ struct TheTask {
 
 async fn task(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(TheTask { task }): Named<TheTask>,
     Body(report): Body<TaskReport>,
 ) -> Result<Json<Node>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
+    let (stages, actor) = edge.knower(&principal)?;
     Ok(Json(stages.report_task(&actor, &task, report).await?))
 }
 
@@ -185,10 +188,10 @@ struct ConstitutionView {
 
 async fn constitution(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Asked(OfRun { run }): Asked<OfRun>,
 ) -> Result<Json<ConstitutionView>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
+    let (stages, actor) = edge.knower(&principal)?;
     let constitution = stages.constitution(&actor)?;
     let run = match edge.engine.find(run.as_deref()).await {
         Ok(run) => Some(run),

@@ -11,8 +11,8 @@ use stafette_knowledge::graph::{
 };
 
 use crate::openapi::named;
+use crate::principal::Principal;
 use crate::request::{Asked, Body, Named, within};
-use crate::visitor::Visitor;
 use crate::{Edge, Problem};
 
 pub(super) fn routes() -> ApiRouter<Edge> {
@@ -49,8 +49,8 @@ struct GoalList {
     goals: Vec<GoalView>,
 }
 
-async fn goals(State(edge): State<Edge>, visitor: Visitor) -> Result<Json<GoalList>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
+async fn goals(State(edge): State<Edge>, principal: Principal) -> Result<Json<GoalList>, Problem> {
+    let (stages, actor) = edge.knower(&principal)?;
     Ok(Json(GoalList { goals: stages.goals(&actor, PAGE).await? }))
 }
 
@@ -82,10 +82,10 @@ struct Exported {
 
 async fn export(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Asked(Place { after, limit }): Asked<Place>,
 ) -> Result<Json<Exported>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
+    let (stages, actor) = edge.knower(&principal)?;
     let after: Cursor = after.parse().map_err(|error: stafette_knowledge::graph::NotACursor| {
         Problem::new(422, "not_a_place", error.to_string())
     })?;
@@ -107,10 +107,10 @@ struct Imported {
 
 async fn import(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Body(Imported { stafette_graph, records }): Body<Imported>,
 ) -> Result<Json<Exchanged>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
+    let (stages, actor) = edge.knower(&principal)?;
     within("stafette_graph", stafette_graph, FORMAT..=FORMAT)?;
     Ok(Json(stages.import(&actor, &records).await?))
 }
@@ -141,10 +141,10 @@ struct Nodes {
 
 async fn list(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Asked(Which { label, after, limit }): Asked<Which>,
 ) -> Result<Json<Nodes>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
+    let (stages, actor) = edge.knower(&principal)?;
     let limit = within("limit", limit, 1..=PAGE)?;
     Ok(Json(Nodes { nodes: stages.list(&actor, label, &after, limit).await? }))
 }
@@ -166,10 +166,10 @@ impl TheNode {
 
 async fn node(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(the): Named<TheNode>,
 ) -> Result<Json<Node>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
+    let (stages, actor) = edge.knower(&principal)?;
     Ok(Json(stages.node(&actor, &the.key()?).await?))
 }
 
@@ -190,11 +190,11 @@ fn one() -> u8 {
 
 async fn around(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(the): Named<TheNode>,
     Asked(HowFar { reach, limit }): Asked<HowFar>,
 ) -> Result<Json<Picture>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
+    let (stages, actor) = edge.knower(&principal)?;
     let (reach, limit) = (within("reach", reach, 1..=REACH)?, within("limit", limit, 1..=PAGE)?);
     Ok(Json(stages.around(&actor, &the.key()?, reach, limit).await?))
 }

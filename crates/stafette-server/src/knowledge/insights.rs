@@ -11,8 +11,8 @@ use stafette_knowledge::mind::parameters::Version;
 use stafette_stages::{InsightView, Reflection};
 
 use crate::openapi::named;
+use crate::principal::Principal;
 use crate::request::{Asked, Body, Named, within};
-use crate::visitor::Visitor;
 use crate::{Edge, Problem};
 
 pub(super) fn routes() -> ApiRouter<Edge> {
@@ -68,16 +68,19 @@ struct Insights {
 
 async fn list(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Asked(Which { topic, limit }): Asked<Which>,
 ) -> Result<Json<Insights>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
+    let (stages, actor) = edge.knower(&principal)?;
     let limit = within("limit", limit, 1..=PAGE)?;
     Ok(Json(Insights { insights: stages.insights(&actor, &topic, limit).await? }))
 }
 
-async fn reflect(State(edge): State<Edge>, visitor: Visitor) -> Result<Json<Reflection>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
+async fn reflect(
+    State(edge): State<Edge>,
+    principal: Principal,
+) -> Result<Json<Reflection>, Problem> {
+    let (stages, actor) = edge.knower(&principal)?;
     Ok(Json(stages.reflect(&actor, &edge.engine).await?))
 }
 
@@ -97,19 +100,19 @@ struct Evidence {
 
 async fn evidence(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(TheInsight { insight }): Named<TheInsight>,
 ) -> Result<Json<Evidence>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
+    let (stages, actor) = edge.knower(&principal)?;
     Ok(Json(Evidence { ways: stages.evidence_of(&actor, &insight, PAGE).await? }))
 }
 
 async fn accept(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(TheInsight { insight }): Named<TheInsight>,
 ) -> Result<Json<Version>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
+    let (stages, actor) = edge.knower(&principal)?;
     Ok(Json(stages.accept_insight(&actor, &insight).await?))
 }
 
@@ -120,8 +123,11 @@ struct Versions {
     versions: Vec<Version>,
 }
 
-async fn versions(State(edge): State<Edge>, visitor: Visitor) -> Result<Json<Versions>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
+async fn versions(
+    State(edge): State<Edge>,
+    principal: Principal,
+) -> Result<Json<Versions>, Problem> {
+    let (stages, actor) = edge.knower(&principal)?;
     Ok(Json(Versions { versions: stages.parameters(&actor).await? }))
 }
 
@@ -135,9 +141,9 @@ struct Back {
 
 async fn roll_back(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Body(Back { to }): Body<Back>,
 ) -> Result<Json<Version>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
+    let (stages, actor) = edge.knower(&principal)?;
     Ok(Json(stages.roll_back(&actor, to).await?))
 }

@@ -11,8 +11,8 @@ use stafette_knowledge::history::{Hit, Message, PAGE, Thread, ThreadFilter};
 use stafette_stages::Saying;
 
 use crate::openapi::named;
+use crate::principal::Principal;
 use crate::request::{Asked, Body, Named, within};
-use crate::visitor::Visitor;
 use crate::{Edge, Problem};
 
 pub(super) fn routes() -> ApiRouter<Edge> {
@@ -60,10 +60,10 @@ struct ThreadList {
 
 async fn list(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Asked(Which { module, after, limit }): Asked<Which>,
 ) -> Result<Json<ThreadList>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
+    let (stages, actor) = edge.knower(&principal)?;
     let limit = within("limit", limit, 1..=PAGE)?;
     let threads = stages.threads(&actor, ThreadFilter { module, after }, limit).await?;
     Ok(Json(ThreadList { threads }))
@@ -71,10 +71,10 @@ async fn list(
 
 async fn say(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Body(saying): Body<Saying>,
 ) -> Result<(StatusCode, Json<Message>), Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
+    let (stages, actor) = edge.knower(&principal)?;
     Ok((StatusCode::CREATED, Json(stages.say(&actor, saying).await?)))
 }
 
@@ -100,10 +100,10 @@ struct Hits {
 
 async fn search(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Asked(Words { q, module, limit }): Asked<Words>,
 ) -> Result<Json<Hits>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
+    let (stages, actor) = edge.knower(&principal)?;
     let limit = within("limit", limit, 1..=PAGE)?;
     Ok(Json(Hits { hits: stages.search(&actor, &q, module.as_deref(), limit).await? }))
 }
@@ -137,11 +137,11 @@ struct ThreadView {
 
 async fn read(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(TheThread { thread }): Named<TheThread>,
     Asked(From { after, limit }): Asked<From>,
 ) -> Result<Json<ThreadView>, Problem> {
-    let (stages, actor) = edge.knower(&visitor)?;
+    let (stages, actor) = edge.knower(&principal)?;
     let limit = within("limit", limit, 1..=PAGE)?;
     let (thread, messages) = stages.thread(&actor, &thread, after, limit).await?;
     Ok(Json(ThreadView { thread, messages }))

@@ -16,8 +16,8 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::{Glance, Place, TheTerminal};
+use crate::principal::{Principal, Scope};
 use crate::request::{Asked, Named};
-use crate::visitor::{Scope, Visitor};
 use crate::{Edge, Problem};
 
 /// The longest message of a client, in bytes.
@@ -113,16 +113,16 @@ fn some() -> usize {
 
 pub(super) async fn live(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(place): Named<TheTerminal>,
     Asked(manner): Asked<Manner>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     // A request that only gets needs no more than the scope to observe.
     if manner.write {
-        visitor.may(Scope::Act)?;
+        principal.may(Scope::Act)?;
     }
-    let place = Place::find(&edge, &visitor, &place).await?;
+    let place = Place::find(&edge, &principal, &place).await?;
     let upgrade = upgrade.map_err(|rejection| {
         Problem::new(426, "not_a_websocket", "A terminal is watched over a WebSocket")
             .because(rejection.body_text())

@@ -16,8 +16,8 @@ use stafette_core::AgentName;
 use stafette_engine::{Recording, RecordingError, RecordingLines};
 
 use super::TheTerminal;
+use crate::principal::Principal;
 use crate::request::{Asked, Named};
-use crate::visitor::Visitor;
 use crate::{Edge, Problem};
 
 /// How much is read at once.
@@ -63,7 +63,7 @@ impl Moment {
 
 pub(super) async fn recording(
     State(edge): State<Edge>,
-    visitor: Visitor,
+    principal: Principal,
     Named(TheTerminal { run, agent }): Named<TheTerminal>,
     Asked(asked): Asked<Until>,
 ) -> Result<Response, Problem> {
@@ -75,7 +75,7 @@ pub(super) async fn recording(
             )
     };
     let name: AgentName = agent.parse().map_err(|_| none())?;
-    super::may_look(&edge, &visitor, run, &name).await?;
+    super::may_look(&edge, &principal, run, &name).await?;
     let path = edge.engine.recording(run, &name);
     if !path.is_file() {
         return Err(none());

@@ -8,8 +8,8 @@ use stafette_core::wire::phase::Phase;
 use stafette_core::workflow::council::{CouncilRules, Exhausted, Mode};
 use stafette_core::workflow::phases::{PhaseStep, Rule};
 use stafette_core::workflow::{
-    Agent, Budget, Denied, Header, Limits, Loop, Need, Recovery, RecoveryRule, Retries, Route,
-    Runner, Strategy, Trouble,
+    Agent, Budget, Denied, Header, Limits, Loop, Need, Recovery, RecoveryCause, RecoveryRule,
+    Retries, Route, Runner, Strategy,
 };
 use stafette_core::{AgentName, Fields, Millis, Party, Usage, Usd, Workflow};
 
@@ -287,9 +287,9 @@ fn recovery(chance: &mut Chance, names: &[AgentName]) -> Recovery {
         };
         let on = chance.one([
             None,
-            Some(Trouble::Failed),
-            Some(Trouble::Partial),
-            Some(Trouble::Expired),
+            Some(RecoveryCause::Failed),
+            Some(RecoveryCause::Partial),
+            Some(RecoveryCause::Expired),
         ]);
         let to = chance.pick(names).map(Party::from).filter(|_| chance.percent(40));
         let target = match chance.below(8) {

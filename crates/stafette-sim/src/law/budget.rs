@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use stafette_core::run::turn::TurnOrdered;
 use stafette_core::{Run, TurnKey, Usage, Usd};
 
-use super::{Verdict, must};
+use super::{LawResult, must};
 
 /// What is set aside and used, by our own account.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(super) struct Costs {
 impl Costs {
     /// A turn is given out. All that was used is within the budget then, by another law, so what
     /// earlier turns have used above it does not count any more.
-    pub(super) fn ordered(&mut self, run: &Run, e: &TurnOrdered) -> Verdict {
+    pub(super) fn ordered(&mut self, run: &Run, e: &TurnOrdered) -> LawResult {
         (self.beyond, self.unknown) = Default::default();
         let known = is_known(run, e.turn);
         let other = self.out.iter().find(|(_, (_, known))| !known).map(|(turn, _)| turn);
@@ -50,7 +50,7 @@ impl Costs {
 
     /// As long as no turn uses more than was known of its agent, the budget is passed by one turn at
     /// most, whose cost nobody knew; and by nothing when there is no such turn.
-    pub(super) fn are_within(&self, run: &Run) -> Verdict {
+    pub(super) fn are_within(&self, run: &Run) -> LawResult {
         let (purse, limit) = (&run.purse, &run.purse.limit);
         let used = purse.spent + purse.reserved;
         let limit = Usage { tokens: limit.tokens, money: limit.money };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use stafette_core::run::propose::HandoffAdmitted;
 use stafette_core::{Event, HandoffId, Run, State, Time};
 
-use super::{Verdict, must};
+use super::{LawResult, must};
 
 /// When what has to be answered, by our own account.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(crate) struct Deadlines {
 }
 
 impl Deadlines {
-    pub(super) fn hear(&mut self, run: Option<&Run>, at: Time, event: &Event) -> Verdict {
+    pub(super) fn hear(&mut self, run: Option<&Run>, at: Time, event: &Event) -> LawResult {
         match event {
             Event::HandoffAdmitted(e) => self.admit(run, at, e),
             Event::HandoffClosed(e) => drop(self.due.remove(&e.handoff)),
@@ -66,7 +66,7 @@ impl Deadlines {
     }
 
     /// A handoff whose time is over is closed, or waits for what a person says about it.
-    pub(super) fn are_kept(&mut self, run: &Run) -> Verdict {
+    pub(super) fn are_kept(&mut self, run: &Run) -> LawResult {
         for id in std::mem::take(&mut self.ended) {
             let state = run.handoff(id).map(|handoff| &handoff.state);
             let decided = matches!(state, None | Some(State::Closed(_) | State::Blocked { .. }));
@@ -76,7 +76,7 @@ impl Deadlines {
     }
 
     /// Once somebody has looked at the clock, nothing is left whose time is over.
-    pub(crate) fn none_is_past(&self, now: Time) -> Verdict {
+    pub(crate) fn none_is_past(&self, now: Time) -> LawResult {
         let past = self.due.iter().find(|(_, due)| **due <= now);
         must(past.is_none(), "a deadline that has passed is acted upon", || {
             format!("at {now:?}: {past:?}")

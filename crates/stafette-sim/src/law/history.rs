@@ -17,7 +17,7 @@ use super::part::Parts;
 use super::path::Paths;
 use super::phase::Phases;
 use super::set::Sets;
-use super::{Verdict, must};
+use super::{LawResult, must};
 
 /// Everything that happened, as far as a law asks for it.
 #[derive(Debug, Default)]
@@ -73,7 +73,7 @@ impl History {
     }
 
     /// What an agent was told is recorded for good is recorded: as its turn's result, or as late.
-    pub(crate) fn has_result(&self, key: TurnKey, by: &str) -> Verdict {
+    pub(crate) fn has_result(&self, key: TurnKey, by: &str) -> LawResult {
         let applied = self.finished.get(&key).is_some_and(|name| name == by);
         let kept = self.late.contains(&(key, by.to_owned()));
         must(applied || kept, "an acknowledged result is in the store", || {
@@ -82,20 +82,20 @@ impl History {
     }
 
     /// What is over has handed over if it is one of a series, and once.
-    pub(crate) fn has_handed_over(&self, is_one: bool) -> Verdict {
+    pub(crate) fn has_handed_over(&self, is_one: bool) -> LawResult {
         must(self.handed_over == u32::from(is_one), "a generation hands over once", || {
             format!("{} times", self.handed_over)
         })
     }
 
     /// What is about to be done was recorded first, and is not over.
-    pub(crate) fn is_ordered(&self, key: TurnKey) -> Verdict {
+    pub(crate) fn is_ordered(&self, key: TurnKey) -> LawResult {
         must(self.ordered.contains(&key), "nothing acts before it is recorded", || {
             format!("{key} was never ordered")
         })
     }
 
-    pub(super) fn hear(&mut self, before: Option<&Run>, recorded: &Recorded) -> Verdict {
+    pub(super) fn hear(&mut self, before: Option<&Run>, recorded: &Recorded) -> LawResult {
         let event = &recorded.event;
         // What comes after the end is evidence, a word for the next generation, or its beginning; and
         // sets are looked at long after.
@@ -221,7 +221,7 @@ impl History {
     }
 
     /// A handoff is over once: nothing but late results is heard of it then.
-    fn is_about_open(&self, id: HandoffId, event: &Event) -> Verdict {
+    fn is_about_open(&self, id: HandoffId, event: &Event) -> LawResult {
         let known = self.admitted.contains(&id) && !self.closed.contains_key(&id);
         let fine = match event {
             Event::HandoffAdmitted(_) | Event::HandoffRefused(_) => true,
@@ -238,12 +238,12 @@ impl History {
         })
     }
 
-    fn is_out(&self, turn: TurnKey) -> Verdict {
+    fn is_out(&self, turn: TurnKey) -> LawResult {
         let out = self.ordered.contains(&turn) && !self.ended.contains(&turn);
         must(out, "a turn that is not out does nothing", || turn.to_string())
     }
 
-    fn end(&mut self, turn: TurnKey, usage: Usage) -> Verdict {
+    fn end(&mut self, turn: TurnKey, usage: Usage) -> LawResult {
         self.is_out(turn)?;
         self.ended.insert(turn);
         self.spent += usage;
@@ -251,7 +251,7 @@ impl History {
         Ok(())
     }
 
-    fn admit(&mut self, before: Option<&Run>, e: &HandoffAdmitted) -> Verdict {
+    fn admit(&mut self, before: Option<&Run>, e: &HandoffAdmitted) -> LawResult {
         let new = !self.refused.contains(&e.id) && self.admitted.insert(e.id);
         must(new, "a handoff has one number", || e.id.to_string())?;
         if let Some(above) = e.returns_to {
@@ -276,7 +276,7 @@ impl History {
     }
 
     /// Work that failed and was given to someone else came to something before the run succeeded.
-    fn succeeds_with_nothing_dropped(&self) -> Verdict {
+    fn succeeds_with_nothing_dropped(&self) -> LawResult {
         for (id, closed) in &self.closed {
             for successor in &closed.succeeded_by {
                 let done = self.closed.get(successor).is_some_and(|it| it.way == Way::Answered)

@@ -5,9 +5,9 @@ use stafette_core::run::Stage;
 use stafette_core::run::turn::TurnOrdered;
 use stafette_core::{Run, State, Time};
 
-use super::{Verdict, must};
+use super::{LawResult, must};
 
-pub(super) fn may_be_given_out(run: &Run, at: Time, ordered: &TurnOrdered) -> Verdict {
+pub(super) fn may_be_given_out(run: &Run, at: Time, ordered: &TurnOrdered) -> LawResult {
     let turn = ordered.turn;
     must(run.stage == Stage::Active, "a paused run gives out nothing", || turn.to_string())?;
     let Some(handoff) = run.handoff(turn.handoff) else {
@@ -29,7 +29,7 @@ pub(super) fn may_be_given_out(run: &Run, at: Time, ordered: &TurnOrdered) -> Ve
 }
 
 /// A turn is given out only when the budget allows for it, and nobody is being asked about it.
-fn is_within_the_budget(run: &Run, ordered: &TurnOrdered) -> Verdict {
+fn is_within_the_budget(run: &Run, ordered: &TurnOrdered) -> LawResult {
     const LAW: &str = "a turn is within the budget when it is given out";
     let (purse, limit) = (&run.purse, &run.purse.limit);
     let after = purse.spent + purse.reserved + ordered.reserved;

@@ -6,7 +6,7 @@ use stafette_core::handoff::Way;
 use stafette_core::workflow::Strategy;
 use stafette_core::{Event, HandoffId, Run};
 
-use super::{Verdict, must};
+use super::{LawResult, must};
 
 type Keys = BTreeSet<String>;
 
@@ -22,7 +22,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    pub(super) fn hear(&mut self, run: &Run, event: &Event) -> Verdict {
+    pub(super) fn hear(&mut self, run: &Run, event: &Event) -> LawResult {
         match event {
             Event::TurnFinished(e) => {
                 let keys = e.result.response.outputs.keys().cloned().collect();

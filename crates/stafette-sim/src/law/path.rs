@@ -8,7 +8,7 @@ use stafette_core::workflow::Loop;
 use stafette_core::workflow::council;
 use stafette_core::{HandoffId, Party, Run, Time, TurnKey, Workflow};
 
-use super::{Verdict, must};
+use super::{LawResult, must};
 
 const ROUNDS: &str = "a loop has a limit of rounds";
 
@@ -38,7 +38,7 @@ impl Paths {
 
     /// A turn is given out: the first of a counted handoff uses its path, not before a cooldown has
     /// passed since anybody used it.
-    pub(super) fn use_one(&mut self, run: &Run, at: Time, turn: TurnKey) -> Verdict {
+    pub(super) fn use_one(&mut self, run: &Run, at: Time, turn: TurnKey) -> LawResult {
         let Some(offer) = run.handoff(turn.handoff).map(|handoff| &handoff.offer) else {
             return Ok(());
         };
@@ -54,7 +54,7 @@ impl Paths {
     }
 
     /// A handoff is admitted.
-    pub(super) fn admit(&mut self, run: &Run, e: &HandoffAdmitted) -> Verdict {
+    pub(super) fn admit(&mut self, run: &Run, e: &HandoffAdmitted) -> LawResult {
         let workflow = &run.workflow;
         let (from, to) = (&e.offer.from, &e.offer.to);
         // A phase begins with what it is given: the way so far does not count.
@@ -87,7 +87,7 @@ impl Paths {
         Ok(())
     }
 
-    fn is_within_limits(&mut self, workflow: &Workflow, e: &HandoffAdmitted) -> Verdict {
+    fn is_within_limits(&mut self, workflow: &Workflow, e: &HandoffAdmitted) -> LawResult {
         let item = e.offer.item.clone().unwrap_or_else(|| "global".to_owned());
         self.counted += 1;
         let per_item = self.per_item.entry(item.clone()).or_default();
@@ -102,7 +102,7 @@ impl Paths {
     }
 
     /// Nobody gets a request again, except within a declared loop and as often as that allows.
-    fn goes_round_as_declared(&self, workflow: &Workflow, way: &[Party]) -> Verdict {
+    fn goes_round_as_declared(&self, workflow: &Workflow, way: &[Party]) -> LawResult {
         let Some((last, earlier)) = way.split_last() else {
             return Ok(());
         };
@@ -128,7 +128,7 @@ impl Paths {
 }
 
 /// A council hears each member as often as its rules and a person allow, and only its members.
-fn is_heard_as_often_as_allowed(run: &Run, to: &Party) -> Verdict {
+fn is_heard_as_often_as_allowed(run: &Run, to: &Party) -> LawResult {
     let council = run.team.council.as_deref();
     let member = run.workflow.agent(to).map(|(name, _)| name);
     let rules = run.workflow.council.as_ref();
@@ -140,7 +140,7 @@ fn is_heard_as_often_as_allowed(run: &Run, to: &Party) -> Verdict {
 }
 
 /// Work moves between agents by a route, by a need, or by a recovery.
-fn follows_a_route(workflow: &Workflow, e: &HandoffAdmitted) -> Verdict {
+fn follows_a_route(workflow: &Workflow, e: &HandoffAdmitted) -> LawResult {
     let (from, to) = (&e.offer.from, &e.offer.to);
     let agent = workflow.agent(from).map(|(_, agent)| agent);
     let mut needs = agent.into_iter().flat_map(|agent| &agent.needs);

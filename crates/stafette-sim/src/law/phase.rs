@@ -6,7 +6,7 @@ use stafette_core::team::phase::{MAX_SUMMARY, PhaseBegun, PhaseEnded, Phases as 
 use stafette_core::wire::phase::Decision;
 use stafette_core::{Event, Run, Status, TeamEvent};
 
-use super::{Verdict, must};
+use super::{LawResult, must};
 
 /// What is counted about phases.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub(super) struct Phases {
 }
 
 impl Phases {
-    pub(super) fn hear(&mut self, run: &Run, event: &Event) -> Verdict {
+    pub(super) fn hear(&mut self, run: &Run, event: &Event) -> LawResult {
         match event {
             Event::Team(TeamEvent::PhaseBegun(begun)) => self.begin(run, begun),
             Event::Team(TeamEvent::PhaseEnded(ended)) => self.end(run, ended),
@@ -36,7 +36,7 @@ impl Phases {
         }
     }
 
-    fn begin(&mut self, run: &Run, begun: &PhaseBegun) -> Verdict {
+    fn begin(&mut self, run: &Run, begun: &PhaseBegun) -> LawResult {
         const LAW: &str = "phases follow each other, each once for each time";
         must(self.open.is_none(), LAW, || format!("{} begins within another", begun.phase))?;
         let left = left(run);
@@ -69,7 +69,7 @@ impl Phases {
         Ok(())
     }
 
-    fn end(&mut self, run: &Run, ended: &PhaseEnded) -> Verdict {
+    fn end(&mut self, run: &Run, ended: &PhaseEnded) -> LawResult {
         const LAW: &str = "a phase ends once, when all of its parts have";
         let begun = self.open.take().filter(|begun| begun.place == ended.place);
         let Some(begun) = begun else {
@@ -104,7 +104,7 @@ impl Phases {
     }
 
     /// A run in phases succeeds when the last of them has passed.
-    fn came_through(&self, run: &Run) -> Verdict {
+    fn came_through(&self, run: &Run) -> LawResult {
         let last = run.workflow.phases.len().checked_sub(1);
         let came = self.ended.as_ref().filter(|ended| ended.decision == Decision::Proceed);
         must(last.is_none() || came.map(|ended| ended.place) == last, LAST, || {

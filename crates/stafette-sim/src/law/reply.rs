@@ -9,7 +9,7 @@ use stafette_core::{
     TurnKey, TurnResult,
 };
 
-use super::{Verdict, must};
+use super::{LawResult, must};
 
 const LAW: &str = "everyone hears what became of their own";
 
@@ -24,7 +24,11 @@ pub(crate) struct Round<'a> {
 impl Round<'_> {
     /// Every input has its own reply, and the reply agrees with the events that carry its handoff or
     /// its turn.
-    pub(crate) fn everyone_hears_their_own(&self, inputs: &[&Input], replies: &[Reply]) -> Verdict {
+    pub(crate) fn everyone_hears_their_own(
+        &self,
+        inputs: &[&Input],
+        replies: &[Reply],
+    ) -> LawResult {
         must(inputs.len() == replies.len(), LAW, || {
             format!("{} inputs, {} replies", inputs.len(), replies.len())
         })?;

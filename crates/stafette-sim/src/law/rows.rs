@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use stafette_core::{Run, State};
 use stafette_store::{HandoffRow, RunRow};
 
-use super::{Verdict, must};
+use super::{LawResult, must};
 
 const LAW: &str = "rows tell what events tell";
 
@@ -13,7 +13,7 @@ pub(crate) fn rows_tell_what_events_tell(
     run: &Run,
     row: Option<&RunRow>,
     handoffs: &[HandoffRow],
-) -> Verdict {
+) -> LawResult {
     let status = run.status();
     let right = row.is_some_and(|row| {
         row.seq == run.seq

@@ -7,7 +7,7 @@ use stafette_core::handoff::About;
 use stafette_core::team::change::{ChangeWork, MOST_SETS};
 use stafette_core::{Event, Run, TeamAbout, TeamEvent};
 
-use super::{Verdict, must};
+use super::{LawResult, must};
 
 /// What is counted about sets.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(super) struct Sets {
 }
 
 impl Sets {
-    pub(super) fn hear(&mut self, run: &Run, event: &Event) -> Verdict {
+    pub(super) fn hear(&mut self, run: &Run, event: &Event) -> LawResult {
         let kept = run.team.changes.len() <= MOST_SETS;
         must(kept, "the state is bounded", || format!("{} sets", run.team.changes.len()))?;
         match event {
@@ -54,7 +54,7 @@ impl Sets {
         }
     }
 
-    fn settle(&mut self, run: &Run, id: ChangeId, status: ChangeStatus) -> Verdict {
+    fn settle(&mut self, run: &Run, id: ChangeId, status: ChangeStatus) -> LawResult {
         const LAW: &str = "a set gets in and out when somebody wants it, once";
         let wanted = self.wanted.remove(&id);
         let inside = self.inside.entry(id).or_default();

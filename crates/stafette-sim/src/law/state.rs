@@ -6,7 +6,7 @@ use stafette_core::run::Stage;
 use stafette_core::workflow::council;
 use stafette_core::{Handoff, HandoffId, Millis, Party, Run, State, Time, Usage, fields};
 
-use super::{History, Verdict, must};
+use super::{History, LawResult, must};
 
 /// No wait is longer.
 const LONGEST_WAIT: Millis = Millis::hours(24 * 60);
@@ -20,7 +20,7 @@ const SMALL_CHANGE: usize = 4096;
 /// How often the state is written and read back to see that it stays the same.
 const WRITTEN_EVERY: u64 = 32;
 
-pub(super) fn holds(run: &Run, history: &History) -> Verdict {
+pub(super) fn holds(run: &Run, history: &History) -> LawResult {
     purse_is_right(run, history)?;
     history.costs.are_within(run)?;
     outbox_is_recorded(run, history)?;
@@ -46,7 +46,7 @@ pub(super) fn holds(run: &Run, history: &History) -> Verdict {
 }
 
 /// A tick at its deadline changes something, or the process would come back at once, for ever.
-pub(crate) fn tick_moves_on(run: &Run, now: Time) -> Verdict {
+pub(crate) fn tick_moves_on(run: &Run, now: Time) -> LawResult {
     let deadline = run.deadline();
     must(deadline.is_none_or(|at| at > now), "a tick moves on", || {
         let pending: Vec<String> = run.open().map(|h| format!("{} {:?}", h.id, h.state)).collect();
@@ -55,14 +55,14 @@ pub(crate) fn tick_moves_on(run: &Run, now: Time) -> Verdict {
 }
 
 /// Whether a run that has been handed on may fail for the giver's own words.
-pub(crate) fn keeps_the_baton(run: &Run, passed_on: Option<HandoffId>) -> Verdict {
+pub(crate) fn keeps_the_baton(run: &Run, passed_on: Option<HandoffId>) -> LawResult {
     let failed = matches!(&run.stage, Stage::Finished(_));
     must(!(failed && passed_on.is_some()), "a baton that was passed on is not dropped", || {
         format!("{passed_on:?} was admitted and called off in one step: {:?}", run.stage)
     })
 }
 
-fn purse_is_right(run: &Run, history: &History) -> Verdict {
+fn purse_is_right(run: &Run, history: &History) -> LawResult {
     must(run.purse.spent == history.spent, "what is spent is what turns used", || {
         format!("{:?}, but turns used {:?}", run.purse.spent, history.spent)
     })?;
@@ -73,7 +73,7 @@ fn purse_is_right(run: &Run, history: &History) -> Verdict {
     })
 }
 
-fn outbox_is_recorded(run: &Run, history: &History) -> Verdict {
+fn outbox_is_recorded(run: &Run, history: &History) -> LawResult {
     let mut keys = BTreeSet::new();
     for order in run.outbox() {
         let key = order.key;
@@ -83,7 +83,7 @@ fn outbox_is_recorded(run: &Run, history: &History) -> Verdict {
     Ok(())
 }
 
-fn state_is_bounded(run: &Run, history: &History) -> Verdict {
+fn state_is_bounded(run: &Run, history: &History) -> LawResult {
     let open = run.open().count();
     // What is closed since then was open then, and the end closes everything.
     let kept = CLOSED_KEPT + history.closed_since.len();
@@ -99,7 +99,7 @@ fn state_is_bounded(run: &Run, history: &History) -> Verdict {
     must(right, "counts are right", || format!("{tally:?}, counted {}", history.paths.counted))
 }
 
-fn it_is_over(run: &Run) -> Verdict {
+fn it_is_over(run: &Run) -> LawResult {
     let over = run.open().next().is_none() && run.outbox().next().is_none();
     must(over && run.deadline().is_none(), "a finished run wants nothing", || {
         format!("open: {:?}", run.open().map(|handoff| handoff.id).collect::<Vec<_>>())
@@ -107,13 +107,13 @@ fn it_is_over(run: &Run) -> Verdict {
 }
 
 /// A step decides about everything that it touches.
-fn is_decided_about(handoff: &Handoff) -> Verdict {
+fn is_decided_about(handoff: &Handoff) -> LawResult {
     let decided = !matches!(handoff.state, State::Undecided);
     must(decided, "a step leaves nothing undecided", || handoff.id.to_string())
 }
 
 /// What a taker is given fits, however much its givers have.
-fn is_of_bounded_size(handoff: &Handoff) -> Verdict {
+fn is_of_bounded_size(handoff: &Handoff) -> LawResult {
     const LAW: &str = "inputs and answers are of bounded size";
     let limit = fields::MAX + SMALL_CHANGE;
     let bytes = fields::size(&handoff.inputs);
@@ -123,7 +123,7 @@ fn is_of_bounded_size(handoff: &Handoff) -> Verdict {
     must(most <= limit, LAW, || format!("{} has an answer of {most} bytes", handoff.id))
 }
 
-fn has_an_owner(run: &Run, handoff: &Handoff) -> Verdict {
+fn has_an_owner(run: &Run, handoff: &Handoff) -> LawResult {
     let to = &handoff.offer.to;
     let asked = matches!(handoff.state, State::Asked { .. });
     let owned = match to {
@@ -142,7 +142,7 @@ fn waits_for_what_can_happen(
     run: &Run,
     id: HandoffId,
     on_the_way: &mut BTreeSet<HandoffId>,
-) -> Verdict {
+) -> LawResult {
     const LAW: &str = "whoever waits, waits for something that is open";
     must(on_the_way.insert(id), LAW, || format!("{id} waits for itself"))?;
     let Some(handoff) = run.handoff(id).filter(|handoff| handoff.is_open()) else {
@@ -157,7 +157,7 @@ fn waits_for_what_can_happen(
     Ok(())
 }
 
-fn survives_writing(run: &Run) -> Verdict {
+fn survives_writing(run: &Run) -> LawResult {
     let read: Option<Run> =
         serde_json::to_string(run).ok().and_then(|text| serde_json::from_str(&text).ok());
     must(read.as_ref() == Some(run), "a snapshot reads back as it was written", || {

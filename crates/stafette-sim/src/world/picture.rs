@@ -4,10 +4,10 @@
 use stafette_core::wire::context::OrchestratorContext;
 use stafette_core::wire::schema::{self, Name};
 use stafette_core::{Millis, Run, Time, Usd};
-use stafette_engine::generations::{picture, picture_of};
+use stafette_engine::generations::{context_file, picture_of};
 
 use super::{Happening, Passage, Stop, World};
-use crate::law::{Breach, Verdict, must};
+use crate::law::{Breach, LawResult, must};
 
 const WHOLE: &str = "the picture is a whole and true one after every power cut";
 
@@ -65,7 +65,7 @@ impl World {
     /// is looked at.
     pub(super) fn sketch(&mut self, run: &Run, now: Time, left: Option<u64>) -> Passage {
         self.shelf.arm(left);
-        let drawn = picture::draw(&self.shelf, run, &self.sets.of_team(run), now);
+        let drawn = context_file::draw(&self.shelf, run, &self.sets.of_team(run), now);
         let wanted = self.as_told(run, now)?;
         self.is_whole(run, now)?;
         let ignored = !self.shelf.could_lack(".gitignore");
@@ -86,7 +86,7 @@ impl World {
 
     /// Whatever the file could have been is one that was true when it was drawn; and once there was
     /// one, there is one.
-    fn is_whole(&self, run: &Run, now: Time) -> Verdict {
+    fn is_whole(&self, run: &Run, now: Time) -> LawResult {
         let mut could = self.shelf.seen();
         could.extend(self.shelf.images());
         for text in could {
@@ -130,7 +130,7 @@ impl World {
     }
 
     /// What the team has cost is what its turns have, those of earlier generations included.
-    fn tells_the_cost(&self, told: &Run, picture: &OrchestratorContext) -> Verdict {
+    fn tells_the_cost(&self, told: &Run, picture: &OrchestratorContext) -> LawResult {
         let newest = self.witness.run.as_ref().is_some_and(|run| run.seq == told.seq);
         let turns = self.earlier.0 + self.witness.history.spent.money.0;
         let said = Usd::from_dollars(picture.total_cost.get()).unwrap_or_default();

@@ -12,7 +12,7 @@ use stafette_knowledge::calendar::proposal::{Proposal, ProposalError, Stand};
 use stafette_knowledge::calendar::{CalendarError, Entry, entry};
 
 use super::{IN_CALENDAR, MOVABLE, apart, follows, is_open};
-use crate::planner::Diary;
+use crate::planner::CalendarCache;
 use crate::{Fault, Stages, clock};
 
 /// How far around now events of ours are looked for.
@@ -60,7 +60,7 @@ impl Stages {
     /// it, and what is there comes back.
     async fn enter(
         &self,
-        diary: &Diary,
+        diary: &CalendarCache,
         block: &Proposal,
     ) -> Result<Option<Occurrence>, CalendarError> {
         let mut other = self.beneath(diary, block).await?;
@@ -77,14 +77,14 @@ impl Stages {
     /// What a block stands on in the calendar.
     async fn beneath(
         &self,
-        diary: &Diary,
+        diary: &CalendarCache,
         block: &Proposal,
     ) -> Result<Option<Occurrence>, CalendarError> {
         let entries = diary.entries().await?;
         Ok(apart(block, agenda(&entries, block.start, block.end, &self.zone()).occurrences))
     }
 
-    async fn put(&self, diary: &Diary, block: &Proposal) -> Result<(), CalendarError> {
+    async fn put(&self, diary: &CalendarCache, block: &Proposal) -> Result<(), CalendarError> {
         let times = (block.start, block.end);
         let notes = format!("Proposed by Stafette for {}", block.task);
         let text =
@@ -204,7 +204,7 @@ impl Stages {
 }
 
 /// Takes a block out of the calendar, if it is there.
-async fn withdraw(diary: &Diary, block: &Proposal) -> Result<(), CalendarError> {
+async fn withdraw(diary: &CalendarCache, block: &Proposal) -> Result<(), CalendarError> {
     let removed = match diary.calendar.get(&block.entry).await {
         Ok(kept) if is_ours(&kept, block) => diary.calendar.remove(&block.entry, &kept.etag).await,
         kept => kept.map(drop),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use stafette_core::Time;
 
-use crate::{LOCK_ENTRIES, LockBatch, LockBook, LockEntry, LockError, LockRow, Store};
+use crate::{LOCK_ENTRIES, LockBatch, LockEntry, LockError, LockRow, LockStore, Store};
 
 /// A batch of one entry that puts or removes one lock.
 fn batch(version: u64, fence: u64, put: Option<u64>, remove: Option<u64>) -> LockBatch {
@@ -22,18 +22,18 @@ fn batch(version: u64, fence: u64, put: Option<u64>, remove: Option<u64>) -> Loc
     }
 }
 
-async fn book(store: &dyn Store) -> LockBook {
+async fn book(store: &dyn Store) -> LockStore {
     store.locks().await.expect("readable")
 }
 
 /// What was written comes back; the rows are those that were not removed.
 pub async fn s5_04_locks_are_read_back_as_written(store: Arc<dyn Store>) {
-    assert_eq!(book(&*store).await, LockBook::default());
+    assert_eq!(book(&*store).await, LockStore::default());
     assert_eq!(store.write_locks(batch(0, 1, Some(1), None)).await.expect("written"), 1);
     assert_eq!(store.write_locks(batch(1, 2, Some(2), None)).await.expect("written"), 2);
     assert_eq!(store.write_locks(batch(2, 2, Some(2), Some(1))).await.expect("written"), 3);
     let row = LockRow { id: 2, held: true, body: "\"by 3\"".to_owned() };
-    assert_eq!(book(&*store).await, LockBook { version: 3, fence: 2, rows: vec![row] });
+    assert_eq!(book(&*store).await, LockStore { version: 3, fence: 2, rows: vec![row] });
     let entries = store.lock_entries(1, 10).await.expect("readable");
     assert_eq!(entries.iter().map(|entry| entry.seq).collect::<Vec<_>>(), [2, 3]);
     assert_eq!(entries[0].body, "{\"seq\":2}");

@@ -1,9 +1,9 @@
 //! What a call costs, counted in pages that the server looks at and not in time.
 
 use stafette_core::{HandoffId, Time};
-use stafette_kit::postgres::Shared;
+use stafette_testkit::postgres::Shared;
 
-use super::fault::Trouble;
+use super::fault::PostgresError;
 use super::link::Link;
 use super::session::{Deed, Session};
 use super::{PostgresOptions, PostgresStore, query, upkeep, writer};
@@ -56,7 +56,7 @@ async fn history(server: &Shared, runs: u64) -> (Link, Story) {
     (link, alice)
 }
 
-type Call<'a> = Box<dyn for<'l> Fn(&'l mut Link) -> Reply<'l, Result<usize, Trouble>> + 'a>;
+type Call<'a> = Box<dyn for<'l> Fn(&'l mut Link) -> Reply<'l, Result<usize, PostgresError>> + 'a>;
 
 /// The pages that each call looks at.
 async fn costs(server: &Shared, runs: u64) -> Vec<(&'static str, u64)> {

@@ -10,7 +10,7 @@ use crate::{AppendError, ConnectError, Fault, ReadError, UpkeepError};
 
 /// Why something was not done.
 #[derive(Debug, Error)]
-pub(super) enum Trouble {
+pub(super) enum PostgresError {
     /// The server said so, or the connection to it ended.
     #[error(transparent)]
     Server(#[from] tokio_postgres::Error),
@@ -22,7 +22,7 @@ pub(super) enum Trouble {
     Silent { place: String, after: Duration },
     /// The connection was lost while something was written, and did not come back.
     #[error("the connection to {place} was lost, and it is not known whether this was written")]
-    Unsure { place: String, source: Box<Trouble> },
+    Unsure { place: String, source: Box<PostgresError> },
     /// Another daemon works on it.
     #[error("another daemon works on {place}")]
     Taken { place: String },
@@ -34,16 +34,16 @@ pub(super) enum Trouble {
     Closed,
 }
 
-impl Trouble {
+impl PostgresError {
     /// Whether the connection is gone, or was never made: another one may do better.
     pub(super) fn is_lost(&self) -> bool {
         match self {
-            Trouble::Server(error) => match error.code() {
+            PostgresError::Server(error) => match error.code() {
                 Some(code) => is_passing(code),
                 None => error.is_closed(),
             },
-            Trouble::Unreachable { source, .. } => is_away(source),
-            Trouble::Silent { .. } => true,
+            PostgresError::Unreachable { source, .. } => is_away(source),
+            PostgresError::Silent { .. } => true,
             _ => false,
         }
     }
@@ -51,7 +51,7 @@ impl Trouble {
     /// Whether somebody else held what was needed.
     pub(super) fn is_busy(&self) -> bool {
         let code = match self {
-            Trouble::Server(error) => error.code(),
+            PostgresError::Server(error) => error.code(),
             _ => None,
         };
         code == Some(&SqlState::LOCK_NOT_AVAILABLE)
@@ -80,10 +80,10 @@ fn is_passing(code: &SqlState) -> bool {
 }
 
 /// Why a whole group was not written.
-pub(super) fn append(trouble: Trouble) -> AppendError {
+pub(super) fn append(trouble: PostgresError) -> AppendError {
     let code = match &trouble {
-        Trouble::Server(error) => error.code().cloned(),
-        Trouble::Closed => return AppendError::Closed,
+        PostgresError::Server(error) => error.code().cloned(),
+        PostgresError::Closed => return AppendError::Closed,
         _ => None,
     };
     let source = Fault::new(trouble);
@@ -97,32 +97,34 @@ pub(super) fn append(trouble: Trouble) -> AppendError {
     }
 }
 
-pub(super) fn read(trouble: Trouble) -> ReadError {
+pub(super) fn read(trouble: PostgresError) -> ReadError {
     match trouble {
-        Trouble::Closed => ReadError::Closed,
+        PostgresError::Closed => ReadError::Closed,
         trouble => ReadError::Failed { source: Fault::new(trouble) },
     }
 }
 
-pub(super) fn upkeep(trouble: Trouble) -> UpkeepError {
+pub(super) fn upkeep(trouble: PostgresError) -> UpkeepError {
     match trouble {
-        Trouble::Closed => UpkeepError::Closed,
+        PostgresError::Closed => UpkeepError::Closed,
         trouble => UpkeepError::Failed { source: Fault::new(trouble) },
     }
 }
 
 /// Why a store was not opened.
-pub(super) fn connect(trouble: Trouble, address: &Address) -> ConnectError {
+pub(super) fn connect(trouble: PostgresError, address: &Address) -> ConnectError {
     let place = address.to_string();
     let away = trouble.is_lost();
     let code = match &trouble {
-        Trouble::Server(error) | Trouble::Unreachable { source: error, .. } => error.code(),
-        Trouble::Taken { .. } => return ConnectError::Taken { place },
+        PostgresError::Server(error) | PostgresError::Unreachable { source: error, .. } => {
+            error.code()
+        }
+        PostgresError::Taken { .. } => return ConnectError::Taken { place },
         _ => None,
     };
     // The library tells its own kinds of errors apart by what they say.
     let said = match &trouble {
-        Trouble::Unreachable { source, .. } => source.to_string(),
+        PostgresError::Unreachable { source, .. } => source.to_string(),
         _ => String::new(),
     };
     let forbidden = [

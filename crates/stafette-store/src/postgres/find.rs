@@ -6,7 +6,7 @@ use std::time::Duration;
 use stafette_core::{HandoffId, RunId, Time};
 use tokio_postgres::Row;
 
-use super::fault::Trouble;
+use super::fault::PostgresError;
 use super::link::{
     BEGIN, Columns, Link, column, count, number, only, params, signed, text as read_text,
 };
@@ -46,7 +46,10 @@ impl PostgresFinder {
     /// What is written is written once, however often it is tried: what was noted tells.
     fn run<T: Send + 'static>(
         &self,
-        query: impl for<'a> Fn(&'a mut Link) -> Reply<'a, Result<T, Trouble>> + Send + Sync + 'static,
+        query: impl for<'a> Fn(&'a mut Link) -> Reply<'a, Result<T, PostgresError>>
+        + Send
+        + Sync
+        + 'static,
     ) -> Reply<'_, Result<T, FindError>> {
         Box::pin(async move {
             let answer = self.pool.read(WITHIN, query).await;
@@ -149,7 +152,7 @@ fn columns(texts: &[Text]) -> Columns<'_> {
     ]
 }
 
-fn text(row: &Row) -> Result<Text, Trouble> {
+fn text(row: &Row) -> Result<Text, PostgresError> {
     let handoff: Option<i64> = row.try_get(2)?;
     Ok(Text {
         run: RunId(row.try_get(0)?),

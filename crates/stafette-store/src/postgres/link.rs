@@ -10,7 +10,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
 
 use super::address::Address;
-use super::fault::Trouble;
+use super::fault::PostgresError;
 use super::tls::Tls;
 use crate::Reply;
 
@@ -47,7 +47,7 @@ impl fmt::Debug for Link {
 
 impl Link {
     /// Connects, and tries again for as long as the server may still be starting.
-    pub(super) async fn open(address: &Address, deadline: Instant) -> Result<Self, Trouble> {
+    pub(super) async fn open(address: &Address, deadline: Instant) -> Result<Self, PostgresError> {
         let (mut pause, longest) = PAUSES;
         loop {
             match Self::attempt(address, deadline).await {
@@ -60,7 +60,7 @@ impl Link {
         }
     }
 
-    async fn attempt(address: &Address, deadline: Instant) -> Result<Self, Trouble> {
+    async fn attempt(address: &Address, deadline: Instant) -> Result<Self, PostgresError> {
         let place = || address.to_string();
         let within = deadline.saturating_duration_since(Instant::now()).max(PAUSES.1);
         let connect = async {
@@ -68,7 +68,7 @@ impl Link {
                 .config
                 .connect(Tls)
                 .await
-                .map_err(|source| Trouble::Unreachable { place: place(), source })?;
+                .map_err(|source| PostgresError::Unreachable { place: place(), source })?;
             // Whoever waits for an answer hears how the connection ended.
             tokio::spawn(async move { drop(connection.await) });
             let link = Link { client, known: HashMap::new() };
@@ -87,7 +87,7 @@ impl Link {
             .await?;
             Ok(link)
         };
-        let silent = |_| Trouble::Silent { place: place(), after: within };
+        let silent = |_| PostgresError::Silent { place: place(), after: within };
         timeout(within, connect).await.map_err(silent)?
     }
 
@@ -96,13 +96,13 @@ impl Link {
     }
 
     /// Statements without parameters, whose answers nobody wants.
-    pub(super) async fn plain(&self, sql: &str) -> Result<(), Trouble> {
+    pub(super) async fn plain(&self, sql: &str) -> Result<(), PostgresError> {
         Ok(self.client.batch_execute(sql).await?)
     }
 
     /// Makes sure that statements are known, so that they can be sent one after the other without
     /// waiting.
-    async fn learn(&mut self, statements: &[&'static str]) -> Result<(), Trouble> {
+    async fn learn(&mut self, statements: &[&'static str]) -> Result<(), PostgresError> {
         for sql in statements {
             if !self.known.contains_key(sql) {
                 self.known.insert(sql, self.client.prepare(sql).await?);
@@ -112,7 +112,7 @@ impl Link {
     }
 
     /// Sends a statement, at the first poll when it was learned.
-    async fn send(&self, sql: &'static str, params: Params<'_>) -> Result<Vec<Row>, Trouble> {
+    async fn send(&self, sql: &'static str, params: Params<'_>) -> Result<Vec<Row>, PostgresError> {
         Ok(match self.known.get(sql) {
             Some(statement) => self.client.query(statement, params).await?,
             None => self.client.query(sql, params).await?,
@@ -126,7 +126,7 @@ impl Link {
         begin: &str,
         steps: &[(&'static str, Params<'_>)],
         end: &str,
-    ) -> Result<Vec<Vec<Row>>, Trouble> {
+    ) -> Result<Vec<Vec<Row>>, PostgresError> {
         let statements: Vec<&'static str> = steps.iter().map(|(sql, _)| *sql).collect();
         self.learn(&statements).await?;
         let link = &*self;
@@ -137,7 +137,7 @@ impl Link {
                 link.plain(sql).await.map(|()| Vec::new())
             }
         };
-        let mut all: Vec<Reply<'_, Result<Vec<Row>, Trouble>>> = vec![Box::pin(plain(begin))];
+        let mut all: Vec<Reply<'_, Result<Vec<Row>, PostgresError>>> = vec![Box::pin(plain(begin))];
         for (sql, params) in steps {
             all.push(Box::pin(link.send(sql, params)));
         }
@@ -156,7 +156,7 @@ impl Link {
         &mut self,
         sql: &'static str,
         params: Params<'_>,
-    ) -> Result<Vec<Row>, Trouble> {
+    ) -> Result<Vec<Row>, PostgresError> {
         self.learn(&[sql]).await?;
         self.send(sql, params).await
     }
@@ -166,37 +166,37 @@ impl Link {
         &mut self,
         sql: &'static str,
         params: Params<'_>,
-    ) -> Result<Option<Row>, Trouble> {
+    ) -> Result<Option<Row>, PostgresError> {
         Ok(self.ask(sql, params).await?.into_iter().next())
     }
 
     /// A number.
-    pub(super) async fn number(&mut self, sql: &'static str) -> Result<u64, Trouble> {
+    pub(super) async fn number(&mut self, sql: &'static str) -> Result<u64, PostgresError> {
         let row = self.one(sql, &[]).await?;
         row.map_or(Ok(0), |row| number(&row, 0))
     }
 }
 
 /// A number that is never negative.
-pub(super) fn number(row: &Row, column: usize) -> Result<u64, Trouble> {
+pub(super) fn number(row: &Row, column: usize) -> Result<u64, PostgresError> {
     let value: i64 = row.try_get(column)?;
     u64::try_from(value).map_err(|_| damaged(format!("the number {value}")))
 }
 
 /// Text from the bytes it is made of.
-pub(super) fn text(row: &Row, column: usize) -> Result<String, Trouble> {
+pub(super) fn text(row: &Row, column: usize) -> Result<String, PostgresError> {
     let bytes: Vec<u8> = row.try_get(column)?;
     String::from_utf8(bytes).map_err(|error| damaged(error.to_string()))
 }
 
 /// The same, when there may be none.
-pub(super) fn maybe_text(row: &Row, column: usize) -> Result<Option<String>, Trouble> {
+pub(super) fn maybe_text(row: &Row, column: usize) -> Result<Option<String>, PostgresError> {
     let bytes: Option<Vec<u8>> = row.try_get(column)?;
     bytes.map(String::from_utf8).transpose().map_err(|error| damaged(error.to_string()))
 }
 
-pub(super) fn damaged(found: String) -> Trouble {
-    Trouble::Damaged { found }
+pub(super) fn damaged(found: String) -> PostgresError {
+    PostgresError::Damaged { found }
 }
 
 /// A number as the database has it. What is past its last one is past everything.
@@ -210,7 +210,7 @@ pub(super) fn count(limit: usize) -> i64 {
 }
 
 /// The one row of an answer that has always one.
-pub(super) fn only(rows: &[Row]) -> Result<&Row, Trouble> {
+pub(super) fn only(rows: &[Row]) -> Result<&Row, PostgresError> {
     rows.first().ok_or_else(|| damaged("a row is missing".to_owned()))
 }
 

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use stafette_core::Time;
 use tokio_postgres::Row;
 
-use super::fault::Trouble;
+use super::fault::PostgresError;
 use super::link::{BEGIN, LOOK, Link, Params, count, number, only, signed, text};
 use super::session::Deed;
-use crate::{LOCK_ENTRIES, LockBatch, LockBook, LockEntry, LockError, LockRow};
+use crate::{LOCK_ENTRIES, LockBatch, LockEntry, LockError, LockRow, LockStore};
 
 const BOOK: &str = "SELECT version, fence FROM lock_book";
 const ROWS: &str = "SELECT id, held, body FROM locks ORDER BY id";
@@ -59,7 +59,7 @@ impl<'a> Columns<'a> {
 impl Deed for Change {
     type Done = Result<u64, LockError>;
 
-    async fn write(&mut self, link: &mut Link) -> Result<Self::Done, Trouble> {
+    async fn write(&mut self, link: &mut Link) -> Result<Self::Done, PostgresError> {
         self.sent = false;
         let batch = &self.batch;
         let turn = link.together(BEGIN, &[(TURN, &[])], "").await?;
@@ -95,7 +95,7 @@ impl Deed for Change {
         Ok(Ok(version))
     }
 
-    async fn landed(&mut self, link: &mut Link) -> Result<Option<Self::Done>, Trouble> {
+    async fn landed(&mut self, link: &mut Link) -> Result<Option<Self::Done>, PostgresError> {
         if !std::mem::take(&mut self.sent) {
             return Ok(None);
         }
@@ -109,20 +109,20 @@ impl Deed for Change {
     }
 }
 
-fn book(row: &Row) -> Result<(u64, u64), Trouble> {
+fn book(row: &Row) -> Result<(u64, u64), PostgresError> {
     Ok((number(row, 0)?, number(row, 1)?))
 }
 
-pub(super) async fn all(link: &mut Link) -> Result<LockBook, Trouble> {
+pub(super) async fn all(link: &mut Link) -> Result<LockStore, PostgresError> {
     // One transaction, so that the version is that of the rows.
     let answers = link.together(LOOK, &[(BOOK, &[]), (ROWS, &[])], "COMMIT").await?;
     let (version, fence) = book(only(&answers[0])?)?;
     let row =
         |row: &Row| Ok(LockRow { id: number(row, 0)?, held: row.try_get(1)?, body: text(row, 2)? });
-    Ok(LockBook {
+    Ok(LockStore {
         version,
         fence,
-        rows: answers[1].iter().map(row).collect::<Result<_, Trouble>>()?,
+        rows: answers[1].iter().map(row).collect::<Result<_, PostgresError>>()?,
     })
 }
 
@@ -130,7 +130,7 @@ pub(super) async fn entries(
     link: &mut Link,
     after: u64,
     limit: usize,
-) -> Result<Vec<LockEntry>, Trouble> {
+) -> Result<Vec<LockEntry>, PostgresError> {
     const SQL: &str =
         "SELECT seq, at, name, body FROM lock_entries WHERE seq > $1 ORDER BY seq LIMIT $2";
     let rows = link.ask(SQL, &[&signed(after), &count(limit)]).await?;

@@ -7,7 +7,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::address::Address;
-use super::fault::Trouble;
+use super::fault::PostgresError;
 use super::link::Link;
 use crate::Reply;
 
@@ -33,16 +33,17 @@ impl Pool {
     pub(super) async fn read<T>(
         &self,
         within: Duration,
-        query: impl for<'a> Fn(&'a mut Link) -> Reply<'a, Result<T, Trouble>> + Send + Sync,
-    ) -> Result<T, Trouble> {
-        let _seat = self.seats.acquire().await.map_err(|_| Trouble::Closed)?;
+        query: impl for<'a> Fn(&'a mut Link) -> Reply<'a, Result<T, PostgresError>> + Send + Sync,
+    ) -> Result<T, PostgresError> {
+        let _seat = self.seats.acquire().await.map_err(|_| PostgresError::Closed)?;
         let deadline = Instant::now() + self.patience;
         loop {
             let mut link = match self.waiting() {
                 Some(link) => link,
                 None => Link::open(&self.address, deadline).await?,
             };
-            let silent = |_| Trouble::Silent { place: self.address.to_string(), after: within };
+            let silent =
+                |_| PostgresError::Silent { place: self.address.to_string(), after: within };
             match timeout(within, query(&mut link)).await.map_err(silent)? {
                 Ok(answer) => {
                     self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(link);

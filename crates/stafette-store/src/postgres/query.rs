@@ -7,7 +7,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::fault::Trouble;
+use super::fault::PostgresError;
 use super::link::{LOOK, Link, Params, count, damaged, maybe_text, number, signed, text};
 use crate::record::Page;
 use crate::{Entry, FIND_LIMIT, HandoffRow, Loaded, RunFilter, RunRow, Snapshot, Stored, digits};
@@ -59,7 +59,7 @@ pub(super) async fn load_at(
     link: &mut Link,
     run: RunId,
     seq: u64,
-) -> Result<Option<Loaded>, Trouble> {
+) -> Result<Option<Loaded>, PostgresError> {
     const KNOWN: &str = "SELECT 1 FROM runs WHERE run = $1";
     const NEWEST: &str = "SELECT seq, body FROM snapshots WHERE run = $1 AND seq <= $2 \
                           ORDER BY seq DESC LIMIT 1";
@@ -81,7 +81,7 @@ pub(super) async fn load_at(
     let after = answers.pop().unwrap_or_default();
     let snapshot = answers[1]
         .first()
-        .map(|row| Ok::<_, Trouble>(Snapshot { seq: number(row, 0)?, body: text(row, 1)? }));
+        .map(|row| Ok::<_, PostgresError>(Snapshot { seq: number(row, 0)?, body: text(row, 1)? }));
     Ok(Some(Loaded { snapshot: snapshot.transpose()?, entries: all(after, stored)? }))
 }
 
@@ -90,7 +90,7 @@ pub(super) async fn entries(
     run: RunId,
     after: u64,
     limit: usize,
-) -> Result<Vec<Stored>, Trouble> {
+) -> Result<Vec<Stored>, PostgresError> {
     page(link, ENTRIES, Some(run), after, limit, |stored| stored.entry.seq).await
 }
 
@@ -98,11 +98,11 @@ pub(super) async fn feed(
     link: &mut Link,
     after: u64,
     limit: usize,
-) -> Result<Vec<Stored>, Trouble> {
+) -> Result<Vec<Stored>, PostgresError> {
     page(link, FEED, None, after, limit, |stored| stored.position).await
 }
 
-pub(super) async fn head(link: &mut Link) -> Result<u64, Trouble> {
+pub(super) async fn head(link: &mut Link) -> Result<u64, PostgresError> {
     link.number("SELECT head FROM store").await
 }
 
@@ -110,18 +110,21 @@ pub(super) async fn entries_of(
     link: &mut Link,
     run: RunId,
     handoff: HandoffId,
-) -> Result<Vec<Stored>, Trouble> {
+) -> Result<Vec<Stored>, PostgresError> {
     const SQL: &str =
         concat!("SELECT ", entry!(), " FROM events WHERE run = $1 AND handoff = $2 ORDER BY seq");
     all(link.ask(SQL, &[&run.0, &i64::from(handoff.0)]).await?, stored)
 }
 
-pub(super) async fn run(link: &mut Link, run: RunId) -> Result<Option<RunRow>, Trouble> {
+pub(super) async fn run(link: &mut Link, run: RunId) -> Result<Option<RunRow>, PostgresError> {
     const SQL: &str = concat!("SELECT ", run!(), " FROM runs WHERE run = $1");
     link.one(SQL, &[&run.0]).await?.as_ref().map(run_row).transpose()
 }
 
-pub(super) async fn runs(link: &mut Link, filter: &RunFilter) -> Result<Vec<RunRow>, Trouble> {
+pub(super) async fn runs(
+    link: &mut Link,
+    filter: &RunFilter,
+) -> Result<Vec<RunRow>, PostgresError> {
     macro_rules! list {
         ($($condition:tt)*) => {
             concat!(
@@ -150,7 +153,7 @@ pub(super) async fn runs(link: &mut Link, filter: &RunFilter) -> Result<Vec<RunR
     all(rows, run_row)
 }
 
-pub(super) async fn find_run(link: &mut Link, typed: &str) -> Result<Vec<RunId>, Trouble> {
+pub(super) async fn find_run(link: &mut Link, typed: &str) -> Result<Vec<RunId>, PostgresError> {
     const BEGINS: &str =
         "SELECT run FROM runs WHERE run BETWEEN $1 AND $2 ORDER BY run DESC LIMIT $3";
     const ENDS: &str = "SELECT run FROM runs WHERE tail BETWEEN $1 AND $2 LIMIT $3";
@@ -167,7 +170,10 @@ pub(super) async fn find_run(link: &mut Link, typed: &str) -> Result<Vec<RunId>,
     Ok(found.into_iter().rev().take(FIND_LIMIT).collect())
 }
 
-pub(super) async fn handoffs(link: &mut Link, run: RunId) -> Result<Vec<HandoffRow>, Trouble> {
+pub(super) async fn handoffs(
+    link: &mut Link,
+    run: RunId,
+) -> Result<Vec<HandoffRow>, PostgresError> {
     const SQL: &str = concat!("SELECT ", handoff!(), " FROM handoffs WHERE run = $1 ORDER BY id");
     all(link.ask(SQL, &[&run.0]).await?, handoff_row)
 }
@@ -176,24 +182,27 @@ pub(super) async fn handoff(
     link: &mut Link,
     run: RunId,
     id: HandoffId,
-) -> Result<Option<HandoffRow>, Trouble> {
+) -> Result<Option<HandoffRow>, PostgresError> {
     const SQL: &str = concat!("SELECT ", handoff!(), " FROM handoffs WHERE run = $1 AND id = $2");
     let row = link.one(SQL, &[&run.0, &i64::from(id.0)]).await?;
     row.as_ref().map(handoff_row).transpose()
 }
 
-pub(super) async fn questions(link: &mut Link) -> Result<Vec<HandoffRow>, Trouble> {
+pub(super) async fn questions(link: &mut Link) -> Result<Vec<HandoffRow>, PostgresError> {
     const SQL: &str =
         concat!("SELECT ", handoff!(), " FROM handoffs WHERE question ORDER BY opened_at, run, id");
     all(link.ask(SQL, &[]).await?, handoff_row)
 }
 
-pub(super) async fn unfinished(link: &mut Link) -> Result<Vec<RunId>, Trouble> {
+pub(super) async fn unfinished(link: &mut Link) -> Result<Vec<RunId>, PostgresError> {
     const SQL: &str = "SELECT run FROM runs WHERE finished_at IS NULL ORDER BY created_at, run";
     all(link.ask(SQL, &[]).await?, id)
 }
 
-fn all<T>(rows: Vec<Row>, read: impl Fn(&Row) -> Result<T, Trouble>) -> Result<Vec<T>, Trouble> {
+fn all<T>(
+    rows: Vec<Row>,
+    read: impl Fn(&Row) -> Result<T, PostgresError>,
+) -> Result<Vec<T>, PostgresError> {
     rows.iter().map(read).collect()
 }
 
@@ -205,7 +214,7 @@ async fn page(
     after: u64,
     limit: usize,
     cursor: impl Fn(&Stored) -> u64,
-) -> Result<Vec<Stored>, Trouble> {
+) -> Result<Vec<Stored>, PostgresError> {
     let mut page = Page::new(limit);
     let mut after = signed(after);
     while !page.is_full() {
@@ -229,24 +238,24 @@ async fn page(
     Ok(page.into_entries())
 }
 
-fn id(row: &Row) -> Result<RunId, Trouble> {
+fn id(row: &Row) -> Result<RunId, PostgresError> {
     Ok(RunId(row.try_get(0)?))
 }
 
-fn moment(row: &Row, column: usize) -> Result<Time, Trouble> {
+fn moment(row: &Row, column: usize) -> Result<Time, PostgresError> {
     Ok(Time(row.try_get(column)?))
 }
 
-fn maybe_moment(row: &Row, column: usize) -> Result<Option<Time>, Trouble> {
+fn maybe_moment(row: &Row, column: usize) -> Result<Option<Time>, PostgresError> {
     Ok(row.try_get::<_, Option<i64>>(column)?.map(Time))
 }
 
-fn handoff_id(number: i64) -> Result<HandoffId, Trouble> {
+fn handoff_id(number: i64) -> Result<HandoffId, PostgresError> {
     let id = u32::try_from(number).map_err(|_| damaged(format!("the handoff {number}")))?;
     Ok(HandoffId(id))
 }
 
-fn stored(row: &Row) -> Result<Stored, Trouble> {
+fn stored(row: &Row) -> Result<Stored, PostgresError> {
     let handoff: Option<i64> = row.try_get(5)?;
     Ok(Stored {
         position: number(row, 0)?,
@@ -261,7 +270,7 @@ fn stored(row: &Row) -> Result<Stored, Trouble> {
     })
 }
 
-fn run_row(row: &Row) -> Result<RunRow, Trouble> {
+fn run_row(row: &Row) -> Result<RunRow, PostgresError> {
     Ok(RunRow {
         run: id(row)?,
         workflow: text(row, 1)?,
@@ -276,7 +285,7 @@ fn run_row(row: &Row) -> Result<RunRow, Trouble> {
     })
 }
 
-fn handoff_row(row: &Row) -> Result<HandoffRow, Trouble> {
+fn handoff_row(row: &Row) -> Result<HandoffRow, PostgresError> {
     Ok(HandoffRow {
         run: id(row)?,
         id: handoff_id(row.try_get(1)?)?,

@@ -1,7 +1,7 @@
 //! The tables, and how they come to be.
 
 use super::address::Address;
-use super::fault::{self, Trouble};
+use super::fault::{self, PostgresError};
 use super::link::Link;
 use crate::ConnectError;
 
@@ -49,7 +49,7 @@ pub(super) async fn prepare(link: &mut Link, address: &Address) -> Result<(), Co
 }
 
 /// The version of the tables; `None` when there are none.
-pub(super) async fn version(link: &mut Link) -> Result<Option<u32>, Trouble> {
+pub(super) async fn version(link: &mut Link) -> Result<Option<u32>, PostgresError> {
     const THERE: &str = "SELECT (to_regclass('store') IS NOT NULL)::int::int8";
     if link.number(THERE).await? == 0 {
         return Ok(None);
@@ -59,14 +59,14 @@ pub(super) async fn version(link: &mut Link) -> Result<Option<u32>, Trouble> {
     Ok(Some(u32::try_from(version).unwrap_or(u32::MAX)))
 }
 
-async fn migrate(link: &mut Link, address: &Address) -> Result<(), Trouble> {
+async fn migrate(link: &mut Link, address: &Address) -> Result<(), PostgresError> {
     link.plain("BEGIN").await?;
     let done = steps(link, address).await;
     link.plain(if done.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
     done
 }
 
-async fn steps(link: &mut Link, address: &Address) -> Result<(), Trouble> {
+async fn steps(link: &mut Link, address: &Address) -> Result<(), PostgresError> {
     link.ask(TURN, &[]).await?;
     const THERE: &str =
         "SELECT (to_regnamespace(current_setting('search_path')) IS NOT NULL)::int::int8";

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
 use super::address::Address;
-use super::fault::Trouble;
+use super::fault::PostgresError;
 use super::link::Link;
 
 /// Between two attempts after something was lost or taken.
@@ -24,13 +24,13 @@ pub(super) trait Deed: Send {
     fn write(
         &mut self,
         link: &mut Link,
-    ) -> impl Future<Output = Result<Self::Done, Trouble>> + Send;
+    ) -> impl Future<Output = Result<Self::Done, PostgresError>> + Send;
 
     /// Whether it is there, asked on a new connection after one was lost in [`write`](Self::write).
     fn landed(
         &mut self,
         link: &mut Link,
-    ) -> impl Future<Output = Result<Option<Self::Done>, Trouble>> + Send;
+    ) -> impl Future<Output = Result<Option<Self::Done>, PostgresError>> + Send;
 }
 
 /// The connection of a writer.
@@ -50,7 +50,10 @@ impl Session {
 
     /// Does it once: when the connection is lost in the middle, the next one looks whether it is
     /// there before it is done again.
-    pub(super) async fn carry_out<D: Deed>(&mut self, deed: &mut D) -> Result<D::Done, Trouble> {
+    pub(super) async fn carry_out<D: Deed>(
+        &mut self,
+        deed: &mut D,
+    ) -> Result<D::Done, PostgresError> {
         let deadline = Instant::now() + self.patience;
         let mut begun = false;
         loop {
@@ -68,7 +71,7 @@ impl Session {
             if Instant::now() + PAUSE >= deadline {
                 let place = self.address.to_string();
                 return Err(match begun {
-                    true => Trouble::Unsure { place, source: Box::new(trouble) },
+                    true => PostgresError::Unsure { place, source: Box::new(trouble) },
                     false => trouble,
                 });
             }
@@ -91,8 +94,9 @@ impl Session {
         deed: &mut D,
         begun: &mut bool,
         deadline: Instant,
-    ) -> Result<D::Done, Trouble> {
-        let silent = Trouble::Silent { place: self.address.to_string(), after: self.patience };
+    ) -> Result<D::Done, PostgresError> {
+        let silent =
+            PostgresError::Silent { place: self.address.to_string(), after: self.patience };
         let patience = self.patience;
         let work = async {
             let link = self.link(deadline).await?;
@@ -102,14 +106,14 @@ impl Session {
             *begun = true;
             let done = deed.write(link).await;
             // The server said no: nothing of it is there.
-            *begun = done.as_ref().is_err_and(Trouble::is_lost);
+            *begun = done.as_ref().is_err_and(PostgresError::is_lost);
             done
         };
         timeout(patience, work).await.unwrap_or(Err(silent))
     }
 
     /// The connection, a new one when the last was lost.
-    async fn link(&mut self, deadline: Instant) -> Result<&mut Link, Trouble> {
+    async fn link(&mut self, deadline: Instant) -> Result<&mut Link, PostgresError> {
         let link = match self.link.take() {
             Some(link) if !link.is_closed() => link,
             _ => {
@@ -129,14 +133,14 @@ pub(super) async fn claim(
     link: &mut Link,
     address: &Address,
     deadline: Instant,
-) -> Result<(), Trouble> {
+) -> Result<(), PostgresError> {
     loop {
         let row = link.one(CLAIM, &[]).await?;
         if row.map_or(Ok(false), |row| row.try_get(0))? {
             return Ok(());
         }
         if Instant::now() + PAUSE >= deadline {
-            return Err(Trouble::Taken { place: address.to_string() });
+            return Err(PostgresError::Taken { place: address.to_string() });
         }
         sleep(PAUSE).await;
     }

@@ -3,7 +3,7 @@
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::fault::Trouble;
+use super::fault::PostgresError;
 use super::link::{BEGIN, Link, count, number};
 use super::schema;
 use super::session::Deed;
@@ -31,7 +31,7 @@ pub(super) struct RemoveSome(pub(super) Retention);
 impl Deed for RemoveSome {
     type Done = Removed;
 
-    async fn write(&mut self, link: &mut Link) -> Result<Removed, Trouble> {
+    async fn write(&mut self, link: &mut Link) -> Result<Removed, PostgresError> {
         link.plain(BEGIN).await?;
         link.ask(TURN, &[]).await?;
         let mut removed = Removed::default();
@@ -53,14 +53,17 @@ impl Deed for RemoveSome {
         Ok(removed)
     }
 
-    async fn landed(&mut self, _link: &mut Link) -> Result<Option<Removed>, Trouble> {
+    async fn landed(&mut self, _link: &mut Link) -> Result<Option<Removed>, PostgresError> {
         // What is gone is not removed a second time; it is only not counted.
         Ok(None)
     }
 }
 
 /// The oldest runs that may go. What stays begins at a bound, so an index finds them.
-pub(super) async fn candidates(link: &mut Link, rule: Retention) -> Result<Vec<Uuid>, Trouble> {
+pub(super) async fn candidates(
+    link: &mut Link,
+    rule: Retention,
+) -> Result<Vec<Uuid>, PostgresError> {
     const SQL: &str = "SELECT run FROM runs \
          WHERE finished_at IS NOT NULL AND (finished_at, run) < ($1, $2) \
          ORDER BY finished_at, run LIMIT $3";
@@ -74,7 +77,7 @@ pub(super) async fn candidates(link: &mut Link, rule: Retention) -> Result<Vec<U
 }
 
 /// When the oldest of the `count` runs that ended last has ended; `None` when there are fewer.
-async fn first_of_the_last(link: &mut Link, last: usize) -> Result<Option<Ended>, Trouble> {
+async fn first_of_the_last(link: &mut Link, last: usize) -> Result<Option<Ended>, PostgresError> {
     const SQL: &str = "SELECT finished_at, run FROM runs WHERE finished_at IS NOT NULL \
                        ORDER BY finished_at DESC, run DESC LIMIT 1 OFFSET $1";
     let Some(skip) = last.checked_sub(1) else {
@@ -91,7 +94,7 @@ pub(super) struct DropOldSnapshots;
 impl Deed for DropOldSnapshots {
     type Done = u64;
 
-    async fn write(&mut self, link: &mut Link) -> Result<u64, Trouble> {
+    async fn write(&mut self, link: &mut Link) -> Result<u64, PostgresError> {
         const SQL: &str = "WITH gone AS (DELETE FROM snapshots WHERE ctid = ANY(ARRAY( \
                  SELECT old.ctid FROM snapshots AS old \
                  WHERE EXISTS (SELECT 1 FROM snapshots AS newer \
@@ -101,14 +104,14 @@ impl Deed for DropOldSnapshots {
         row.map_or(Ok(0), |row| number(&row, 0))
     }
 
-    async fn landed(&mut self, _link: &mut Link) -> Result<Option<u64>, Trouble> {
+    async fn landed(&mut self, _link: &mut Link) -> Result<Option<u64>, PostgresError> {
         Ok(None)
     }
 }
 
 /// Gives free room back. Snapshots are written anew, because most of them are gone by now and the
 /// rest is small; elsewhere room becomes free for what is written next, and the end is cut off.
-pub(super) async fn free_room(link: &Link) -> Result<(), Trouble> {
+pub(super) async fn free_room(link: &Link) -> Result<(), PostgresError> {
     for sql in [
         "VACUUM (FULL) snapshots",
         "VACUUM (ANALYZE) events",
@@ -122,7 +125,7 @@ pub(super) async fn free_room(link: &Link) -> Result<(), Trouble> {
 }
 
 /// The size of the tables and their indexes.
-pub(super) async fn bytes(link: &mut Link) -> Result<u64, Trouble> {
+pub(super) async fn bytes(link: &mut Link) -> Result<u64, PostgresError> {
     link.number(
         "SELECT coalesce(sum(pg_relation_size(oid) + \
                              CASE WHEN reltoastrelid = 0 THEN 0 \
@@ -134,7 +137,7 @@ pub(super) async fn bytes(link: &mut Link) -> Result<u64, Trouble> {
 }
 
 /// Looks through all of it.
-pub(super) async fn health(link: &mut Link) -> Result<Health, Trouble> {
+pub(super) async fn health(link: &mut Link) -> Result<Health, PostgresError> {
     Ok(Health {
         backend: "postgres",
         schema: schema::version(link).await?.unwrap_or(0),
@@ -150,7 +153,7 @@ pub(super) async fn health(link: &mut Link) -> Result<Health, Trouble> {
     })
 }
 
-async fn problems(link: &mut Link) -> Result<Vec<String>, Trouble> {
+async fn problems(link: &mut Link) -> Result<Vec<String>, PostgresError> {
     let mut problems = Vec::new();
     // Every body is read to its end, so that damage shows.
     for sql in [
@@ -160,7 +163,9 @@ async fn problems(link: &mut Link) -> Result<Vec<String>, Trouble> {
         "SELECT coalesce(sum(length(md5(body))), 0)::int8 FROM runs",
     ] {
         match link.number(sql).await {
-            Err(Trouble::Server(error)) if error.code().is_some_and(|it| it.code() >= "XX") => {
+            Err(PostgresError::Server(error))
+                if error.code().is_some_and(|it| it.code() >= "XX") =>
+            {
                 problems.push(error.to_string());
             }
             answer => drop(answer?),

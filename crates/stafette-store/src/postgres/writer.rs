@@ -7,7 +7,7 @@ use stafette_core::{HandoffId, RunId};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use super::fault::{self, Trouble};
+use super::fault::{self, PostgresError};
 use super::link::{BEGIN, Columns, Link, Params, column, number, only, params, signed};
 use super::session::{Deed, Session};
 use crate::stats::Counters;
@@ -105,7 +105,7 @@ impl<'a> Group<'a> {
 impl Deed for Group<'_> {
     type Done = Answers;
 
-    async fn write(&mut self, link: &mut Link) -> Result<Answers, Trouble> {
+    async fn write(&mut self, link: &mut Link) -> Result<Answers, PostgresError> {
         self.sent = None;
         let mut runs: Vec<Uuid> = self.batches.iter().map(|batch| batch.run.0).collect();
         runs.sort_unstable();
@@ -130,7 +130,7 @@ impl Deed for Group<'_> {
         Ok(plan.answers)
     }
 
-    async fn landed(&mut self, link: &mut Link) -> Result<Option<Answers>, Trouble> {
+    async fn landed(&mut self, link: &mut Link) -> Result<Option<Answers>, PostgresError> {
         // Without events it is as if it had not been: doing it again changes nothing.
         let Some((position, run, entry, told)) = self.sent.take() else { return Ok(None) };
         let (position, seq, body) = (signed(position), signed(entry.seq), entry.body.as_bytes());
@@ -182,7 +182,7 @@ impl<'a> Plan<'a> {
         plan
     }
 
-    async fn write(&self, link: &mut Link) -> Result<(), Trouble> {
+    async fn write(&self, link: &mut Link) -> Result<(), PostgresError> {
         let rows: Vec<&RunRow> = self.runs.values().copied().collect();
         let hands: Vec<&HandoffRow> = self.handoffs.values().copied().collect();
         let snaps: Vec<_> = self.snapshots.iter().map(|((run, _), it)| (*run, *it)).collect();

@@ -4,7 +4,7 @@ use rusqlite::{Connection, TransactionBehavior, params};
 use stafette_core::Time;
 
 use super::fault;
-use crate::{LOCK_ENTRIES, LockBatch, LockBook, LockEntry, LockError, LockRow};
+use crate::{LOCK_ENTRIES, LockBatch, LockEntry, LockError, LockRow, LockStore};
 
 /// Writes a batch, in one transaction.
 pub(super) fn write(conn: &mut Connection, batch: &LockBatch) -> Result<u64, LockError> {
@@ -44,7 +44,7 @@ fn book(conn: &Connection) -> rusqlite::Result<(u64, u64)> {
         .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
-pub(super) fn all(conn: &Connection) -> rusqlite::Result<LockBook> {
+pub(super) fn all(conn: &Connection) -> rusqlite::Result<LockStore> {
     // One transaction, so that the version is that of the rows.
     let tx = conn.unchecked_transaction()?;
     let (version, fence) = book(&tx)?;
@@ -53,7 +53,7 @@ pub(super) fn all(conn: &Connection) -> rusqlite::Result<LockBook> {
         Ok(LockRow { id: row.get(0)?, held: row.get(1)?, body: row.get(2)? })
     };
     let rows = query.query_map([], row)?.collect::<rusqlite::Result<_>>()?;
-    Ok(LockBook { version, fence, rows })
+    Ok(LockStore { version, fence, rows })
 }
 
 pub(super) fn entries(

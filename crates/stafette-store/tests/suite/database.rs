@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stafette_kit::postgres::{GUARDED, PASSWORD, Postgres, Shared};
 use stafette_store::conformance::Story;
 use stafette_store::{ConnectError, PostgresOptions, PostgresStore, Store};
+use stafette_testkit::postgres::{GUARDED, PASSWORD, Postgres, Shared};
 
 use super::postgres::{name, other, patient};
 use super::witness::{hundred, shared};

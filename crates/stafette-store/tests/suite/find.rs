@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use stafette_core::{HandoffId, Time};
-use stafette_kit::postgres::Shared;
 use stafette_store::conformance::{Story, run};
 use stafette_store::{Finder, PostgresStore, Retention, SqliteFinder, Store, Text};
+use stafette_testkit::postgres::Shared;
 
 use super::postgres::patient;
 

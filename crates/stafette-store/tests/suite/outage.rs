@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use stafette_core::Time;
-use stafette_kit::postgres::{Postgres, Shared};
 use stafette_store::conformance::{Story, run};
 use stafette_store::{
     AppendError, LockBatch, LockEntry, LockRow, PostgresOptions, PostgresStore, Store,
 };
+use stafette_testkit::postgres::{Postgres, Shared};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stafette_kit::postgres::Shared;
 use stafette_store::{PostgresOptions, PostgresStore, Store};
+use stafette_testkit::postgres::Shared;
 use tokio_postgres::{Client, NoTls};
 
 /// Limits for those who are to be let in, however busy the machine is.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use stafette_core::workflow::telemetry::{Protocol, Telemetry};
-use stafette_dial::{Address, Answer, Ask, HttpError};
+use stafette_http::{Address, HttpError, HttpRequest, HttpResponse};
 use thiserror::Error;
 
 use crate::trace::otlp::Request;
@@ -148,11 +148,11 @@ impl Receiver {
         let grpc = self.protocol == Protocol::Grpc;
         let (address, body) = (&self.address, spans.body());
         let mut asked = match self.protocol {
-            Protocol::Grpc => Ask::post(address, "application/grpc", framed(&body))
+            Protocol::Grpc => HttpRequest::post(address, "application/grpc", framed(&body))
                 .header("te", "trailers")
                 .http2(),
-            Protocol::HttpJson => Ask::post(address, "application/json", body),
-            Protocol::HttpProtobuf => Ask::post(address, "application/x-protobuf", body),
+            Protocol::HttpJson => HttpRequest::post(address, "application/json", body),
+            Protocol::HttpProtobuf => HttpRequest::post(address, "application/x-protobuf", body),
         };
         for (name, value) in &self.headers {
             asked = asked.header(name, value);
@@ -163,7 +163,7 @@ impl Receiver {
     }
 
     /// OTLP names the answers after which another try makes sense.
-    fn http(&self, answer: &Answer) -> Result<(), SendError> {
+    fn http(&self, answer: &HttpResponse) -> Result<(), SendError> {
         if answer.is_success() {
             return Ok(());
         }
@@ -175,7 +175,7 @@ impl Receiver {
     }
 
     /// gRPC says how it went after the answer, or instead of it.
-    async fn grpc(&self, mut answer: Answer) -> Result<(), SendError> {
+    async fn grpc(&self, mut answer: HttpResponse) -> Result<(), SendError> {
         answer.whole(ANSWER, PATIENCE).await.map_err(|error| self.failed(error))?;
         let code = answer.header(STATUS).or_else(|| answer.trailer(STATUS));
         let code = code.and_then(|code| code.parse::<u32>().ok());

@@ -96,7 +96,7 @@ impl Changes {
             return Err("too large to be shown");
         }
         let bytes =
-            self.vault.blob(&content.sha256).map_err(|_| "what it was is not known here")?;
+            self.store.blob(&content.sha256).map_err(|_| "what it was is not known here")?;
         if bytes.contains(&0) {
             return Err("not a text");
         }

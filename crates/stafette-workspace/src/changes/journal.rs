@@ -16,9 +16,9 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use stafette_core::change::{Change, Content, FilePath};
 
+use super::change_store::ChangeStore;
 use super::commit::Move;
-use super::enclosure::{Enclosure, Found, identity, look_at};
-use super::vault::Vault;
+use super::confined_dir::{ConfinedDir, Found, identity, look_at};
 use super::{ChangeError, crash};
 
 /// How often a folder is looked for that somebody moves about meanwhile.
@@ -71,16 +71,16 @@ impl Journal {
     /// Puts the new files ready and writes down what is going to happen. Nothing of the project has
     /// changed when this fails.
     pub(super) fn begin(
-        vault: &Vault,
-        project: &Enclosure,
+        store: &ChangeStore,
+        project: &ConfinedDir,
         mut steps: Vec<Step>,
     ) -> Result<Journal, ChangeError> {
-        let stage = vault.stage()?;
-        let folder = vault.stage_folder(&stage)?;
+        let stage = store.stage()?;
+        let folder = store.stage_folder(&stage)?;
         crash::point();
         for (number, step) in steps.iter_mut().enumerate() {
             if let Some(after) = &step.after {
-                let bytes = vault.blob(&after.sha256)?;
+                let bytes = store.blob(&after.sha256)?;
                 let failed = |source| ChangeError::files("write", step.file.as_str(), source);
                 let ready = put_ready(&folder, &new_name(number), &bytes, after.mode, step.fresh);
                 step.ready = Some(ready.map_err(failed)?);
@@ -98,14 +98,18 @@ impl Journal {
             }
         }
         let journal = Journal { stage, folders, steps, landed: None };
-        vault.write_journal(&journal)?;
+        store.write_journal(&journal)?;
         crash::point();
         Ok(journal)
     }
 
     /// Swaps the new files in. What is displaced must be what the step was made against.
-    pub(super) fn perform(&self, vault: &Vault, project: &Enclosure) -> Result<(), ChangeError> {
-        let stage = vault.stage_folder(&self.stage)?;
+    pub(super) fn perform(
+        &self,
+        store: &ChangeStore,
+        project: &ConfinedDir,
+    ) -> Result<(), ChangeError> {
+        let stage = store.stage_folder(&self.stage)?;
         for folder in &self.folders {
             let made = project.make_folder(folder);
             made.map_err(|source| ChangeError::files("make", folder, source))?;
@@ -119,7 +123,7 @@ impl Journal {
             fsync(&parent).map_err(|source| reach(step, source.into()))?;
         }
         fsync(&stage).map_err(|error| ChangeError::files("write", &self.stage, error.into()))?;
-        self.verify(vault, project)
+        self.verify(store, project)
     }
 
     /// What was moved aside is what the change was made against, also after all this time.
@@ -138,8 +142,12 @@ impl Journal {
 
     /// The files are there, they are the ones that were put ready, and what they displaced has not
     /// changed since.
-    pub(super) fn verify(&self, vault: &Vault, project: &Enclosure) -> Result<(), ChangeError> {
-        let stage = vault.stage_folder(&self.stage)?;
+    pub(super) fn verify(
+        &self,
+        store: &ChangeStore,
+        project: &ConfinedDir,
+    ) -> Result<(), ChangeError> {
+        let stage = store.stage_folder(&self.stage)?;
         for (number, step) in self.steps.iter().enumerate() {
             let found = project.look(&step.file).map_err(|source| reach(step, source))?;
             let is_so = match (&found, &step.after) {
@@ -176,10 +184,10 @@ impl Journal {
     /// told. To repeat it is safe.
     pub(super) fn restore(
         &self,
-        vault: &Vault,
-        project: &Enclosure,
+        store: &ChangeStore,
+        project: &ConfinedDir,
     ) -> Result<Vec<String>, ChangeError> {
-        let stage = vault.stage_folder(&self.stage)?;
+        let stage = store.stage_folder(&self.stage)?;
         let mut notes = Vec::new();
         for (number, step) in self.steps.iter().enumerate().rev() {
             let aside = self.aside(&stage, number)?;
@@ -203,7 +211,7 @@ impl Journal {
             };
             let parent = parent.map_err(|source| reach(step, source))?;
             crash::point();
-            notes.extend(spare(vault, &parent, step)?);
+            notes.extend(spare(store, &parent, step)?);
             let put_back = match aside {
                 Some(aside) => put_back(&stage, &aside, &parent, step),
                 None => match unlinkat(&parent, step.file.name(), AtFlags::empty()) {
@@ -307,7 +315,11 @@ fn put_back(stage: &OwnedFd, aside: &str, parent: &OwnedFd, step: &Step) -> io::
 }
 
 /// Keeps what somebody has made of a new file before it goes.
-fn spare(vault: &Vault, parent: &OwnedFd, step: &Step) -> Result<Option<String>, ChangeError> {
+fn spare(
+    store: &ChangeStore,
+    parent: &OwnedFd,
+    step: &Step,
+) -> Result<Option<String>, ChangeError> {
     let mut bytes = Vec::new();
     let keep = |piece: &[u8]| {
         bytes.extend_from_slice(piece);
@@ -323,7 +335,7 @@ fn spare(vault: &Vault, parent: &OwnedFd, step: &Step) -> Result<Option<String>,
         return Ok(None);
     }
     // On a full disk it is more important that the project is whole again.
-    Ok(Some(match vault.keep(&bytes) {
+    Ok(Some(match store.keep(&bytes) {
         Ok(digest) => {
             let short = digest.as_str().get(..12).unwrap_or_default();
             format!("{} had been changed meanwhile; that is kept as {short}…", step.file)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use stafette_core::change::{Change, ChangeRules, Content, Edit, FilePath, collisions, protection};
 
-use super::enclosure::{Enclosure, Found};
+use super::confined_dir::{ConfinedDir, Found};
 use super::journal::Step;
 use super::{ChangeError, reach};
 
@@ -25,7 +25,7 @@ struct Course {
 
 impl Plan {
     /// What is at a path after what was planned so far.
-    fn at(&mut self, project: &Enclosure, file: &FilePath) -> Result<&mut Course, ChangeError> {
+    fn at(&mut self, project: &ConfinedDir, file: &FilePath) -> Result<&mut Course, ChangeError> {
         if !self.files.contains_key(file) {
             let found = match project.look(file).map_err(|source| reach(file, source))? {
                 Found::Nothing => None,
@@ -44,7 +44,7 @@ impl Plan {
     /// when it does not fit.
     pub(super) fn apply(
         &mut self,
-        project: &Enclosure,
+        project: &ConfinedDir,
         change: &Change,
         rules: &ChangeRules,
     ) -> Result<Change, ChangeError> {
@@ -80,7 +80,11 @@ impl Plan {
     }
 
     /// Plans the way back from a change. What has gone back already is left as it is.
-    pub(super) fn undo(&mut self, project: &Enclosure, change: &Change) -> Result<(), ChangeError> {
+    pub(super) fn undo(
+        &mut self,
+        project: &ConfinedDir,
+        change: &Change,
+    ) -> Result<(), ChangeError> {
         for edit in &change.edits {
             for (file, before, after) in edit.moves() {
                 let course = self.at(project, &file)?;

@@ -5,7 +5,7 @@ use stafette_core::change::{
     FilePath, Gate, GateKind, LARGEST_FILE, MOST_FILES, Proposal, gates,
 };
 
-use super::enclosure::Found;
+use super::confined_dir::Found;
 use super::plan::check;
 use super::{ChangeError, Changes, now, reach};
 
@@ -105,7 +105,7 @@ impl Changes {
         if reason.len() > 8 * 1024 {
             return Err(ChangeError::Size { flaw: "a reason has at most 8 KiB" });
         }
-        let _hold = self.vault.hold().await?;
+        let _hold = self.store.hold().await?;
         self.recover_held().await?;
         let edits = drafts.into_iter().map(|draft| self.edit(draft));
         let edits = edits.collect::<Result<Vec<Edit>, _>>()?;
@@ -115,7 +115,7 @@ impl Changes {
             Some(earlier) => (earlier.reason == reason).then(|| earlier.clone()),
             None if author.handoff.is_some() => {
                 let counts = |it: &Change| it.author == author && it.failure.is_none();
-                self.vault.list()?.into_iter().rev().find(|it| counts(it) && leaves(it, &edits))
+                self.store.list()?.into_iter().rev().find(|it| counts(it) && leaves(it, &edits))
             }
             None => None,
         };
@@ -126,7 +126,7 @@ impl Changes {
         let foreign = foreign.map(|it| Gate { kind: GateKind::Foreign, file: it.file.clone() });
         let foreign: Vec<Gate> = foreign.collect();
         let change = Change {
-            id: earlier.as_ref().map_or_else(|| self.vault.next_id(), |earlier| Ok(earlier.id))?,
+            id: earlier.as_ref().map_or_else(|| self.store.next_id(), |earlier| Ok(earlier.id))?,
             revision: earlier.as_ref().map_or(1, |earlier| earlier.revision + 1),
             status: ChangeStatus::Pending,
             untold: author.run.is_some(),
@@ -146,13 +146,13 @@ impl Changes {
             notes: Vec::new(),
             comments: earlier.map(|earlier| earlier.comments).unwrap_or_default(),
         };
-        self.vault.put(&change)?;
+        self.store.put(&change)?;
         Ok(change)
     }
 
     /// The set that is to be replaced: nobody replaces another's, or what the project has.
     fn revised(&self, id: ChangeId, by: &Author) -> Result<Change, ChangeError> {
-        let earlier = self.vault.get(id)?;
+        let earlier = self.store.get(id)?;
         if earlier.status.is_in() {
             let status = earlier.status;
             return Err(ChangeError::Status { id, status, wanted: "revised" });
@@ -204,7 +204,7 @@ impl Changes {
             Found::Other(kind) => return Err(ChangeError::NotAFile { file: source.clone(), kind }),
         };
         let base = match &draft.base_content {
-            Some(base) => Some(self.vault.keep(base)?),
+            Some(base) => Some(self.store.keep(base)?),
             None => draft.base.clone(),
         };
         let before = match (draft.action, base, found) {
@@ -214,13 +214,13 @@ impl Changes {
             (_, Some(base), Some(found)) if base == found.sha256 => Some(found),
             // It was made against something else, which may come before it is applied.
             (_, Some(base), found) => {
-                let size = self.vault.blob(&base).map_or(0, |bytes| bytes.len() as u64);
+                let size = self.store.blob(&base).map_or(0, |bytes| bytes.len() as u64);
                 Some(Content { sha256: base, size, mode: found.map_or(0o644, |it| it.mode) })
             }
         };
         let had = before.as_ref().map_or(0o644, |before| before.mode);
         if before.as_ref().is_some_and(|before| before.size == bytes.len() as u64) {
-            self.vault.keep(&bytes)?;
+            self.store.keep(&bytes)?;
         }
         let mode = match draft.executable.unwrap_or(had & 0o100 != 0) {
             true => had & 0o666 | 0o111,
@@ -229,7 +229,7 @@ impl Changes {
         let after = match (draft.action, &draft.content) {
             (Action::Delete, _) => None,
             (_, Some(content)) => Some(Content {
-                sha256: self.vault.keep(content)?,
+                sha256: self.store.keep(content)?,
                 size: content.len() as u64,
                 mode,
             }),

@@ -51,9 +51,9 @@ pub struct Left {
 impl Changes {
     /// Applies one set, or takes it back. What keeps it from being tried is an error.
     pub async fn apply(&self, id: ChangeId, rules: &ChangeRules) -> Result<Report, ChangeError> {
-        let _hold = self.vault.hold().await?;
+        let _hold = self.store.hold().await?;
         self.recover_held().await?;
-        let change = self.vault.get(id)?;
+        let change = self.store.get(id)?;
         Self::ready(&change, rules)?;
         Plan::default().apply(&self.project, &change, rules)?;
         self.land_held(vec![change], rules).await
@@ -61,12 +61,12 @@ impl Changes {
 
     /// Applies all these sets that can be, in this order.
     pub async fn land(&self, ids: &[ChangeId], rules: &ChangeRules) -> Result<Report, ChangeError> {
-        let _hold = self.vault.hold().await?;
+        let _hold = self.store.hold().await?;
         self.recover_held().await?;
         let mut batch = Vec::new();
         let mut left = Vec::new();
         for id in ids {
-            let change = self.vault.get(*id)?;
+            let change = self.store.get(*id)?;
             match Self::ready(&change, rules) {
                 Ok(()) => batch.push(change),
                 Err(error) => left.push(told(*id, &error)),
@@ -85,7 +85,7 @@ impl Changes {
 
     /// The sets that were not tried yet, in the order that they were proposed in.
     pub fn open_sets(&self) -> Result<Vec<Change>, ChangeError> {
-        let mut all = self.vault.list()?;
+        let mut all = self.store.list()?;
         all.retain(|change| {
             matches!(change.status, ChangeStatus::Pending | ChangeStatus::Approved)
         });
@@ -156,7 +156,7 @@ impl Changes {
             commit: rules.commit,
             emptied: None,
         };
-        let orders = self.vault.list()?.into_iter().filter_map(|change| change.order);
+        let orders = self.store.list()?.into_iter().filter_map(|change| change.order);
         let order = orders.max().unwrap_or(0) + 1;
         let numbers: Vec<ChangeId> = actual.iter().map(|change| change.id).collect();
         let settle = |change: &mut Change, is_validated: bool| {
@@ -198,7 +198,7 @@ impl Changes {
             });
             change.notes.clone_from(&notes);
             let (why, output, mut notes) = (why.clone(), output.clone(), notes.clone());
-            if let Err(error) = self.vault.put(&change) {
+            if let Err(error) = self.store.put(&change) {
                 // The project is whole again, which is what counts.
                 notes.push(format!("that it failed could not be written down: {error}"));
             }

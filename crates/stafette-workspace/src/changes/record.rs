@@ -23,13 +23,13 @@ impl Changes {
         status: ChangeStatus,
         by: &str,
     ) -> Result<Change, ChangeError> {
-        let _hold = self.vault.hold().await?;
+        let _hold = self.store.hold().await?;
         self.recover_held().await?;
-        let mut change = self.vault.get(id)?;
+        let mut change = self.store.get(id)?;
         Self::decidable(&change, status)?;
         change.status = status;
         change.approved_by = (status == ChangeStatus::Approved).then(|| by.to_owned());
-        self.vault.put(&change)?;
+        self.store.put(&change)?;
         Ok(change)
     }
 
@@ -66,10 +66,10 @@ impl Changes {
         run: Option<RunId>,
         handoff: Option<HandoffId>,
     ) -> Result<Change, ChangeError> {
-        let _hold = self.vault.hold().await?;
-        let mut change = self.vault.get(id)?;
+        let _hold = self.store.hold().await?;
+        let mut change = self.store.get(id)?;
         change.author = Author { run, handoff, ..change.author };
-        self.vault.put(&change)?;
+        self.store.put(&change)?;
         Ok(change)
     }
 
@@ -81,7 +81,7 @@ impl Changes {
         place: Option<(String, Option<u32>)>,
         text: &str,
     ) -> Result<Comment, ChangeError> {
-        let change = self.vault.get(id)?;
+        let change = self.store.get(id)?;
         let (file, line) = place.map_or((None, None), |(file, line)| (Some(file), line));
         if let Some(file) = &file
             && !change.paths().any(|path| path.as_str() == file)
@@ -98,42 +98,42 @@ impl Changes {
 
     /// Keeps what is said about a change; what is kept already is kept once.
     pub async fn comment(&self, id: ChangeId, comment: Comment) -> Result<Change, ChangeError> {
-        let _hold = self.vault.hold().await?;
-        let mut change = self.vault.get(id)?;
+        let _hold = self.store.hold().await?;
+        let mut change = self.store.get(id)?;
         if !change.comments.contains(&comment) {
             change.comments.push(comment);
-            self.vault.put(&change)?;
+            self.store.put(&change)?;
         }
         Ok(change)
     }
 
     /// Notes that the run of a change is about to hear something of it.
     pub async fn untell(&self, id: ChangeId) -> Result<Change, ChangeError> {
-        let _hold = self.vault.hold().await?;
-        let mut change = self.vault.get(id)?;
+        let _hold = self.store.hold().await?;
+        let mut change = self.store.get(id)?;
         change.untold = true;
-        self.vault.put(&change)?;
+        self.store.put(&change)?;
         Ok(change)
     }
 
     /// Notes that the run of a change knows it as it is here, unless it has moved on.
     pub async fn told(&self, known: &Change) -> Result<(), ChangeError> {
-        let _hold = self.vault.hold().await?;
-        let mut change = self.vault.get(known.id)?;
+        let _hold = self.store.hold().await?;
+        let mut change = self.store.get(known.id)?;
         if change.untold && (change.status, change.revision) == (known.status, known.revision) {
             change.untold = false;
-            self.vault.put(&change)?;
+            self.store.put(&change)?;
         }
         Ok(())
     }
 
     /// The run did not take a change: its turn was over.
     pub async fn turned_away(&self, id: ChangeId, why: &str) -> Result<(), ChangeError> {
-        let _hold = self.vault.hold().await?;
-        let mut change = self.vault.get(id)?;
+        let _hold = self.store.hold().await?;
+        let mut change = self.store.get(id)?;
         change.status = ChangeStatus::Failed;
         change.failure = Some(why.to_owned());
         change.untold = false;
-        self.vault.put(&change)
+        self.store.put(&change)
     }
 }

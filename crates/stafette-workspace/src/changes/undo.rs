@@ -16,9 +16,9 @@ impl Changes {
         with_later: bool,
         rules: &ChangeRules,
     ) -> Result<Report, ChangeError> {
-        let _hold = self.vault.hold().await?;
+        let _hold = self.store.hold().await?;
         self.recover_held().await?;
-        let change = self.vault.get(id)?;
+        let change = self.store.get(id)?;
         if !change.status.is_in() {
             let status = change.status;
             return Err(ChangeError::Status { id, status, wanted: "undone" });
@@ -63,7 +63,7 @@ impl Changes {
 
     /// The sets that go with it when it is undone with the later ones.
     pub fn later(&self, id: ChangeId) -> Result<Vec<Change>, ChangeError> {
-        let later = self.on_top_of(&self.vault.get(id)?)?;
+        let later = self.on_top_of(&self.store.get(id)?)?;
         Ok(later.into_iter().map(|(later, _)| later).collect())
     }
 
@@ -71,7 +71,7 @@ impl Changes {
     /// newest first.
     fn on_top_of(&self, change: &Change) -> Result<Vec<(Change, FilePath)>, ChangeError> {
         let mut files: Vec<FilePath> = change.paths().cloned().collect();
-        let mut all: Vec<Change> = self.vault.list()?;
+        let mut all: Vec<Change> = self.store.list()?;
         all.retain(|other| other.status.is_in() && other.order > change.order);
         all.sort_by_key(|other| other.order);
         let mut found = Vec::new();

@@ -32,7 +32,7 @@ pub fn mark(project: &Path) -> String {
 
 /// What the command said.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum ValidationOutcome {
     /// It is good.
     Good,
     /// It is not: why, and the end of what was printed.
@@ -40,9 +40,13 @@ pub(crate) enum Verdict {
 }
 
 /// Runs the command in the project, in a process group of its own, which is gone afterwards.
-pub(crate) async fn validate(project: &Path, command: &[String], timeout: Duration) -> Verdict {
+pub(crate) async fn validate(
+    project: &Path,
+    command: &[String],
+    timeout: Duration,
+) -> ValidationOutcome {
     let line = command.join(" ");
-    let Some((program, arguments)) = command.split_first() else { return Verdict::Good };
+    let Some((program, arguments)) = command.split_first() else { return ValidationOutcome::Good };
     let mut child = Command::new(program);
     // What is said to us is not said to the project: where runs are kept, who may write there.
     for (name, _) in std::env::vars_os() {
@@ -57,7 +61,7 @@ pub(crate) async fn validate(project: &Path, command: &[String], timeout: Durati
         Ok(child) => child,
         Err(error) => {
             let why = format!("`{line}` did not start: {error}");
-            return Verdict::Bad { why, output: String::new() };
+            return ValidationOutcome::Bad { why, output: String::new() };
         }
     };
     let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
@@ -76,7 +80,7 @@ pub(crate) async fn validate(project: &Path, command: &[String], timeout: Durati
         }
     }
     let why = match ended {
-        Ok(Ok(status)) if status.success() => return Verdict::Good,
+        Ok(Ok(status)) if status.success() => return ValidationOutcome::Good,
         Ok(Ok(status)) => format!("`{line}` says no ({status})"),
         Ok(Err(error)) => format!("`{line}` cannot be waited for: {error}"),
         Err(_) => {
@@ -86,7 +90,7 @@ pub(crate) async fn validate(project: &Path, command: &[String], timeout: Durati
     };
     let printed = printed.lock().unwrap_or_else(PoisonError::into_inner);
     let bytes: Vec<u8> = printed.iter().copied().collect();
-    Verdict::Bad { why, output: String::from_utf8_lossy(&bytes).trim().to_owned() }
+    ValidationOutcome::Bad { why, output: String::from_utf8_lossy(&bytes).trim().to_owned() }
 }
 
 /// A process group that ends with this.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use stafette_core::Millis;
 use stafette_core::change::{ChangeId, ChangeRules, ChangeStatus};
-use stafette_kit::disk;
+use stafette_testkit::disk;
 use stafette_workspace::Changes;
 
 use crate::world::{World, validated};

@@ -9,8 +9,9 @@ pub(crate) async fn run(context: &Context, arguments: cli::Bench) -> Result<Exit
     let folder = std::env::current_dir()
         .and_then(|here| tempfile::Builder::new().prefix(".stafette-bench-").tempdir_in(here))
         .map_err(|error| Failure::failed("No folder can be made").because(&error))?;
-    let failed =
-        |error: stafette_bench::Trouble| Failure::failed("The measurement failed").because(&*error);
+    let failed = |error: stafette_bench::BenchError| {
+        Failure::failed("The measurement failed").because(&*error)
+    };
     let cli::Bench { handoffs, runs, idle, busy } = arguments;
     let mut report =
         stafette_bench::handoffs(folder.path(), handoffs, runs).await.map_err(failed)?;

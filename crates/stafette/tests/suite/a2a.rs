@@ -15,7 +15,7 @@ use crate::world::{World, gone, until, until_so};
 /// A Python with the SDK.
 fn python() -> PathBuf {
     let requirements = include_str!("a2a/requirements.txt");
-    let folder = stafette_kit::tools::python("a2a", requirements).expect("the SDK");
+    let folder = stafette_testkit::tools::python("a2a", requirements).expect("the SDK");
     folder.join("bin/python")
 }
 

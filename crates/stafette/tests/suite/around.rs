@@ -248,7 +248,7 @@ fn b_13_news_reaches_the_desktop_and_a_receiver_that_knows_who_sent_it() {
     std::fs::create_dir_all(&bin).expect("a folder");
     let shown = world.project().join("shown");
     let script = format!("#!/bin/sh\nprintf '%s\\n' \"$@\" >> {}\n", shown.display());
-    stafette_kit::program::write(&bin.join("notify-send"), &script).expect("a program");
+    stafette_testkit::program::write(&bin.join("notify-send"), &script).expect("a program");
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
     let env = [("PATH", path.as_str()), ("NEWS_SECRET", "shared between us")];
     world.run_with(&["up"], b"", &env).ok();
@@ -283,11 +283,14 @@ fn b_13_news_reaches_the_desktop_and_a_receiver_that_knows_who_sent_it() {
 
 /// Makes a certificate in a world's project: `cert.pem` with `key.pem`, and `ca.pem`.
 pub(crate) fn certificates(world: &World) {
-    if let Err(trouble) = stafette_kit::tools::debian("openssl", "openssl") {
+    if let Err(trouble) = stafette_testkit::tools::debian("openssl", "openssl") {
         panic!("{trouble}");
     }
-    let made =
-        world.command("sh").args(["-c", stafette_kit::tools::CERTIFICATES]).output().expect("sh");
+    let made = world
+        .command("sh")
+        .args(["-c", stafette_testkit::tools::CERTIFICATES])
+        .output()
+        .expect("sh");
     assert!(made.status.success(), "{made:?}");
 }
 

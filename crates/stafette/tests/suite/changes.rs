@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use serde_json::{Value, json};
-use stafette_kit::disk;
+use stafette_testkit::disk;
 
 use crate::world::{World, until};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use stafette_agents::scripted::{Event, read_ledger};
-use stafette_kit::postgres::{Postgres, Shared};
+use stafette_testkit::postgres::{Postgres, Shared};
 
 use crate::world::{Said, World, gone, lives, until_so};
 

@@ -172,7 +172,7 @@ fn b_10_a_commit_of_what_somebody_else_has_locked_is_refused() {
     let hook = world.project().join(".git/hooks/pre-commit");
     fs::create_dir_all(hook.parent().expect("a folder")).expect("a folder");
     let theirs = "#!/bin/sh\necho ran >> before.txt\n";
-    stafette_kit::program::write(&hook, theirs).expect("a hook of theirs");
+    stafette_testkit::program::write(&hook, theirs).expect("a hook of theirs");
     for _ in 0..2 {
         let said = world.run(&["lock", "hook", "install"]).ok();
         assert!(said.err.contains("the hook from before runs first"), "{said:?}");

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::thread;
 
 use serde_json::{Value, json};
-use stafette_kit::tools;
+use stafette_testkit::tools;
 
 use crate::world::{Said, World, program, repository};
 

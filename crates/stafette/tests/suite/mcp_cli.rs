@@ -1,8 +1,8 @@
 //! Claude Code and Codex themselves use Stafette's tools, with a scripted model behind them.
 
 use serde_json::{Value, json};
-use stafette_kit::cli::{Cli, Prepared};
-use stafette_kit::model::{Dialect, ModelServer, Reply, Rule, Script};
+use stafette_testkit::cli::{Cli, Prepared};
+use stafette_testkit::model::{Dialect, ModelServer, Reply, Rule, Script};
 
 use crate::world::{Said, World};
 

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use stafette_kit::radicale::{PASSWORD, USER};
-use stafette_kit::tools;
+use stafette_testkit::radicale::{PASSWORD, USER};
+use stafette_testkit::tools;
 
 use crate::stages::Office;
 use crate::world::{copy, program, repository};

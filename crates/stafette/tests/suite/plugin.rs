@@ -3,8 +3,8 @@
 use std::process::Command;
 
 use serde_json::{Value, json};
-use stafette_kit::cli::{Cli, Prepared};
-use stafette_kit::model::{ModelServer, Reply, Rule, Script};
+use stafette_testkit::cli::{Cli, Prepared};
+use stafette_testkit::model::{ModelServer, Reply, Rule, Script};
 
 use crate::world::{World, program, repository};
 
@@ -78,7 +78,7 @@ fn a_session_with_the_plugin_tells_what_it_does_by_its_own_channel() {
         program(),
         told.display()
     );
-    stafette_kit::program::write(&bin.join("stafette"), &script).expect("a program");
+    stafette_testkit::program::write(&bin.join("stafette"), &script).expect("a program");
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
     let mut env: Vec<(&str, &str)> =
         claude.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
@@ -139,7 +139,7 @@ fn the_registrys_entry_has_the_shape_of_its_schema() {
 /// What a checker with the registry's released schemas finds wrong with an entry.
 fn registry_says(entry: &str) -> Vec<String> {
     let requirements = include_str!("plugin/requirements.txt");
-    let home = stafette_kit::tools::python("skillsaw", requirements).expect("skillsaw");
+    let home = stafette_testkit::tools::python("skillsaw", requirements).expect("skillsaw");
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("server.json"), entry).expect("written");
     let checked = Command::new(home.join("bin/skillsaw"))

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use stafette_kit::cli::{Cli, Prepared};
-use stafette_kit::model::{Dialect, ModelServer, Outcome, Reply, Rule, Script, turns};
+use stafette_testkit::cli::{Cli, Prepared};
+use stafette_testkit::model::{Dialect, ModelServer, Outcome, Reply, Rule, Script, turns};
 
 use crate::world::{PATIENCE, World, program, until_so};
 

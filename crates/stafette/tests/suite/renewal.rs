@@ -242,7 +242,7 @@ fn scripted_team() -> World {
         let path = world.project().join(file);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
         let text = SCRIPT.replace("VERSION", "0");
-        stafette_kit::program::write(&path, &text).expect("a program");
+        stafette_testkit::program::write(&path, &text).expect("a program");
     }
     world.write("asks.toml", ASKS);
     world.write(

@@ -33,7 +33,7 @@ const CONFIG: &str = r#"
 #[test]
 fn b_11_schemathesis_finds_no_server_error_and_nothing_that_is_not_described() {
     let requirements = include_str!("../tools/schemathesis.txt");
-    let folder = stafette_kit::tools::python("schemathesis", requirements);
+    let folder = stafette_testkit::tools::python("schemathesis", requirements);
     let folder = folder.unwrap_or_else(|error| panic!("{error}"));
     let world = World::workflow(crate::doors::TEAM);
     let web = Web::up(&world);

@@ -28,8 +28,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use stafette_core::{Millis, Time};
-use stafette_kit::radicale::{PASSWORD, Radicale, USER};
 use stafette_knowledge::calendar::{CalDav, CalDavSettings, Calendar, Entry, Seen};
+use stafette_testkit::radicale::{PASSWORD, Radicale, USER};
 
 use crate::world::{World, until};
 

@@ -6,7 +6,7 @@ use agent_client_protocol::v1::schema::{
 };
 use stafette_core::{Usage, Usd};
 
-use super::{Answer, Choice, Event, Verdict};
+use super::{Answer, Choice, Event, PermissionDecision};
 use crate::output::plain;
 use crate::permission::Deed;
 
@@ -54,7 +54,7 @@ fn cost(cost: Cost) -> Option<Usage> {
 }
 
 /// A question.
-pub(super) fn ask(asked: RequestPermissionRequest, answer: Answer<Verdict>) -> Event {
+pub(super) fn ask(asked: RequestPermissionRequest, answer: Answer<PermissionDecision>) -> Event {
     let fields = asked.tool_call.fields;
     let deed = deed(fields.kind);
     let title = fields.title.as_deref().or(fields.name.as_deref());

@@ -60,7 +60,7 @@ fn s1_15_a_program_that_dies_is_restarted_later_and_later_and_then_given_up() {
     let mut waits = Vec::new();
     loop {
         match session.left(now, false, u32::MAX) {
-            Verdict::Restart { at } => {
+            ExitAction::Restart { at } => {
                 assert_eq!(session.state(), State::Restarting);
                 assert_eq!(session.next(), Some(at));
                 waits.push((at - now).as_millis());
@@ -69,8 +69,8 @@ fn s1_15_a_program_that_dies_is_restarted_later_and_later_and_then_given_up() {
                 session.started(now);
                 assert_eq!(session.state(), State::Starting);
             }
-            Verdict::GiveUp => break,
-            Verdict::Ended => panic!("it did not leave by itself"),
+            ExitAction::GiveUp => break,
+            ExitAction::Ended => panic!("it did not leave by itself"),
         }
     }
     assert_eq!(waits, [500, 1000, 2000, 4000, 8000]);
@@ -81,7 +81,7 @@ fn s1_15_a_program_that_dies_is_restarted_later_and_later_and_then_given_up() {
 #[test]
 fn s1_15_chance_spreads_restarts_over_half_of_the_wait() {
     let (mut session, now) = begin();
-    let Verdict::Restart { at } = session.left(now, false, 0) else { panic!() };
+    let ExitAction::Restart { at } = session.left(now, false, 0) else { panic!() };
     assert_eq!(at - now, Duration::from_millis(250));
 }
 
@@ -94,7 +94,7 @@ fn s1_15_no_wait_is_longer_than_the_longest() {
         session.left(now, false, u32::MAX);
         session.started(now);
     }
-    let Verdict::Restart { at } = session.left(now, false, u32::MAX) else { panic!() };
+    let ExitAction::Restart { at } = session.left(now, false, u32::MAX) else { panic!() };
     assert_eq!(at - now, Duration::from_secs(60));
 }
 
@@ -118,7 +118,7 @@ fn s1_15_a_long_life_or_a_turn_brought_to_its_end_makes_up_for_earlier_deaths() 
 #[test]
 fn s1_15_a_program_that_leaves_by_itself_is_not_restarted() {
     let (mut session, now) = begin();
-    assert_eq!(session.left(now, true, 0), Verdict::Ended);
+    assert_eq!(session.left(now, true, 0), ExitAction::Ended);
     assert_eq!((session.state(), session.next()), (State::Ended, None));
 }
 

@@ -12,7 +12,7 @@ use crate::lock::{Ask, Claim, Holder, LockId, Mode, OnConflict};
 use crate::redact::{Redact, Redactor, is_marked};
 use crate::run::create::RunCreated;
 use crate::run::session::SessionState;
-use crate::run::tell::Told;
+use crate::run::tell::TurnReport;
 use crate::team::change::{ChangeWork, FileNote, ProposedSet};
 use crate::team::council::vote::{Stance, Vote};
 use crate::team::council::{Decision, Dissent, Verdict};
@@ -150,7 +150,7 @@ fn inputs() -> Vec<Input> {
     let (handoff, change, by) = (HandoffId(1), ChangeId(1), text);
     let path = || "src/lib.rs".parse().expect("a path");
     let digest = || Digest::of_bytes(&[7; 32]);
-    let told = Told {
+    let told = TurnReport {
         offers: vec![offer()],
         response: Some(response()),
         usage: Usage::default(),

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use crate::handoff::About;
 use crate::run::story::{Story, ask, done, h, pass};
-use crate::run::tell::Told;
+use crate::run::tell::TurnReport;
 use crate::team::Said;
 use crate::team::council::Decision;
 use crate::team::council::vote::{Stance, Vote};
@@ -267,7 +267,8 @@ fn s4_03_a_signal_that_is_told_counts_and_a_printed_one_has_to_be_confirmed() {
     assert_eq!(story.question(h(3)).details, "Its output says `agree`. Is that meant?");
     story.person_says(h(3), "refuse");
     let vote = Some(Vote { signal: Stance::Disagree, ..Vote::default() });
-    let told = Box::new(Told { said: Said { vote, ..Said::default() }, ..Told::default() });
+    let told =
+        Box::new(TurnReport { said: Said { vote, ..Said::default() }, ..TurnReport::default() });
     story.accept(h(2));
     story.input(Input::Tell { turn: story.key(h(2)), told }).ends(h(2), bare);
     let council = story.run.team.council.as_ref().expect("a council");

@@ -1,7 +1,7 @@
 //! What is known and planned: where it is kept, and whether the numbers can be meant.
 
 use super::Report;
-use super::surroundings::timezone;
+use super::integrations::timezone;
 use crate::workflow::file::Diagnostic;
 use crate::workflow::knowledge::{CalendarHome, GraphHome, Knowledge, span_of};
 use crate::{Millis, Workflow};

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use stafette_dial::{Address, Ask, HttpError};
+use stafette_http::{Address, HttpError, HttpRequest};
 
 use crate::calendar::CalendarError;
 
@@ -59,7 +59,7 @@ impl Server {
         headers: &[(&str, &str)],
         body: impl Into<String>,
     ) -> Result<Answer, CalendarError> {
-        let mut asked = Ask::new(method, to).basic(&self.user, &self.password);
+        let mut asked = HttpRequest::new(method, to).basic(&self.user, &self.password);
         for (name, value) in headers {
             asked = asked.header(name, *value);
         }

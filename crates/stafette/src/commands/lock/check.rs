@@ -56,7 +56,7 @@ fn advice(failure: Failure) -> Failure {
     }
 }
 
-fn restore(book: &stafette_store::LockBook) -> Result<Locks, Failure> {
+fn restore(book: &stafette_store::LockStore) -> Result<Locks, Failure> {
     stafette_engine::restore_locks(book)
         .map_err(|error| Failure::failed("The locks cannot be read").because(&error))
 }

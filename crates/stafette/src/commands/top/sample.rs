@@ -75,7 +75,7 @@ pub(super) fn question(options: &[&str]) -> Asked {
         inputs: stafette_core::Fields::new(),
         answers: Vec::new(),
         permits: Vec::new(),
-        told: stafette_core::run::tell::Told::default(),
+        told: stafette_core::run::tell::TurnReport::default(),
         gathered: Vec::new(),
         deadline: None,
         cools: false,

@@ -1,7 +1,7 @@
 //! The graph is away, or the daemon is killed: nothing is lost, and nothing is there twice.
 
 use serde_json::{Value, json};
-use stafette_kit::neo4j::Neo4j;
+use stafette_testkit::neo4j::Neo4j;
 
 use super::project;
 use crate::world::until;

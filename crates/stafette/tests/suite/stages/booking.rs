@@ -4,10 +4,10 @@ use std::thread;
 
 use serde_json::{Value, json};
 use stafette_core::Time;
-use stafette_kit::radicale::{PASSWORD, USER};
 use stafette_knowledge::Base;
 use stafette_knowledge::calendar::proposal::{Proposal, Proposals, Stand};
 use stafette_knowledge::calendar::{CalDav, Calendar, entry};
+use stafette_testkit::radicale::{PASSWORD, USER};
 
 use super::{Office, Wall, at, project, wait};
 use crate::world::{World, until};

@@ -1,6 +1,6 @@
 //! The graph goes from one home to the other, and back.
 
-use stafette_kit::neo4j::Neo4j;
+use stafette_testkit::neo4j::Neo4j;
 
 use super::{project, until};
 use crate::world::World;

@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 use stafette_core::Time;
-use stafette_kit::neo4j::Neo4j;
-use stafette_kit::radicale::{PASSWORD, USER};
 use stafette_knowledge::calendar::{Calendar, entry};
+use stafette_testkit::neo4j::Neo4j;
+use stafette_testkit::radicale::{PASSWORD, USER};
 
 use super::{Office, Wall, at, project, wait};
 use crate::world::{World, until};

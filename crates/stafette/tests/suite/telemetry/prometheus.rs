@@ -19,7 +19,7 @@ use crate::world::PATIENCE;
 pub(super) struct Promtool(PathBuf);
 
 pub(super) fn promtool() -> Promtool {
-    Promtool(stafette_kit::tools::debian("promtool", "prometheus").expect("promtool"))
+    Promtool(stafette_testkit::tools::debian("promtool", "prometheus").expect("promtool"))
 }
 
 impl Promtool {
@@ -52,7 +52,8 @@ pub(super) const LOOKED: &str = "Looked";
 
 impl Prometheus {
     pub(super) fn start(home: &Path, target: u16, token: &str, rules: &str) -> Self {
-        let program = stafette_kit::tools::debian("prometheus", "prometheus").expect("prometheus");
+        let program =
+            stafette_testkit::tools::debian("prometheus", "prometheus").expect("prometheus");
         let folder = home.join("prometheus");
         fs::create_dir_all(&folder).expect("a folder");
         fs::write(folder.join("rules.yml"), rules).expect("written");

@@ -61,7 +61,7 @@ impl Index<&str> for Span {
 
 impl Rotel {
     pub(super) fn start() -> Self {
-        let home = stafette_kit::tools::python("rotel", REQUIREMENTS).expect("rotel");
+        let home = stafette_testkit::tools::python("rotel", REQUIREMENTS).expect("rotel");
         let program = agent(home);
         let mut started = (0..TRIES).filter_map(|_| Self::listening(&program));
         started.next().expect("rotel listens")

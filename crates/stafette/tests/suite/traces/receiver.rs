@@ -17,7 +17,7 @@ pub(super) struct Receiver(Taker);
 impl Receiver {
     pub(super) fn start(world: &World) -> Self {
         certificates(world);
-        let home = stafette_kit::tools::python("otlp", include_str!("requirements.txt"));
+        let home = stafette_testkit::tools::python("otlp", include_str!("requirements.txt"));
         let script =
             PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/suite/traces/receiver.py");
         let mut command = world.command(home.expect("grpcio").join("bin/python"));

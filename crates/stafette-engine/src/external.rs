@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use stafette_core::handoff::State;
 use stafette_core::run::propose::Refusal;
-use stafette_core::run::tell::Told;
+use stafette_core::run::tell::TurnReport;
 use stafette_core::team::Said;
 use stafette_core::team::council::vote::Vote;
 use stafette_core::workflow::Runner;
@@ -130,7 +130,10 @@ impl Engine {
         match self.send(turn.run, Input::Heartbeat { turn, note }).await? {
             Reply::Late => Err(EngineError::Late { turn }),
             _ if usage == Usage::default() => Ok(()),
-            _ => self.report_turn(turn, Box::new(Told { usage, ..Told::default() })).await,
+            _ => {
+                self.report_turn(turn, Box::new(TurnReport { usage, ..TurnReport::default() }))
+                    .await
+            }
         }
     }
 
@@ -141,7 +144,7 @@ impl Engine {
     pub async fn propose(&self, turn: TurnKey, offer: Offer) -> Result<(), EngineError> {
         self.held(turn).await?;
         let offers = vec![offer];
-        self.report_turn(turn, Box::new(Told { offers, ..Told::default() })).await
+        self.report_turn(turn, Box::new(TurnReport { offers, ..TurnReport::default() })).await
     }
 
     /// Records what a turn says about itself while it is out.
@@ -151,7 +154,7 @@ impl Engine {
     pub(crate) async fn report_turn(
         &self,
         turn: TurnKey,
-        told: Box<Told>,
+        told: Box<TurnReport>,
     ) -> Result<(), EngineError> {
         match self.send(turn.run, Input::Tell { turn, told }).await? {
             Reply::Reported { refused } => match refused.into_iter().next() {
@@ -171,7 +174,7 @@ impl Engine {
         self.held(turn).await?;
         self.may_vote(turn).await?;
         let said = Said { vote: Some(vote), ..Said::default() };
-        let told = Box::new(Told { said, ..Told::default() });
+        let told = Box::new(TurnReport { said, ..TurnReport::default() });
         self.report_turn(turn, told).await
     }
 
@@ -239,7 +242,7 @@ impl Engine {
         agent: &AgentName,
         kind: &str,
         document: serde_json::Value,
-    ) -> Result<Told, EngineError> {
+    ) -> Result<TurnReport, EngineError> {
         let telling = stafette_agents::tell::read(agent, kind, document);
         let telling = telling.map_err(|mistakes| EngineError::Mistaken { mistakes })?;
         Ok(telling.told)

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-use stafette_kit::cli::{Cli, Prepared};
-use stafette_kit::model::{ModelServer, Outcome, Reply, Rule, Script, Usage};
+use stafette_testkit::cli::{Cli, Prepared};
+use stafette_testkit::model::{ModelServer, Outcome, Reply, Rule, Script, Usage};
 use tempfile::TempDir;
 
 /// One of them in a folder of its own, and its model.

@@ -31,7 +31,7 @@ impl Drop for Driver {
 
 /// An answer whose head has come.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpResponse {
     /// Its status.
     pub status: u16,
     at: String,
@@ -41,10 +41,10 @@ pub struct Answer {
     _driver: Driver,
 }
 
-impl Answer {
+impl HttpResponse {
     pub(crate) fn new(at: String, answer: Response<Incoming>, driver: Driver) -> Self {
         let (head, body) = answer.into_parts();
-        Answer {
+        HttpResponse {
             status: head.status.as_u16(),
             at,
             headers: head.headers,

@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::answer::Driver;
 use crate::connect::{Speak, connect};
-use crate::{Address, Answer, HttpError};
+use crate::{Address, HttpError, HttpResponse};
 
 /// How long the head of an answer may take when nobody says.
 const WITHIN: Duration = Duration::from_secs(30);
@@ -26,7 +26,7 @@ const AGENT: &str = concat!("stafette/", env!("CARGO_PKG_VERSION"));
 
 /// One request, to be sent.
 #[derive(Clone)]
-pub struct Ask {
+pub struct HttpRequest {
     method: String,
     address: Address,
     headers: Vec<(String, String)>,
@@ -36,19 +36,19 @@ pub struct Ask {
     speak: Speak,
 }
 
-impl fmt::Debug for Ask {
+impl fmt::Debug for HttpRequest {
     /// Without what may be a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Ask { method, address, within, .. } = self;
+        let HttpRequest { method, address, within, .. } = self;
         write!(f, "{method} {address} within {within:?}")
     }
 }
 
-impl Ask {
+impl HttpRequest {
     /// A request with any method.
     #[must_use]
     pub fn new(method: &str, address: &Address) -> Self {
-        Ask {
+        HttpRequest {
             method: method.to_owned(),
             address: address.clone(),
             headers: Vec::new(),
@@ -126,7 +126,7 @@ impl Ask {
     ///
     /// # Errors
     /// When nobody answers.
-    pub async fn send(self) -> Result<Answer, HttpError> {
+    pub async fn send(self) -> Result<HttpResponse, HttpError> {
         let (at, within) = (self.address.authority(), self.within);
         let until = Instant::now() + within;
         timeout_at(until, self.exchange()).await.unwrap_or(Err(HttpError::Late { at, within }))
@@ -141,7 +141,7 @@ impl Ask {
         mut self,
         most: usize,
         may: impl Fn(&Address) -> bool,
-    ) -> Result<Answer, HttpError> {
+    ) -> Result<HttpResponse, HttpError> {
         let first = self.address.to_string();
         for _ in 0..=most {
             if !may(&self.address) {
@@ -156,7 +156,7 @@ impl Ask {
         Err(HttpError::Circles { at: first })
     }
 
-    async fn exchange(self) -> Result<Answer, HttpError> {
+    async fn exchange(self) -> Result<HttpResponse, HttpError> {
         let request = self.request()?;
         let found = match self.found {
             Some(found) => found,
@@ -182,7 +182,7 @@ impl Ask {
                 (sender.send_request(request).await.map_err(broken)?, driver)
             }
         };
-        Ok(Answer::new(at, answer, driver))
+        Ok(HttpResponse::new(at, answer, driver))
     }
 
     fn request(&self) -> Result<Request<Full<Bytes>>, HttpError> {
@@ -252,14 +252,14 @@ mod tests {
         Address::parse(&at).expect("an address")
     }
 
-    fn below(server: &Address, path: &str) -> Ask {
-        Ask::get(&server.below(path)).within(Duration::from_secs(20))
+    fn below(server: &Address, path: &str) -> HttpRequest {
+        HttpRequest::get(&server.below(path)).within(Duration::from_secs(20))
     }
 
     #[tokio::test]
     async fn b_11_a_request_says_what_it_is_told_to_and_who_we_are() {
         let server = server().await;
-        let asked = Ask::post(&server.below("/in?a=b"), "text/plain", "words");
+        let asked = HttpRequest::post(&server.below("/in?a=b"), "text/plain", "words");
         let mut answer = asked.basic("ada", "open").send().await.expect("an answer");
         assert_eq!((answer.status, answer.is_success(), answer.is_stream()), (200, true, false));
         let told = answer.whole(1000, Duration::from_secs(20)).await.expect("all of it");
@@ -303,7 +303,7 @@ mod tests {
         let large = large.whole(99, Duration::from_secs(20)).await.expect_err("too much");
         assert!(matches!(large, HttpError::TooLarge { limit: 99, .. }), "{large}");
         let nobody = Address::parse("http://127.0.0.1:1/").expect("an address");
-        let nobody = Ask::get(&nobody).send().await.expect_err("nobody is there");
+        let nobody = HttpRequest::get(&nobody).send().await.expect_err("nobody is there");
         assert!(matches!(nobody, HttpError::Unreachable { .. }), "{nobody}");
     }
 }

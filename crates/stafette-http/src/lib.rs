@@ -17,8 +17,8 @@ use std::time::Duration;
 use thiserror::Error;
 
 pub use address::{Address, is_public};
-pub use answer::Answer;
-pub use ask::Ask;
+pub use answer::HttpResponse;
+pub use ask::HttpRequest;
 pub use connect::{Wire, secure};
 
 /// Why there was no answer.

@@ -11,7 +11,7 @@ use crate::{Engine, EngineError};
 
 /// What a warden thinks of something.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Verdict {
+pub struct HookDecision {
     /// Why it must not be, when it must not.
     pub refusal: Option<String>,
     /// What people should hear of, though nothing is held back for it.
@@ -22,7 +22,7 @@ pub struct Verdict {
 pub const ALERT: &str = "HOOK_FAILED";
 
 /// A verdict that takes its time. It comes within a bounded time.
-pub type Asked<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
+pub type Asked<'a> = Pin<Box<dyn Future<Output = HookDecision> + Send + 'a>>;
 
 /// A run that is about to begin.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,7 @@ pub struct Beginning<'a> {
 }
 
 /// Is asked before something begins.
-pub trait Warden: Debug + Send + Sync {
+pub trait Interceptor: Debug + Send + Sync {
     /// Before a run begins: nothing of it is stored yet.
     fn before_run<'a>(&'a self, beginning: Beginning<'a>) -> Asked<'a>;
 
@@ -66,7 +66,7 @@ impl Engine {
             gate.begins(beginning.workflow).map_err(|why| EngineError::Objected { why })?;
         }
         let Some(warden) = self.warden() else { return Ok(Vec::new()) };
-        let Verdict { refusal, alerts } = warden.before_run(beginning).await;
+        let HookDecision { refusal, alerts } = warden.before_run(beginning).await;
         refusal.map_or(Ok(alerts), |why| Err(EngineError::Blocked { why: self.redacted(why) }))
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use stafette_core::workflow::hooks::{Hook, OnError};
 use stafette_core::{TurnOrder, Workflow};
-use stafette_engine::{Asked, Beginning, Verdict, Warden};
+use stafette_engine::{Asked, Beginning, HookDecision, Interceptor};
 use tokio::sync::Semaphore;
 
 use crate::command::{self, Outcome};
@@ -30,8 +30,8 @@ impl Hooks {
     }
 
     /// Asks one after the other, until one says no.
-    async fn ask<'a>(&self, hooks: impl Iterator<Item = &'a Hook>, input: &Value) -> Verdict {
-        let mut verdict = Verdict::default();
+    async fn ask<'a>(&self, hooks: impl Iterator<Item = &'a Hook>, input: &Value) -> HookDecision {
+        let mut verdict = HookDecision::default();
         for hook in hooks {
             let place = self.room.acquire().await;
             let outcome = command::run(hook, &self.project, input).await;
@@ -52,7 +52,7 @@ impl Hooks {
     }
 }
 
-impl Warden for Hooks {
+impl Interceptor for Hooks {
     fn before_run<'a>(&'a self, beginning: Beginning<'a>) -> Asked<'a> {
         Box::pin(async move {
             let hooks = beginning.workflow.hooks.iter().filter(|hook| hook.on == "before_run");

@@ -84,7 +84,7 @@ pub enum Via {
 
 /// Who asks.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Visitor {
+pub struct Principal {
     /// The token's name, or how they came.
     pub name: String,
     /// What they may do.
@@ -95,20 +95,20 @@ pub struct Visitor {
     pub via: Via,
 }
 
-impl Visitor {
+impl Principal {
     /// The user at the socket.
     pub(crate) fn at_socket(pid: Option<i32>) -> Self {
-        Visitor::person("socket", Scope::Admin, Via::Socket { pid })
+        Principal::person("socket", Scope::Admin, Via::Socket { pid })
     }
 
     /// Somebody of whom nothing is known.
     pub(crate) fn nobody() -> Self {
-        Visitor::person("", Scope::Observe, Via::Nobody)
+        Principal::person("", Scope::Observe, Via::Nobody)
     }
 
     /// A person, or a program of theirs.
     pub(crate) fn person(name: &str, scope: Scope, via: Via) -> Self {
-        Visitor { name: name.to_owned(), scope, agent: None, via }
+        Principal { name: name.to_owned(), scope, agent: None, via }
     }
 
     /// The process that asks, where that is known.
@@ -176,24 +176,24 @@ fn is_under(path: &str, root: &str) -> bool {
     path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-impl<S: Sync> FromRequestParts<S> for Visitor {
+impl<S: Sync> FromRequestParts<S> for Principal {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(parts.extensions.get::<Visitor>().cloned().unwrap_or_else(Visitor::nobody))
+        Ok(parts.extensions.get::<Principal>().cloned().unwrap_or_else(Principal::nobody))
     }
 }
 
-impl OperationInput for Visitor {}
+impl OperationInput for Principal {}
 
 impl Edge {
     /// The agent who asks, if one does: by its token, or by the process that it is.
-    pub(crate) fn agent(&self, visitor: &Visitor) -> Option<Author> {
-        if let Some(agent) = &visitor.agent {
+    pub(crate) fn agent(&self, principal: &Principal) -> Option<Author> {
+        if let Some(agent) = &principal.agent {
             let agent = Some(agent.clone());
             return Some(Author { run: None, agent, handoff: None, person: String::new() });
         }
-        visitor.pid().and_then(|pid| self.engine.agent_of(pid))
+        principal.pid().and_then(|pid| self.engine.agent_of(pid))
     }
 }
 
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn s1_13_a_token_of_an_agent_opens_turns_and_what_is_known_and_nothing_else() {
         let agent = Some("mind".parse().expect("a name"));
-        let mind = Visitor { agent, ..Visitor::person("mind-1", Scope::Act, Via::Bearer) };
+        let mind = Principal { agent, ..Principal::person("mind-1", Scope::Act, Via::Bearer) };
         for path in ["/mcp", "/v1/turns", "/v1/runs/4f/handoffs/h2/accept", "/v1/threads/search"] {
             assert!(mind.may_go(path).is_ok(), "{path}");
         }
@@ -220,7 +220,7 @@ mod tests {
             "/a2a",
         ] {
             assert_eq!(mind.may_go(path).expect_err(path).code, "not_for_agents");
-            assert!(Visitor::person("ci", Scope::Act, Via::Bearer).may_go(path).is_ok());
+            assert!(Principal::person("ci", Scope::Act, Via::Bearer).may_go(path).is_ok());
         }
     }
 

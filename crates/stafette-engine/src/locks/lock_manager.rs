@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use stafette_core::Time;
 use stafette_core::lock::{Answer, Ask, Decision, GaveUp, LockEvent, LockId, Locks, Refusal};
-use stafette_store::{LockBatch, LockBook, LockEntry, LockError, LockRow, ReadError, Store};
+use stafette_store::{LockBatch, LockEntry, LockError, LockRow, LockStore, ReadError, Store};
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -35,7 +35,7 @@ const REMEMBERED: usize = 256;
 
 /// The locks could not be asked.
 #[derive(Debug, Error)]
-pub enum DeskError {
+pub enum LockManagerError {
     /// The wait ended without a lock.
     #[error("{refusal}")]
     Refused {
@@ -67,7 +67,7 @@ pub enum DeskError {
 
 /// All locks of a project. Cheap to clone.
 #[derive(Clone)]
-pub struct LockDesk {
+pub struct LockManager {
     store: Arc<dyn Store>,
     /// Held from the decision until it is applied.
     turn: Arc<tokio::sync::Mutex<()>>,
@@ -83,20 +83,20 @@ struct Line {
     ended: VecDeque<(LockId, Refusal)>,
 }
 
-impl std::fmt::Debug for LockDesk {
+impl std::fmt::Debug for LockManager {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LockDesk").field("locks", &*self.shown.borrow()).finish_non_exhaustive()
+        f.debug_struct("LockManager").field("locks", &*self.shown.borrow()).finish_non_exhaustive()
     }
 }
 
-impl LockDesk {
+impl LockManager {
     /// The locks as the store has them.
     ///
     /// # Errors
     /// When they cannot be read.
-    pub async fn open(store: Arc<dyn Store>) -> Result<LockDesk, DeskError> {
+    pub async fn open(store: Arc<dyn Store>) -> Result<LockManager, LockManagerError> {
         let locks = restore(&store.locks().await?)?;
-        Ok(LockDesk {
+        Ok(LockManager {
             store,
             turn: Arc::default(),
             shown: watch::Sender::new(Arc::new(locks)),
@@ -114,7 +114,7 @@ impl LockDesk {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub async fn refreshed(&self) -> Result<Arc<Locks>, DeskError> {
+    pub async fn refreshed(&self) -> Result<Arc<Locks>, LockManagerError> {
         let _turn = self.turn.lock().await;
         self.reload().await?;
         Ok(self.shown())
@@ -129,7 +129,7 @@ impl LockDesk {
         &self,
         clock: impl Fn() -> Time,
         ask: Ask,
-    ) -> Result<(Vec<LockEvent>, Result<Answer, Refusal>), DeskError> {
+    ) -> Result<(Vec<LockEvent>, Result<Answer, Refusal>), LockManagerError> {
         let _turn = self.turn.lock().await;
         let mut tries = 0;
         loop {
@@ -164,7 +164,7 @@ impl LockDesk {
     ///
     /// # Errors
     /// When the wait ended without a lock.
-    pub async fn wait(&self, id: LockId, within: Duration) -> Result<Answer, DeskError> {
+    pub async fn wait(&self, id: LockId, within: Duration) -> Result<Answer, LockManagerError> {
         let mut shown = self.shown.subscribe();
         let until = Instant::now() + within.min(LONGEST_CALL);
         self.line().seen.insert(id, Instant::now());
@@ -180,7 +180,7 @@ impl LockDesk {
                 let line = self.line();
                 let known = line.ended.iter().rev().find(|(ended, _)| *ended == id);
                 let refusal = known.map_or(Refusal::Lost { id }, |(_, refusal)| refusal.clone());
-                return Err(DeskError::Refused { refusal });
+                return Err(LockManagerError::Refused { refusal });
             };
             if !matches!(tokio::time::timeout_at(until, shown.changed()).await, Ok(Ok(()))) {
                 return Ok(Answer::Waiting(waiter));
@@ -212,7 +212,7 @@ impl LockDesk {
         }
     }
 
-    async fn pass(&self, gone: Vec<Ask>) -> Result<(), DeskError> {
+    async fn pass(&self, gone: Vec<Ask>) -> Result<(), LockManagerError> {
         for ask in gone.into_iter().chain([Ask::Tick]) {
             // A refusal means that it has ended by itself meanwhile.
             let _ = self.ask(clock::now, ask).await?.1;
@@ -256,7 +256,7 @@ impl LockDesk {
         }
     }
 
-    async fn reload(&self) -> Result<(), DeskError> {
+    async fn reload(&self) -> Result<(), LockManagerError> {
         let book = self.store.locks().await?;
         if book.version != self.shown.borrow().version {
             let locks = restore(&book)?;
@@ -274,7 +274,7 @@ impl LockDesk {
 ///
 /// # Errors
 /// When one of them cannot be read.
-pub fn restore(book: &LockBook) -> Result<Locks, RestoreError> {
+pub fn restore(book: &LockStore) -> Result<Locks, RestoreError> {
     let unreadable = |seq| move |source| RestoreError::Unreadable { seq, source };
     let mut locks = Locks { version: book.version, fence: book.fence, ..Locks::default() };
     for row in &book.rows {

@@ -7,8 +7,8 @@ use stafette_core::trace::Traceparent;
 use stafette_engine::Engine;
 use stafette_stages::{Actor, Stages};
 
-use crate::seat::{Seat, Whose};
-use crate::{Caller, May, ReadWorkflow, Trouble};
+use crate::turn_handle::{TurnHandle, Whose};
+use crate::{AccessLevel, Caller, ReadWorkflow, ToolError};
 
 /// Where a call tells that it goes on.
 pub(crate) trait Progress: Send + Sync {
@@ -18,7 +18,7 @@ pub(crate) trait Progress: Send + Sync {
 
 /// One call: who calls, what can be asked, and where progress is told.
 #[derive(Clone)]
-pub(crate) struct Desk {
+pub(crate) struct CallContext {
     pub(crate) engine: Engine,
     pub(crate) workflow: Arc<ReadWorkflow>,
     pub(crate) stages: Option<Stages>,
@@ -28,7 +28,7 @@ pub(crate) struct Desk {
     pub(crate) within: Option<Traceparent>,
 }
 
-impl Desk {
+impl CallContext {
     /// Tells that the call goes on, if its caller wants to know.
     pub(crate) async fn goes_on(&self, step: u32, message: impl Into<String>) {
         if let Some(progress) = &self.progress {
@@ -38,24 +38,29 @@ impl Desk {
 
     /// What is known and planned, and who asks: an agent in its turn, never anybody else, since
     /// what it may see is its role's.
-    pub(crate) async fn knower(&self, whose: &Whose) -> Result<(Stages, Actor, Seat), Trouble> {
-        let seat = self.seat(whose).await?;
+    pub(crate) async fn knower(
+        &self,
+        whose: &Whose,
+    ) -> Result<(Stages, Actor, TurnHandle), ToolError> {
+        let handle = self.handle(whose).await?;
         let stages = self.stages.clone().ok_or_else(|| {
-            Trouble::new("no_knowledge", "This project keeps no knowledge")
+            ToolError::new("no_knowledge", "This project keeps no knowledge")
                 .fix("Go on without it, or ask a person for [knowledge] in stafette.toml.")
         })?;
         // What a role may see, it may see while it has a turn.
-        self.order(&seat).await?;
-        let actor = Actor::agent(&seat.agent, seat.turn.run, seat.turn.handoff);
-        Ok((stages, actor, seat))
+        self.order(&handle).await?;
+        let actor = Actor::agent(&handle.agent, handle.turn.run, handle.turn.handoff);
+        Ok((stages, actor, handle))
     }
 
     /// Whether the caller may do more than look.
-    pub(crate) fn may_act(&self) -> Result<(), Trouble> {
+    pub(crate) fn may_act(&self) -> Result<(), ToolError> {
         match (&self.caller.token, self.caller.may) {
-            (Some(_), _) | (None, May::Act) => Ok(()),
-            (None, May::Look) => Err(Trouble::new("may_not", "This connection may only look")
-                .fix("Connect with a token whose scope is `act`.")),
+            (Some(_), _) | (None, AccessLevel::Act) => Ok(()),
+            (None, AccessLevel::Look) => {
+                Err(ToolError::new("may_not", "This connection may only look")
+                    .fix("Connect with a token whose scope is `act`."))
+            }
         }
     }
 }

@@ -30,13 +30,13 @@ const LAST_WORDS: usize = 2000;
 
 /// The program as it runs. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct OwnProgram {
+pub(crate) struct ManagedProgram {
     running: Arc<Mutex<Option<Child>>>,
     /// One start or renewal at a time.
     renewing: Arc<Mutex<()>>,
 }
 
-impl OwnProgram {
+impl ManagedProgram {
     /// Starts it, and says why it does not stay up, if it does not.
     async fn start(&self, project: &Path, own: &Own) -> Result<(), String> {
         let Some((program, arguments)) = own.start.split_first() else { return Ok(()) };

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use stafette_core::change::{Change, ChangeId, Content, Digest};
 use uuid::Uuid;
 
-use super::enclosure::{Enclosure, Found, look_at};
+use super::confined_dir::{ConfinedDir, Found, look_at};
 use super::journal::Journal;
 use super::{ChangeError, crash};
 
@@ -24,9 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The folder `changes` of the project's state.
 #[derive(Debug)]
-pub(super) struct Vault {
+pub(super) struct ChangeStore {
     path: PathBuf,
-    inside: Enclosure,
+    inside: ConfinedDir,
     root: OwnedFd,
     sets: OwnedFd,
     blobs: OwnedFd,
@@ -36,12 +36,12 @@ pub(super) struct Vault {
 #[derive(Debug)]
 pub(super) struct Hold(#[expect(dead_code, reason = "it ends with the handle")] OwnedFd);
 
-impl Vault {
-    pub(super) fn open(home: &Path) -> Result<Vault, ChangeError> {
+impl ChangeStore {
+    pub(super) fn open(home: &Path) -> Result<ChangeStore, ChangeError> {
         let path = home.join("changes");
         let failed = |source| ChangeError::files("make", &path, source);
         std::fs::create_dir_all(home).map_err(failed)?;
-        let outer = Enclosure::open(home).map_err(failed)?;
+        let outer = ConfinedDir::open(home).map_err(failed)?;
         outer.make_folder("changes").map_err(failed)?;
         let root = outer.folder("changes").map_err(failed)?;
         let mut is_new = false;
@@ -56,10 +56,10 @@ impl Vault {
             // What is synced in them stays only if they do.
             fsync(&root).map_err(|error| failed(error.into()))?;
         }
-        let inside = Enclosure::open(&path).map_err(failed)?;
+        let inside = ConfinedDir::open(&path).map_err(failed)?;
         let sets = inside.folder("sets").map_err(failed)?;
         let blobs = inside.folder("blobs").map_err(failed)?;
-        Ok(Vault { path, inside, root, sets, blobs })
+        Ok(ChangeStore { path, inside, root, sets, blobs })
     }
 
     /// Waits until nobody else changes anything.

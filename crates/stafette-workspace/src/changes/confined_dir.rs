@@ -33,21 +33,21 @@ pub(super) enum Found {
 
 /// A folder held open, and what lies in it.
 #[derive(Debug)]
-pub(super) struct Enclosure {
+pub(super) struct ConfinedDir {
     root: OwnedFd,
     device: u64,
     /// Whether the kernel keeps paths beneath a folder by itself.
     by_kernel: bool,
 }
 
-impl Enclosure {
+impl ConfinedDir {
     /// Opens a folder. The way to it may have links in it.
-    pub(super) fn open(folder: &Path) -> io::Result<Enclosure> {
+    pub(super) fn open(folder: &Path) -> io::Result<ConfinedDir> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = openat(CWD, folder, flags, Mode::empty())?;
         let by_kernel = openat2(&root, ".", FOLDER, Mode::empty(), BENEATH).is_ok();
         let device = fstat(&root)?.st_dev;
-        Ok(Enclosure { root, device, by_kernel })
+        Ok(ConfinedDir { root, device, by_kernel })
     }
 
     /// As on a kernel that does not keep paths beneath a folder.
@@ -227,7 +227,7 @@ mod tests {
             0,
         )
         .expect("a FIFO");
-        let open = || Enclosure::open(&root).expect("opened");
+        let open = || ConfinedDir::open(&root).expect("opened");
         for enclosure in [open(), open().by_hand()] {
             let file = enclosure.look(&path("a/b/x")).expect("looked");
             assert!(matches!(file, Found::File(content, _) if content.size == 2));

@@ -6,43 +6,43 @@ use stafette_agents::terminal::Terminals;
 
 use crate::engine::Settings;
 use crate::gate::Gate;
-use crate::locks::LockDesk;
-use crate::own::OwnProgram;
+use crate::interceptor::Interceptor;
+use crate::locks::LockManager;
 use crate::place::Places;
+use crate::self_program::ManagedProgram;
 use crate::tokens::Tokens;
-use crate::warden::Warden;
 
 /// What all runs share. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct House {
+pub(crate) struct EngineContext {
     pub(crate) settings: Arc<Settings>,
     pub(crate) tokens: Tokens,
     pub(crate) places: Places,
     pub(crate) terminals: Terminals,
-    pub(crate) locks: LockDesk,
-    pub(crate) own: OwnProgram,
+    pub(crate) locks: LockManager,
+    pub(crate) own: ManagedProgram,
     /// Who is asked before something begins.
-    pub(crate) warden: Option<Arc<dyn Warden>>,
+    pub(crate) warden: Option<Arc<dyn Interceptor>>,
     /// Who looks at what arrives.
     pub(crate) gate: Option<Arc<dyn Gate>>,
 }
 
-impl House {
+impl EngineContext {
     pub(crate) fn new(
         settings: Settings,
-        locks: LockDesk,
-        warden: Option<Arc<dyn Warden>>,
+        locks: LockManager,
+        warden: Option<Arc<dyn Interceptor>>,
         gate: Option<Arc<dyn Gate>>,
     ) -> Self {
         let settings = Arc::new(settings);
         let recordings = settings.recordings();
-        House {
+        EngineContext {
             tokens: Tokens::default(),
             places: Places::new(Arc::clone(&settings)),
             terminals: Terminals::new().recorded_in(recordings, settings.redactor.clone()),
             settings,
             locks,
-            own: OwnProgram::default(),
+            own: ManagedProgram::default(),
             warden,
             gate,
         }

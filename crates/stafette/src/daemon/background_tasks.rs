@@ -17,12 +17,12 @@ const END: Duration = Duration::from_secs(12);
 
 /// What lives beside the runs.
 #[derive(Debug)]
-pub(super) struct Around {
+pub(super) struct BackgroundTasks {
     stop: watch::Sender<bool>,
     tasks: JoinSet<()>,
 }
 
-impl Around {
+impl BackgroundTasks {
     /// Begins to live. A run in the foreground has its hooks, generations and news, and keeps no times.
     pub(super) async fn begin(
         engine: &Engine,
@@ -50,7 +50,7 @@ impl Around {
         let notifier = Notifier::open(engine.clone(), read, edge.page(), alarms, redactor, memory);
         let notifier = Arc::new(notifier.await);
         tasks.spawn(notifier.clone().live(stopped));
-        (Around { stop, tasks }, edge.with(triggers, notifier))
+        (BackgroundTasks { stop, tasks }, edge.with(triggers, notifier))
     }
 
     /// The same with what is known and planned.

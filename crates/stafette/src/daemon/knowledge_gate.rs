@@ -16,24 +16,24 @@ const NOT_OPEN: &str = "this run goes by [knowledge], and the daemon was started
     `stafette down`";
 
 /// What is known, if anything, and how to see what should be.
-pub(super) struct Knowing {
+pub(super) struct KnowledgeGate {
     stages: Option<Stages>,
     read: Arc<ReadWorkflow>,
 }
 
-impl Knowing {
+impl KnowledgeGate {
     pub(super) fn new(stages: Option<Stages>, read: Arc<ReadWorkflow>) -> Self {
-        Knowing { stages, read }
+        KnowledgeGate { stages, read }
     }
 }
 
-impl fmt::Debug for Knowing {
+impl fmt::Debug for KnowledgeGate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Knowing").field("stages", &self.stages).finish_non_exhaustive()
+        f.debug_struct("KnowledgeGate").field("stages", &self.stages).finish_non_exhaustive()
     }
 }
 
-impl Gate for Knowing {
+impl Gate for KnowledgeGate {
     fn begins(&self, workflow: &Workflow) -> Result<(), String> {
         let fits = match (&self.stages, &workflow.knowledge) {
             (Some(stages), _) => stages.begins(workflow),

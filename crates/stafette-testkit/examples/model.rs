@@ -8,8 +8,8 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use stafette_kit::cli::Cli;
-use stafette_kit::model::{ModelServer, Reply, Rule, Script};
+use stafette_testkit::cli::Cli;
+use stafette_testkit::model::{ModelServer, Reply, Rule, Script};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| ".".into()));

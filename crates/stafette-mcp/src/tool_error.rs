@@ -7,7 +7,7 @@ use stafette_engine::EngineError;
 
 /// Something could not be done.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Trouble {
+pub struct ToolError {
     /// A stable word for programs.
     pub code: String,
     /// What happened, in a sentence.
@@ -18,22 +18,22 @@ pub struct Trouble {
     pub details: Box<Value>,
 }
 
-impl Trouble {
-    /// Trouble that says nothing yet about what to do.
+impl ToolError {
+    /// ToolError that says nothing yet about what to do.
     #[must_use]
     pub fn new(code: &str, what: impl Into<String>) -> Self {
         let (fix, details) = (String::new(), Box::default());
-        Trouble { code: code.to_owned(), what: what.into(), fix, details }
+        ToolError { code: code.to_owned(), what: what.into(), fix, details }
     }
 
     /// The same with what to do.
     #[must_use]
     pub fn fix(self, fix: impl Into<String>) -> Self {
-        Trouble { fix: fix.into(), ..self }
+        ToolError { fix: fix.into(), ..self }
     }
 
     fn with(self, details: Value) -> Self {
-        Trouble { details: Box::new(details), ..self }
+        ToolError { details: Box::new(details), ..self }
     }
 
     /// As a model reads it.
@@ -87,11 +87,11 @@ impl Trouble {
             ),
         };
         let details = json!({ "refusal": refusal, "targets": names });
-        Trouble::new("refused", refusal.to_string()).fix(fix).with(details)
+        ToolError::new("refused", refusal.to_string()).fix(fix).with(details)
     }
 }
 
-impl From<EngineError> for Trouble {
+impl From<EngineError> for ToolError {
     fn from(error: EngineError) -> Self {
         let (code, fix) = match &error {
             EngineError::NoRun { .. } => ("no_run", "Call `status` to see the runs there are."),
@@ -108,7 +108,7 @@ impl From<EngineError> for Trouble {
                 ("no_turn", "Stop here: you are called again when there is work for you.")
             }
             EngineError::Mistaken { .. } => ("mistaken", "Correct the arguments and call again."),
-            EngineError::Refused { refusal } => return Trouble::refused(refusal, &[]),
+            EngineError::Refused { refusal } => return ToolError::refused(refusal, &[]),
             EngineError::Taken { .. } => {
                 ("taken", "Leave it to them and call `wait` for other work.")
             }
@@ -147,11 +147,11 @@ impl From<EngineError> for Trouble {
             what = format!("{what}: {cause}");
             next = cause.source();
         }
-        Trouble::new(code, what).fix(fix)
+        ToolError::new(code, what).fix(fix)
     }
 }
 
-impl From<stafette_stages::Fault> for Trouble {
+impl From<stafette_stages::Fault> for ToolError {
     fn from(fault: stafette_stages::Fault) -> Self {
         let (_, code) = fault.code();
         let fix = match code {
@@ -161,7 +161,7 @@ impl From<stafette_stages::Fault> for Trouble {
             }
             _ => "Read what it says, and try it another way.",
         };
-        Trouble::new(code, fault.to_string()).fix(fix)
+        ToolError::new(code, fault.to_string()).fix(fix)
     }
 }
 
@@ -174,7 +174,7 @@ mod tests {
         let (from, to) = (Party::from("builder"), Party::from("boss"));
         let possible = vec![Party::from("reviewer"), Party::Human];
         let refusal = Refusal::NoRoute { from, to, possible: possible.clone() };
-        let trouble = Trouble::refused(&refusal, &possible);
+        let trouble = ToolError::refused(&refusal, &possible);
         assert!(trouble.text().contains("You may hand to: reviewer, human."), "{trouble:?}");
         assert_eq!(trouble.json()["refusal"]["rule"], "no_route");
         assert_eq!(trouble.json()["targets"], json!(["reviewer", "human"]));

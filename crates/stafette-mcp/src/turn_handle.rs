@@ -13,8 +13,8 @@ use stafette_core::{
 };
 use stafette_engine::EngineError;
 
-use crate::Trouble;
-use crate::desk::Desk;
+use crate::ToolError;
+use crate::call_context::CallContext;
 
 /// Whose turn a call is about. An agent that Stafette started leaves both out.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -31,16 +31,16 @@ pub(crate) struct Whose {
 
 /// A turn, and the right to speak in it.
 #[derive(Clone, Debug)]
-pub(crate) struct Seat {
+pub(crate) struct TurnHandle {
     pub(crate) turn: TurnKey,
     pub(crate) agent: AgentName,
     /// The token, for an agent that Stafette started; the others speak by the turn's key.
     token: Option<String>,
 }
 
-impl Desk {
+impl CallContext {
     /// The turn that the caller speaks in.
-    pub(crate) async fn seat(&self, whose: &Whose) -> Result<Seat, Trouble> {
+    pub(crate) async fn handle(&self, whose: &Whose) -> Result<TurnHandle, ToolError> {
         self.may_act()?;
         if let Some(token) = &self.caller.token {
             let (run, agent, turn) = self.engine.session(token, self.caller.pid).await?;
@@ -50,14 +50,17 @@ impl Desk {
             };
             if named.is_some_and(|named| named != turn) {
                 let what = format!("{agent} is in turn {}", short(turn));
-                return Err(Trouble::new("not_yours", what)
+                return Err(ToolError::new("not_yours", what)
                     .fix("Leave `turn` out: a session speaks for its own turn."));
             }
-            return Ok(Seat { turn, agent, token: Some(token.clone()) });
+            return Ok(TurnHandle { turn, agent, token: Some(token.clone()) });
         }
         let Some(text) = whose.turn.as_deref() else {
-            return Err(Trouble::new("no_turn_named", "It is not known which turn this is about")
-                .fix("Take one with `wait` and `accept`, and give its `turn` here."));
+            return Err(ToolError::new(
+                "no_turn_named",
+                "It is not known which turn this is about",
+            )
+            .fix("Take one with `wait` and `accept`, and give its `turn` here."));
         };
         let run = match whose.run.as_deref() {
             Some(run) => Some(self.run(Some(run)).await?),
@@ -70,16 +73,16 @@ impl Desk {
         let none = || EngineError::NoHandoff { run: turn.run, handoff: turn.handoff };
         let agent: AgentName = agent.ok_or_else(none)?;
         self.may_sit(&Party::from(&agent))?;
-        Ok(Seat { turn, agent, token: None })
+        Ok(TurnHandle { turn, agent, token: None })
     }
 
     /// Whether the caller may speak for this agent: one that is known to be an agent itself, by what
     /// it showed or by its process, speaks for nobody else.
-    pub(crate) fn may_sit(&self, agent: &Party) -> Result<(), Trouble> {
+    pub(crate) fn may_sit(&self, agent: &Party) -> Result<(), ToolError> {
         match self.caller_as() {
             Some(own) if Party::from(&own) != *agent => {
                 tracing::warn!(%own, %agent, "an agent may not speak for another");
-                Err(Trouble::new("not_yours", format!("{own} may not speak for {agent}"))
+                Err(ToolError::new("not_yours", format!("{own} may not speak for {agent}"))
                     .fix("Leave the turn to its own agent."))
             }
             _ => Ok(()),
@@ -93,18 +96,21 @@ impl Desk {
     }
 
     /// Who holds a lock: the agent for its turn, or a visitor who has none.
-    pub(crate) async fn holder(&self, whose: &Whose) -> Result<(Holder, Option<TurnKey>), Trouble> {
+    pub(crate) async fn holder(
+        &self,
+        whose: &Whose,
+    ) -> Result<(Holder, Option<TurnKey>), ToolError> {
         self.may_act()?;
         if self.caller.token.is_none() && whose.turn.is_none() {
             return Ok((Holder::visitor(&self.caller.name), None));
         }
-        let seat = self.seat(whose).await?;
-        self.order(&seat).await?;
-        Ok((Holder::session(seat.turn.run, seat.agent), Some(seat.turn)))
+        let handle = self.handle(whose).await?;
+        self.order(&handle).await?;
+        Ok((Holder::session(handle.turn.run, handle.agent), Some(handle.turn)))
     }
 
     /// The run that is meant: an id, its last digits, or `latest`; the session's own for a session.
-    pub(crate) async fn run(&self, text: Option<&str>) -> Result<RunId, Trouble> {
+    pub(crate) async fn run(&self, text: Option<&str>) -> Result<RunId, ToolError> {
         if let (Some(token), None) = (&self.caller.token, text) {
             return Ok(self.engine.session(token, self.caller.pid).await?.0);
         }
@@ -137,32 +143,32 @@ impl Desk {
     }
 
     /// What the turn is about.
-    pub(crate) async fn order(&self, seat: &Seat) -> Result<TurnOrder, Trouble> {
-        let state = self.engine.state(seat.turn.run).await?;
-        state.order(seat.turn).ok_or_else(|| {
-            Trouble::new("late", format!("Turn {} is over", short(seat.turn)))
+    pub(crate) async fn order(&self, handle: &TurnHandle) -> Result<TurnOrder, ToolError> {
+        let state = self.engine.state(handle.turn.run).await?;
+        state.order(handle.turn).ok_or_else(|| {
+            ToolError::new("late", format!("Turn {} is over", short(handle.turn)))
                 .fix("Stop working on it; call `wait` for what is next.")
         })
     }
 
     /// Hands something on from within the turn.
-    pub(crate) async fn propose(&self, seat: &Seat, offer: Offer) -> Result<(), Trouble> {
-        let told = match &seat.token {
+    pub(crate) async fn propose(&self, handle: &TurnHandle, offer: Offer) -> Result<(), ToolError> {
+        let told = match &handle.token {
             Some(token) => {
                 let pid = self.caller.pid;
                 self.engine.tell(token, pid, "HANDOFF", told_offer(&offer)).await.map(drop)
             }
             None => {
                 let offer = Offer { trace: self.within, ..offer };
-                self.engine.propose(seat.turn, offer).await
+                self.engine.propose(handle.turn, offer).await
             }
         };
         match told {
             Ok(()) => Ok(()),
             Err(EngineError::Refused { refusal }) => {
-                let state = self.engine.state(seat.turn.run).await?;
-                let targets = state.workflow.targets(&Party::from(&seat.agent));
-                Err(Trouble::refused(&refusal, &targets))
+                let state = self.engine.state(handle.turn.run).await?;
+                let targets = state.workflow.targets(&Party::from(&handle.agent));
+                Err(ToolError::refused(&refusal, &targets))
             }
             Err(error) => Err(error.into()),
         }
@@ -172,11 +178,11 @@ impl Desk {
     /// when its agent does.
     pub(crate) async fn answer(
         &self,
-        seat: &Seat,
+        handle: &TurnHandle,
         response: Response,
         usage: Usage,
-    ) -> Result<(), Trouble> {
-        match &seat.token {
+    ) -> Result<(), ToolError> {
+        match &handle.token {
             Some(token) => {
                 let pid = self.caller.pid;
                 if usage != Usage::default() {
@@ -187,33 +193,37 @@ impl Desk {
             None => {
                 let response = Response { usage, ..response };
                 let result = TurnResult { usage, ..TurnResult::new(response) };
-                self.engine.complete(seat.turn, result).await?;
+                self.engine.complete(handle.turn, result).await?;
             }
         }
         Ok(())
     }
 
     /// Says where a member of a council stands.
-    pub(crate) async fn vote(&self, seat: &Seat, vote: Vote) -> Result<(), Trouble> {
-        match &seat.token {
+    pub(crate) async fn vote(&self, handle: &TurnHandle, vote: Vote) -> Result<(), ToolError> {
+        match &handle.token {
             Some(token) => {
                 let payload = json!(vote);
                 self.engine.tell(token, self.caller.pid, "SIGNAL", payload).await?;
             }
-            None => self.engine.vote(seat.turn, vote).await?,
+            None => self.engine.vote(handle.turn, vote).await?,
         }
         Ok(())
     }
 
     /// Gives the turn back undone.
-    pub(crate) async fn give_back(&self, seat: &Seat, why: String) -> Result<(), Trouble> {
-        match &seat.token {
+    pub(crate) async fn give_back(
+        &self,
+        handle: &TurnHandle,
+        why: String,
+    ) -> Result<(), ToolError> {
+        match &handle.token {
             Some(token) => {
                 let payload = json!({ "status": "failed", "failure": why });
                 self.engine.tell(token, self.caller.pid, "RESULT", payload).await?;
             }
             None => {
-                self.engine.reject(seat.turn, why).await?;
+                self.engine.reject(handle.turn, why).await?;
             }
         }
         Ok(())
@@ -222,24 +232,24 @@ impl Desk {
     /// Says that the turn goes on, and what it has used.
     pub(crate) async fn report(
         &self,
-        seat: &Seat,
+        handle: &TurnHandle,
         note: Option<String>,
         usage: Usage,
-    ) -> Result<(), Trouble> {
-        match &seat.token {
+    ) -> Result<(), ToolError> {
+        match &handle.token {
             Some(token) => {
                 let payload = told_usage(note, usage);
                 self.engine.tell(token, self.caller.pid, "REPORT", payload).await?;
             }
             None => {
-                self.engine.report(seat.turn, note, usage).await?;
+                self.engine.report(handle.turn, note, usage).await?;
             }
         }
         Ok(())
     }
 }
 
-impl Seat {
+impl TurnHandle {
     /// Whether Stafette started the agent.
     pub(crate) fn is_session(&self) -> bool {
         self.token.is_some()
@@ -252,21 +262,21 @@ pub(crate) fn short(turn: TurnKey) -> String {
 }
 
 /// Reads a turn's key, whole or within `run`.
-fn key(text: &str, run: Option<RunId>) -> Result<TurnKey, Trouble> {
+fn key(text: &str, run: Option<RunId>) -> Result<TurnKey, ToolError> {
     let whole = match run {
         Some(run) if text.matches('/').count() == 1 => format!("{run}/{text}"),
         _ => text.to_owned(),
     };
     whole.parse().map_err(|_| {
-        Trouble::new("not_a_turn", format!("`{text}` is not a turn"))
+        ToolError::new("not_a_turn", format!("`{text}` is not a turn"))
             .fix("Give `turn` as `accept` named it, such as h3/1.1, together with `run`.")
     })
 }
 
 /// Reads a handoff's name.
-pub(crate) fn handoff(text: &str) -> Result<HandoffId, Trouble> {
+pub(crate) fn handoff(text: &str) -> Result<HandoffId, ToolError> {
     text.parse().map_err(|error: stafette_core::id::NotAHandoff| {
-        Trouble::new("not_a_handoff", error.to_string()).fix("Give it as `wait` named it.")
+        ToolError::new("not_a_handoff", error.to_string()).fix("Give it as `wait` named it.")
     })
 }
 
