@@ -40,9 +40,12 @@ test('the types are those of the API; `npm run types` makes them anew', async ()
 })
 
 test('the page knows every event that the daemon can tell', () => {
+  type Named = { properties?: { event: { const: string } } }
   const document = JSON.parse(readFileSync(description, 'utf8')) as {
-    components: { schemas: { EventLine: { oneOf: { properties: { event: { const: string } } }[] } } }
+    components: { schemas: { EventLine: { anyOf: Named[] }; TeamEvent: { oneOf: Named[] } } }
   }
-  const told = document.components.schemas.EventLine.oneOf.map((one) => one.properties.event.const)
+  const { EventLine, TeamEvent } = document.components.schemas
+  const told = [...EventLine.anyOf, ...TeamEvent.oneOf].flatMap((one) => one.properties?.event.const ?? [])
+  expect(told.length).toBe(Object.keys(KNOWN).length)
   expect(told.filter((name) => !(name in KNOWN))).toEqual([])
 })

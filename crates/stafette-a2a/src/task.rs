@@ -181,6 +181,7 @@ fn asked(run: RunId, handoff: &Handoff) -> Message {
         "options": question.options,
         "default": question.default,
         "inputs": handoff.offer.missing,
+        "answer_with": question.answer_with,
     });
     said(format!("{run}-{}", handoff.id), vec![Part::text(text), Part::data(data)])
 }

@@ -156,6 +156,9 @@ pub struct Question {
     pub default: Option<String>,
     /// What the answer decides.
     pub about: About,
+    /// How to say the values that are asked for, such as `competitors=A,B size=1`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub answer_with: String,
 }
 
 /// What the answer to a question decides.

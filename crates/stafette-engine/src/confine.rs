@@ -31,6 +31,11 @@ impl Confinement {
         let report = self.prepared.report().filter(|report| !report.is_whole())?;
         Some(report.to_string().trim_end().to_owned())
     }
+
+    /// Whether the command is not there, or may not be run from within.
+    pub(crate) fn has_no_command(&self) -> bool {
+        self.prepared.report().is_some_and(|report| report.no_command.is_some())
+    }
 }
 
 /// Makes the sandbox of a job ready, when its agent is to be in one. It looks at files and programs,

@@ -438,10 +438,7 @@ fn refused(failure: Failure, confinement: Option<&Confinement>, agent: &AgentNam
             );
             Failure::new(FailureKind::Fatal, message)
         }
-        // What the launcher ends with when the command is not there, or may not be run.
-        None if confinement.is_some()
-            && failure.message.starts_with("exit status 125: sandboxed") =>
-        {
+        None if confinement.is_some_and(Confinement::has_no_command) => {
             Failure { kind: FailureKind::Fatal, ..failure }
         }
         None => failure,

@@ -1,7 +1,7 @@
 //! From a policy to a command that runs under it.
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{Seek, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -152,13 +152,18 @@ fn enter(arguments: Vec<OsString>) -> Result<std::convert::Infallible, SandboxEr
     let mut report_file =
         std::fs::File::options().write(true).open(&spec.report).map_err(no_report)?;
     let report = restrict(&spec);
-    let text = serde_json::to_vec(&report).map_err(|error| no_report(error.into()))?;
-    report_file.write_all(&text).map_err(no_report)?;
-    drop(report_file);
+    let mut write = |report: &Report| {
+        let text = serde_json::to_vec(report)?;
+        report_file.rewind()?;
+        report_file.write_all(&text)
+    };
+    write(&report).map_err(no_report)?;
     if spec.mode == Mode::Strict && !report.is_whole() {
         return Err(SandboxError::NotWhole { report: Box::new(report) });
     }
     let source = Command::new(program).args(rest).exec();
+    // The one who looks at the report knows that another try would end the same way.
+    let _ = write(&Report { no_command: Some(source.to_string()), ..report });
     Err(SandboxError::Command { program: program.clone(), source })
 }
 
@@ -190,11 +195,18 @@ fn restrict(spec: &Spec) -> Report {
         (Err(error), Ok(())) => Enforced::Partly(format!("capabilities stay: {error}")),
         (_, Err(error)) => Enforced::Not(error.to_string()),
     };
-    Report { files, mounts, network, scope, calls }
+    Report { files, mounts, network, scope, calls, no_command: None }
 }
 
 #[cfg(not(target_os = "linux"))]
 fn restrict(_: &Spec) -> Report {
     let not = || Enforced::Not("there is no sandbox for this system yet".to_owned());
-    Report { files: not(), mounts: not(), network: not(), scope: not(), calls: not() }
+    Report {
+        files: not(),
+        mounts: not(),
+        network: not(),
+        scope: not(),
+        calls: not(),
+        no_command: None,
+    }
 }

@@ -51,6 +51,9 @@ pub struct Report {
     pub scope: Enforced,
     /// System calls and powers that no agent needs (seccomp, capabilities).
     pub calls: Enforced,
+    /// Why the launcher could not become the command, if it could not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_command: Option<String>,
 }
 
 impl Report {

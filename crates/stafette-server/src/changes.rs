@@ -369,18 +369,18 @@ impl From<ChangeError> for Problem {
         let fix = match &error {
             ChangeError::NeedsPerson { id, .. } => {
                 format!(
-                    "\nfix: look at it with `stafette diff {id}`, then `stafette changes approve {id}`"
+                    "look at it with `stafette diff {id}`, then `stafette changes approve {id}`"
                 )
             }
             ChangeError::Later { id, .. } => {
-                format!("\nfix: undo them all with `stafette undo {id} --with-later`")
+                format!("undo them all with `stafette undo {id} --with-later`")
             }
             ChangeError::Changed { .. } => {
-                "\nfix: have it made again against the files as they are".to_owned()
+                "have it made again against the files as they are".to_owned()
             }
             _ => String::new(),
         };
-        Problem::new(status, code, error.to_string()).because(fix)
+        Problem::new(status, code, error.to_string()).fix(fix)
     }
 }
 

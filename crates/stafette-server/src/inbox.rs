@@ -84,7 +84,11 @@ async fn answer(
         Reply::Answered => {}
         Reply::Unfit { complaints } => {
             let problem = Problem::new(422, "unfit_answer", "The answer is not what was asked for");
-            return Err(problem.because(complaints.join("; ")));
+            let state = edge.engine.state(run).await?;
+            let asked = state.handoff(handoff).and_then(|asked| asked.offer.question.as_ref());
+            let with = asked.map(|question| question.answer_with.as_str()).unwrap_or_default();
+            let fix = format!("stafette answer {} {with}", handoff.0);
+            return Err(problem.because(complaints.join("; ")).fix(fix));
         }
         _ => {
             let problem = Problem::new(409, "already_answered", format!("{handoff} is not open"));

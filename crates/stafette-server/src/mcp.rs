@@ -36,9 +36,9 @@ pub(crate) fn service(engine: Engine, workflow: Arc<ReadWorkflow>, stages: Optio
 
 fn trouble(problem: &Problem) -> ToolError {
     let trouble = ToolError::new(&problem.code, problem.title.clone());
-    match problem.detail.split_once("\nfix: ") {
-        Some((why, fix)) => trouble.fix(format!("{why} To do: {fix}.").trim_start()),
-        None => trouble.fix(problem.detail.clone()),
+    match problem.fix.as_str() {
+        "" => trouble.fix(problem.detail.clone()),
+        fix => trouble.fix(format!("{} To do: {fix}.", problem.detail).trim_start()),
     }
 }
 

@@ -30,9 +30,12 @@ pub struct Problem {
     pub title: String,
     /// The HTTP status.
     pub status: u16,
-    /// Why, and what to do.
+    /// Why it happened.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub fix: String,
     /// The answer in the dialect of the request, where it came in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Box<Value>>,
@@ -59,6 +62,7 @@ impl Problem {
             title: title.into(),
             status,
             detail: String::new(),
+            fix: String::new(),
             answer: None,
             hint: None,
         }
@@ -68,6 +72,12 @@ impl Problem {
     #[must_use]
     pub fn because(self, detail: impl Into<String>) -> Self {
         Problem { detail: detail.into(), ..self }
+    }
+
+    /// The same with what to do about it.
+    #[must_use]
+    pub fn fix(self, fix: impl Into<String>) -> Self {
+        Problem { fix: fix.into(), ..self }
     }
 
     /// The same with an answer in the dialect of the request.
@@ -122,16 +132,16 @@ impl From<EngineError> for Problem {
             EngineError::NobodyHears { .. } => (409, "nobody_hears"),
             EngineError::Stopping => (503, "stopping"),
         };
-        let because = match &error {
-            EngineError::NobodyHears { change, .. } => format!(
-                "\nfix: begin a run that makes it anew, and `stafette changes refuse {change}`"
-            ),
+        let problem = Problem::new(status, code, error.to_string());
+        match &error {
+            EngineError::NobodyHears { change, .. } => problem.fix(format!(
+                "start a run that makes the change again, and `stafette changes refuse {change}`"
+            )),
             EngineError::NoEvent { last, .. } => {
-                format!("its events are numbered from 1, and the last one is {last}")
+                problem.because(format!("its events are numbered from 1 to {last}"))
             }
-            error => causes(error),
-        };
-        Problem::new(status, code, error.to_string()).because(because)
+            error => problem.because(causes(error)),
+        }
     }
 }
 

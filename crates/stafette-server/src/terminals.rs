@@ -269,7 +269,7 @@ fn untyped(agent: &AgentName, error: InputError) -> Problem {
         InputError::Unseen => format!("{agent} did not show what was typed; Enter was not pressed"),
         InputError::Unread => format!("{agent} does not read what is typed"),
     };
-    Problem::new(409, code, what).because(format!("{error}\nfix: {fix}"))
+    Problem::new(409, code, what).because(error.to_string()).fix(fix)
 }
 
 impl From<TerminalError> for Problem {
@@ -278,8 +278,7 @@ impl From<TerminalError> for Problem {
         let (status, code, there, otherwise) = match error {
             TerminalError::Engine(error) => return error.into(),
             TerminalError::NoStart { .. } => {
-                return Problem::new(409, "does_not_start", what)
-                    .because("\nfix: see `stafette doctor`");
+                return Problem::new(409, "does_not_start", what).fix("see `stafette doctor`");
             }
             TerminalError::NoAgent { there, .. } => (404, "no_agent", there, ""),
             TerminalError::OtherRunner { there, .. } => {
@@ -293,7 +292,7 @@ impl From<TerminalError> for Problem {
                     run.short()
                 );
                 let problem = Problem::new(409, "no_terminal", what);
-                return problem.because(format!("{}\nfix: {fix}", listed(&there)));
+                return problem.because(listed(&there)).fix(fix);
             }
             TerminalError::NotThere { there, .. } => (
                 409,
@@ -306,7 +305,7 @@ impl From<TerminalError> for Problem {
             true => "name one of those; `stafette status` lists the runs",
             false => otherwise,
         };
-        Problem::new(status, code, what).because(format!("{}\nfix: {fix}", listed(&there)))
+        Problem::new(status, code, what).because(listed(&there)).fix(fix)
     }
 }
 

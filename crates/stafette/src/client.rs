@@ -171,11 +171,8 @@ fn refusal(problem: Problem) -> Failure {
     } else {
         Exit::Failed
     };
-    let failure = Failure::new(code, problem.title);
-    match problem.detail.split_once("\nfix: ") {
-        Some((why, fix)) => failure.why(why).fix(fix),
-        None => failure.why(problem.detail),
-    }
+    let failure = Failure::new(code, problem.title).why(problem.detail);
+    if problem.fix.is_empty() { failure } else { failure.fix(problem.fix) }
 }
 
 /// A stream of JSON lines.

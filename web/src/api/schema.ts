@@ -2231,8 +2231,10 @@ export interface components {
              * @description The HTTP status.
              */
             status: number;
-            /** @description Why, and what to do. */
+            /** @description Why it happened. */
             detail?: string;
+            /** @description What to do about it. */
+            fix?: string;
             /** @description The answer in the dialect of the request, where it came in one. */
             answer?: unknown;
         };
@@ -2596,6 +2598,8 @@ export interface components {
              * @default inputs
              */
             about: components["schemas"]["About"];
+            /** @description How to say the values that are asked for, such as `competitors=A,B size=1`. */
+            answer_with?: string;
         };
         /** @description What the answer to a question decides. */
         About: "inputs" | {
@@ -3220,6 +3224,8 @@ export interface components {
             next?: components["schemas"]["NextGeneration"] | null;
             /** @description Why one follows, or none. */
             why: string;
+            /** @description What keeps the next one from following automatically; none when one follows. */
+            ends?: components["schemas"]["Ends"] | null;
         };
         /** @description What makes a generation hand over. */
         Cause: "consensus_reached" | "agents_exhausted" | "changes_ready" | "human_needed";
@@ -3232,6 +3238,8 @@ export interface components {
             /** @description Whether a person is asked first. */
             check_in: boolean;
         };
+        /** @description What keeps the next generation from following automatically. */
+        Ends: "unplanned" | "done" | "needs_person" | "limit" | "ceiling";
         /** @description How long to wait. */
         Wait: {
             /**

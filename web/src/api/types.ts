@@ -71,6 +71,7 @@ export interface Question {
   within: number | null
   default: string | null
   about: About
+  answer_with?: string
 }
 
 export interface Offer {

@@ -94,8 +94,18 @@ impl Redact for Foreign {
 
 impl Redact for Question {
     fn redact(&mut self, redactor: &Redactor) {
-        let Question { reason, details, options, context, blocking: _, within: _, default, about } =
-            self;
+        let Question {
+            reason,
+            details,
+            options,
+            context,
+            blocking: _,
+            within: _,
+            default,
+            about,
+            answer_with,
+        } = self;
+        answer_with.redact(redactor);
         reason.redact(redactor);
         details.redact(redactor);
         options.redact(redactor);

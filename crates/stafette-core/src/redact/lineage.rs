@@ -142,6 +142,7 @@ impl Redact for GenerationHandedOver {
             total_cost: _,
             next: _,
             why,
+            ends: _,
         } = self;
         reason.redact(redactor);
         topic.redact(redactor);

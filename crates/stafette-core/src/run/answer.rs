@@ -196,7 +196,7 @@ mod tests {
         let mut story = Story::new(RELAY);
         story.hands(h(1), vec![Offer { missing: vec![missing, size], ..ask("human") }]);
         let question = story.question(h(2));
-        assert!(question.context.contains("`stafette answer 2 competitors=A,B size=1`"));
+        assert_eq!(question.answer_with, "competitors=A,B size=1");
         let says = |values: serde_json::Value| crate::Input::Answer {
             handoff: h(2),
             values: crate::run::story::fields(values),

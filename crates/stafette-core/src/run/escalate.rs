@@ -20,16 +20,12 @@ pub(crate) fn recommendations() -> Vec<String> {
 
 /// Whatever goes to a person is a question, also when the giver did not phrase one. Where values are
 /// asked for, it says how to give them.
-pub(crate) fn with_question(offer: Offer, id: HandoffId) -> Offer {
+pub(crate) fn with_question(offer: Offer) -> Offer {
     if offer.to != Party::Human {
         return offer;
     }
     let mut question = question_of(&offer);
-    if !offer.missing.is_empty() && !question.context.contains("stafette answer ") {
-        let how = format!("stafette answer {} {}", id.0, fields::example(&offer.missing));
-        let gap = if question.context.is_empty() { "" } else { "\n" };
-        question.context.push_str(&format!("{gap}Answer with `{how}`"));
-    }
+    question.answer_with = fields::example(&offer.missing);
     Offer { question: Some(question), ..offer }
 }
 

@@ -197,7 +197,7 @@ fn admit(draft: &mut Draft, proposal: Proposal, trail: Trail, inherits: bool) ->
     let Proposal { offer, cause, returns_to, continues, constraints, .. } = proposal;
     let run = &draft.run;
     let id = HandoffId(run.next_handoff);
-    let offer = escalate::with_question(offer, id);
+    let offer = escalate::with_question(offer);
     let state = match (&offer.to, &offer.question) {
         (Party::Human, Some(question)) => {
             let within = question.within.unwrap_or(run.workflow.limits.answer_timeout);

@@ -70,9 +70,7 @@ pub(super) async fn recording(
     let run = crate::runs::find(&edge, &run).await?;
     let none = || {
         Problem::new(404, "no_recording", format!("There is no recording of {agent} in this run"))
-            .because(
-                "\nfix: only agents with `runner = \"pty\"` are recorded, from their first turn on",
-            )
+            .because("only agents with `runner = \"pty\"` are recorded, from their first turn on")
     };
     let name: AgentName = agent.parse().map_err(|_| none())?;
     super::may_look(&edge, &principal, run, &name).await?;

@@ -45,15 +45,10 @@ pub(crate) fn show(output: Output, row: &Value) {
         .filter_map(Value::as_str)
         .map(plain)
         .collect();
-    let missing = row.pointer("/handoff/offer/missing").and_then(Value::as_array);
-    let keys: Vec<&str> =
-        missing.into_iter().flatten().filter_map(|input| input["key"].as_str()).collect();
-    let example = match (options.first(), keys.as_slice()) {
+    let example = match (options.first(), text("/handoff/offer/question/answer_with")) {
         (Some(first), _) => first.clone(),
-        (None, [] | [_]) => "\"…\"".to_owned(),
-        (None, keys) => {
-            keys.iter().map(|key| format!("{}=…", plain(key))).collect::<Vec<_>>().join(" ")
-        }
+        (None, with) if with.is_empty() => "\"…\"".to_owned(),
+        (None, with) => with,
     };
     // What has to be weighed up is shown with its numbers.
     let weighed = ["decision_approval", "plan_approval"];

@@ -105,6 +105,7 @@ fn question(about: About) -> Question {
         within: Some(Millis(1)),
         default: Some(text()),
         about,
+        answer_with: text(),
     }
 }
 
@@ -270,6 +271,7 @@ fn lineage() -> Lineage {
         total_cost: Usd(1),
         next: None,
         why: text(),
+        ends: None,
     };
     Lineage {
         number: 2,

@@ -49,6 +49,25 @@ pub struct GenerationHandedOver {
     pub next: Option<NextGeneration>,
     /// Why one follows, or none.
     pub why: String,
+    /// What keeps the next one from following automatically; none when one follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends: Option<Ends>,
+}
+
+/// What keeps the next generation from following automatically.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Ends {
+    /// A person begins each one.
+    Unplanned,
+    /// Nothing is left to do.
+    Done,
+    /// A person has to look first.
+    NeedsPerson,
+    /// The planned number of generations is reached.
+    Limit,
+    /// The planned cost is reached.
+    Ceiling,
 }
 
 /// The generation that follows by itself.
@@ -75,8 +94,9 @@ pub(in crate::team) fn decide(draft: &mut Draft, changes: &ChangeCounts) -> Repl
     let ahead = generation::next(run, changes);
     let cost = run.purse.spent.money;
     let total = Usd(lineage.spent.0.saturating_add(cost.0));
-    let (goes_on, why) = goes_on(run, lineage, &ahead);
-    let next = goes_on.map(|pause| NextGeneration {
+    let (follows, why) = goes_on(run, lineage, &ahead);
+    let ends = follows.err();
+    let next = follows.ok().map(|pause| NextGeneration {
         run: generation::successor_id(run.id, draft.now),
         not_before: draft.now + pause,
         check_in: check_in(lineage),
@@ -94,6 +114,7 @@ pub(in crate::team) fn decide(draft: &mut Draft, changes: &ChangeCounts) -> Repl
         total_cost: total,
         next,
         why,
+        ends,
     };
     draft.record(Event::Team(TeamEvent::GenerationHandedOver(Box::new(event))));
     Reply::Recorded
@@ -117,17 +138,19 @@ pub(super) fn if_needed(draft: &mut Draft) {
 }
 
 /// How long after it another generation may follow, or what keeps it from that.
-fn may_follow(run: &Run, lineage: &Lineage) -> Result<crate::Millis, String> {
+fn may_follow(run: &Run, lineage: &Lineage) -> Result<crate::Millis, (Ends, String)> {
     let Some(plan) = &lineage.plan else {
-        return Err("generations follow when a person begins them".to_owned());
+        return Err((Ends::Unplanned, "generations follow when a person begins them".to_owned()));
     };
     if lineage.count() >= plan.max_runs {
-        return Err(format!("the limit of {} generations is reached", plan.max_runs));
+        let why = format!("the limit of {} generations is reached", plan.max_runs);
+        return Err((Ends::Limit, why));
     }
     let total = lineage.spent.0.saturating_add(run.purse.spent.money.0);
     let spent = Usd(total.saturating_sub(plan.spent.0));
     if spent >= plan.max_cost {
-        return Err(format!("the ceiling of {} is reached: {spent} spent", plan.max_cost));
+        let why = format!("the ceiling of {} is reached: {spent} spent", plan.max_cost);
+        return Err((Ends::Ceiling, why));
     }
     Ok(plan.pause)
 }
@@ -142,22 +165,21 @@ fn goes_on(
     run: &Run,
     lineage: &Lineage,
     ahead: &generation::Next,
-) -> (Option<crate::Millis>, String) {
-    let ends = |why: &str| (None, why.to_owned());
+) -> (Result<crate::Millis, Ends>, String) {
     let asks = !lineage.awaits.is_empty();
     if lineage.plan.is_some() && ahead.done {
-        return ends("nothing is left to do");
+        return (Err(Ends::Done), "nothing is left to do".to_owned());
     }
     let stopped = ahead.action == NextActionType::ManualReview || run.status() != Status::Succeeded;
     if lineage.plan.is_some() && stopped && !asks {
-        return ends("a person is needed");
+        return (Err(Ends::NeedsPerson), "a person is needed".to_owned());
     }
     match may_follow(run, lineage) {
-        Err(why) => (None, why),
+        Err((ends, why)) => (Err(ends), why),
         Ok(pause) => {
             let runs = lineage.plan.as_ref().map_or(0, |plan| plan.max_runs);
             let waits = if asks { ", which waits for the answer" } else { "" };
-            (Some(pause), format!("generation {} of {runs}{waits}", lineage.count() + 1))
+            (Ok(pause), format!("generation {} of {runs}{waits}", lineage.count() + 1))
         }
     }
 }

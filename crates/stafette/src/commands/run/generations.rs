@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use stafette_core::team::generation::hand_over::GenerationHandedOver;
+use stafette_core::team::generation::hand_over::{Ends, GenerationHandedOver};
 use stafette_engine::RunView;
 
 use super::{follow as follow_one, run_path};
@@ -33,10 +33,10 @@ pub(super) async fn follow(
         let over = handed_over(client, &run).await?;
         context.output.say(&plain(&format!("⇒ {}: {}", over.reason, over.why)));
         let Some(next) = over.next else {
-            return Ok(match over.why.as_str() {
+            return Ok(match over.ends {
                 _ if exit != Exit::Ok => exit,
-                why if why.starts_with("a person") => Exit::NeedsPerson,
-                why if why.starts_with("the ceiling") => Exit::Budget,
+                Some(Ends::NeedsPerson) => Exit::NeedsPerson,
+                Some(Ends::Ceiling) => Exit::Budget,
                 _ => Exit::Ok,
             });
         };
