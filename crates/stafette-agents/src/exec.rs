@@ -4,8 +4,6 @@ pub(crate) mod session;
 mod voice;
 
 use std::ffi::OsString;
-use std::future::ready;
-use std::pin::pin;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -13,13 +11,12 @@ use stafette_core::handoff::Receipt;
 use stafette_core::wire::frame::{Found, Frame, Scanner, Word};
 use stafette_core::workflow::{PromptVia, ResultFormat, Runner};
 use stafette_core::{FailureKind, Usage};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::ChildStdin;
+use tokio::io::AsyncReadExt;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
 use crate::harvest::{Harvest, last_document};
 use crate::output::Tail;
-use crate::process::{Group, Pipes};
+use crate::process::{Group, Outputs};
 use crate::receipts::Receipts;
 use crate::{HEARTBEAT, HEARTBEAT_GAP, Job, Link, Signal, process, profile, prompt};
 use session::{Native, Notebook};
@@ -61,16 +58,16 @@ pub(crate) async fn run(job: Job, mut link: Link) {
     let native = Notebook::of(&job).and_then(|notebook| notebook.read());
     let prompt = prompt::text(&job);
     let command = command(&job, &prompt, native.as_ref());
-    let (mut group, pipes) = match Group::start(&job, &command).await {
+    let input = match prompt_via(&job) {
+        PromptVia::Stdin => prompt.as_str(),
+        PromptVia::Argument => "",
+    };
+    let (mut group, outputs) = match Group::start_fed(&job, &command, input).await {
         Ok(started) => started,
         Err(failed) => return link.tell(*failed).await,
     };
-    let prompt = match prompt_via(&job) {
-        PromptVia::Stdin => prompt,
-        PromptVia::Argument => String::new(),
-    };
     let mut hearing = Hearing::new(&job, word, native, link.receipts());
-    if let Some(status) = hearing.listen(&mut group, pipes, &prompt, &mut link).await {
+    if let Some(status) = hearing.listen(&mut group, outputs, &mut link).await {
         link.tell(hearing.end(status, &link).await).await;
     }
     // Whoever is still there when the owner has had enough.
@@ -111,13 +108,6 @@ pub(crate) fn with_prompt(job: &Job, words: &[String], prompt: &str) -> Vec<OsSt
         command.push(prompt.into());
     }
     command
-}
-
-/// Gives the command its prompt. One that does not want to read it is free not to.
-async fn hand_in(mut input: ChildStdin, prompt: &str) {
-    if input.write_all(prompt.as_bytes()).await.is_ok() {
-        drop(input.shutdown().await);
-    }
 }
 
 /// What is heard of a command.
@@ -165,30 +155,19 @@ impl Hearing {
     async fn listen(
         &mut self,
         group: &mut Group,
-        pipes: Pipes,
-        prompt: &str,
+        outputs: Outputs,
         link: &mut Link,
     ) -> Option<ExitStatus> {
-        let Pipes { input, mut output, mut errors } = pipes;
-        let mut handing_in = pin!(hand_in(input, prompt));
-        let (mut handed_in, mut output_ended, mut errors_ended) = (false, false, false);
+        let Outputs { mut output, mut errors } = outputs;
+        let (mut output_ended, mut errors_ended) = (false, false);
         let (mut output_chunk, mut errors_chunk) = (vec![0; CHUNK], vec![0; CHUNK]);
         let mut heartbeat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut ended: Option<(ExitStatus, Instant)> = None;
-        // A prompt that fits into the pipe is in before anything is heard: what a quick command has
-        // printed by now is its answer.
-        tokio::select! {
-            biased;
-            () = &mut handing_in => {
-                handed_in = true;
-                self.receipts.reach(Receipt::Delivered).await;
-            }
-            () = ready(()) => {}
-        }
+        self.receipts.reach(Receipt::Delivered).await;
         loop {
             if let Some((status, _)) = ended
-                && (handed_in && output_ended && errors_ended)
+                && (output_ended && errors_ended)
             {
                 return Some(status);
             }
@@ -198,12 +177,8 @@ impl Hearing {
                 wish = link.wish() => {
                     wish?;
                 }
-                () = &mut handing_in, if !handed_in => {
-                    handed_in = true;
-                    self.receipts.reach(Receipt::Delivered).await;
-                }
                 read = output.read(&mut output_chunk), if !output_ended => match read {
-                    Ok(count @ 1..) => self.hear(&output_chunk[..count], handed_in, link).await,
+                    Ok(count @ 1..) => self.hear(&output_chunk[..count], link).await,
                     Ok(0) | Err(_) => output_ended = true,
                 },
                 read = errors.read(&mut errors_chunk), if !errors_ended => match read {
@@ -218,7 +193,7 @@ impl Hearing {
                 () = sleep_until(stalls.unwrap_or(drained)), if stalls.is_some() && ended.is_none() => {
                     self.interrupt(group, link).await;
                 }
-                _ = heartbeat.tick(), if handed_in && ended.is_none() && !self.stalled => {
+                _ = heartbeat.tick(), if ended.is_none() && !self.stalled => {
                     self.report(link);
                 }
                 () = sleep_until(drained), if ended.is_some() => {
@@ -245,40 +220,32 @@ impl Hearing {
     }
 
     /// Takes a piece of standard output.
-    async fn hear(&mut self, bytes: &[u8], accepted: bool, link: &Link) {
+    async fn hear(&mut self, bytes: &[u8], link: &Link) {
         (self.heard_at, self.stalled) = (Instant::now(), false);
-        self.proves(Receipt::Ingested, accepted).await;
+        self.receipts.reach(Receipt::Ingested).await;
         match &mut self.voice {
-            None => self.read(bytes, accepted, link).await,
+            None => self.read(bytes, link).await,
             Some(voice) => {
                 self.raw.push(bytes);
                 let (text, tools) = voice.hear(bytes);
                 // In a stream it is the model that speaks and takes up tools.
                 if voice.streams() && !(text.is_empty() && tools.is_empty()) {
-                    self.proves(Receipt::Acknowledged, accepted).await;
+                    self.receipts.reach(Receipt::Acknowledged).await;
                 }
-                self.read(&text, accepted, link).await;
-                if let Some(note) = tools.last().filter(|_| accepted) {
+                self.read(&text, link).await;
+                if let Some(note) = tools.last() {
                     link.mention(Signal::Alive { note: Some(note.clone()) });
                     self.reported = Some(Instant::now());
                 }
             }
         }
-        if accepted && self.reported.is_none_or(|last| last.elapsed() >= HEARTBEAT_GAP) {
+        if self.reported.is_none_or(|last| last.elapsed() >= HEARTBEAT_GAP) {
             self.report(link);
         }
     }
 
-    /// What was heard proves that the turn has come so far; what came before the prompt was in is no
-    /// answer to it.
-    async fn proves(&mut self, receipt: Receipt, accepted: bool) {
-        if accepted {
-            self.receipts.reach(receipt).await;
-        }
-    }
-
     /// Takes a piece of text.
-    async fn read(&mut self, text: &[u8], accepted: bool, link: &Link) {
+    async fn read(&mut self, text: &[u8], link: &Link) {
         self.output.push(text);
         if self.format == ResultFormat::Json {
             return;
@@ -290,12 +257,12 @@ impl Hearing {
             Found::Malformed { .. } => {}
         });
         if !frames.is_empty() {
-            self.proves(Receipt::Acknowledged, accepted).await;
+            self.receipts.reach(Receipt::Acknowledged).await;
         }
         for frame in frames {
             match self.harvest.frame(&frame) {
-                Some(alive @ Signal::Alive { .. }) if accepted => link.mention(alive),
-                Some(Signal::Alive { .. }) | None => {}
+                Some(alive @ Signal::Alive { .. }) => link.mention(alive),
+                None => {}
                 Some(signal) => link.tell(signal).await,
             }
         }
@@ -314,7 +281,7 @@ impl Hearing {
             if self.output.bytes().is_empty() && rest.is_empty() {
                 rest = voice.last_words().unwrap_or_default().into_bytes();
             }
-            self.read(&rest, true, link).await;
+            self.read(&rest, link).await;
             if let Some(usage) = voice.usage() {
                 self.harvest.used(usage);
             }

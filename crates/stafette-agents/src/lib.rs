@@ -48,7 +48,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 pub use permission::{Permission, Permissions};
-pub use process::end_left_behind;
+pub use process::{Survivors, end_left_behind};
 use profile::Profile;
 use receipts::Receipts;
 

@@ -4,7 +4,9 @@ mod mark;
 mod table;
 
 use std::ffi::OsString;
-use std::io::{self, ErrorKind};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -41,6 +43,13 @@ const GROUP: &str = "STAFETTE_GROUP";
 #[derive(Debug)]
 pub(crate) struct Pipes {
     pub(crate) input: ChildStdin,
+    pub(crate) output: ChildStdout,
+    pub(crate) errors: ChildStderr,
+}
+
+/// What a group's leader prints, when its input is a file.
+#[derive(Debug)]
+pub(crate) struct Outputs {
     pub(crate) output: ChildStdout,
     pub(crate) errors: ChildStderr,
 }
@@ -203,6 +212,31 @@ impl Group {
         started.map_err(|failure| Box::new(Signal::Failed { failure, usage: Usage::default() }))
     }
 
+    /// The same for a command that gets `text` as its standard input. All of it is there before the
+    /// command starts: a daemon that dies now leaves no agent with half an order.
+    pub(crate) async fn start_fed(
+        job: &Job,
+        command: &[OsString],
+        text: &str,
+    ) -> Result<(Group, Outputs), Box<Signal>> {
+        let started = Group::start_with_input(&Launch::of_turn(job, command), text).await;
+        started.map_err(|failure| Box::new(Signal::Failed { failure, usage: Usage::default() }))
+    }
+
+    async fn start_with_input(launch: &Launch, text: &str) -> Result<(Group, Outputs), Failure> {
+        let (mut command, carried) = launch.prepare().await?;
+        let input = spool(&launch.place.with_extension("input"), text).map_err(|error| {
+            recoverable(format!("the prompt of {} cannot be written: {error}", launch.agent))
+        })?;
+        command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.process_group(0);
+        let mut leader = command.spawn().map_err(|error| launch.did_not_start(&error))?;
+        let Some((output, errors)) = leader.stdout.take().zip(leader.stderr.take()) else {
+            return Err(recoverable("the process was gone at once".into()));
+        };
+        Ok((launch.noted(leader, carried)?, Outputs { output, errors }))
+    }
+
     async fn start_with_pipes(launch: &Launch) -> Result<(Group, Pipes), Failure> {
         let (mut command, carried) = launch.prepare().await?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -283,6 +317,52 @@ impl Drop for Group {
                 let _ = kill_process(stray, Posix::KILL);
             }
             self.forget();
+        }
+    }
+}
+
+/// A file with this text that nobody else can open, to be read from its beginning.
+fn spool(place: &Path, text: &str) -> io::Result<File> {
+    if let Some(folder) = place.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(true).mode(0o600);
+    let mut file = options.open(place)?;
+    fs::remove_file(place)?;
+    file.write_all(text.as_bytes())?;
+    file.rewind()?;
+    Ok(file)
+}
+
+/// What an earlier delivery of a turn has left running.
+#[derive(Debug)]
+pub struct Survivors {
+    groups: Vec<Pid>,
+}
+
+impl Survivors {
+    /// What still runs of an earlier delivery of this job's turn; nothing when it was not delivered
+    /// before.
+    #[must_use]
+    pub fn of(job: &Job) -> Option<Self> {
+        let key = job.order.key;
+        let before = job.order.deliveries > 1;
+        let groups = mark::left_behind(&mark::place(&job.scratch, key), key, before);
+        (before && !groups.is_empty()).then_some(Survivors { groups })
+    }
+
+    /// Returns once all of them have ended.
+    pub async fn ended(&self) {
+        while self.groups.iter().any(|group| lives(*group)) {
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Ends them: asks, and kills after [`GRACE`].
+    pub async fn end(self) {
+        for group in self.groups {
+            end(group, || {}).await;
         }
     }
 }

@@ -28,7 +28,9 @@ pub fn verify(frame: &Frame, token: &str) -> Option<u64> {
     mac.verify_slice(&given).ok().map(|()| seal.seq)
 }
 
-fn proof(token: &str, text: &str) -> String {
+/// What proves that `text` comes from somebody who has `token`, as 64 hexadecimal digits.
+#[must_use]
+pub fn proof(token: &str, text: &str) -> String {
     let mut mac = mac(token);
     mac.update(text.as_bytes());
     mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()

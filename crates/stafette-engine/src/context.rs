@@ -37,7 +37,7 @@ impl EngineContext {
         let settings = Arc::new(settings);
         let recordings = settings.recordings();
         EngineContext {
-            tokens: Tokens::default(),
+            tokens: Tokens::open(&settings.scratch),
             places: Places::new(Arc::clone(&settings)),
             terminals: Terminals::new().recorded_in(recordings, settings.redactor.clone()),
             settings,

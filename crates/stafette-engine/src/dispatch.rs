@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use stafette_agents::profile::{Library, Profile};
 use stafette_agents::terminal::{Follow, SessionNews, Terminals};
-use stafette_agents::{Job, Permissions, Signal};
+use stafette_agents::{GRACE, Job, Permissions, Signal, Survivors};
 use stafette_core::change::{ChangeRules, Proposal};
 use stafette_core::handoff::Receipt;
 use stafette_core::run::permission::Permit;
@@ -18,7 +18,7 @@ use stafette_core::{
     Usage, Workflow,
 };
 use stafette_workspace::Worktree;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::confine::{Confinement, confine};
@@ -26,9 +26,12 @@ use crate::context::EngineContext;
 use crate::engine::Settings;
 use crate::interceptor::{ALERT, HookDecision, Interceptor};
 use crate::place::Places;
-use crate::task::Message;
+use crate::task::{Message, Shown};
 use crate::tokens::Tokens;
 use crate::{Plan, changes, crash};
+
+/// How long sessions may take to end: twice what a process group gets before it is killed.
+const PATIENCE: Duration = GRACE.saturating_mul(2);
 
 /// The sessions of one run.
 #[derive(Debug, Default)]
@@ -58,6 +61,7 @@ impl Sessions {
         run: &Run,
         context: &EngineContext,
         queue: &mpsc::WeakSender<Message>,
+        shown: &watch::Sender<Shown>,
     ) {
         let EngineContext { settings, places, terminals, warden, .. } = context;
         for key in plan.stop {
@@ -120,6 +124,8 @@ impl Sessions {
                 rules: run.workflow.changes.clone(),
                 warden,
                 queue,
+                lease: Duration::from_millis(run.workflow.limits.lease.0),
+                shown: shown.subscribe(),
             };
             self.pumps.spawn(pump.run(job, heard));
         }
@@ -127,12 +133,17 @@ impl Sessions {
         while self.pumps.try_join_next().is_some() {}
     }
 
-    /// Ends every session that is still out, and returns when nothing is left of them.
+    /// Ends every session that is still out, and returns when nothing is left of them. Those that do not
+    /// end in time are dropped, which kills their processes.
     pub(crate) async fn end(mut self) {
         for (_, words) in self.out.drain() {
             let _ = words.send(Word::Stop);
         }
-        while self.pumps.join_next().await.is_some() {}
+        let ended = async { while self.pumps.join_next().await.is_some() {} };
+        if tokio::time::timeout(PATIENCE, ended).await.is_err() {
+            tracing::error!(sessions = self.pumps.len(), "sessions did not end in time; killed");
+            self.pumps.shutdown().await;
+        }
         if let Some(follower) = self.follower.take() {
             follower.abort();
         }
@@ -168,6 +179,7 @@ fn given(context: &EngineContext, run: &Run, order: &TurnOrder) -> Vec<(String, 
     let mut given = vec![
         ("STAFETTE_SOCKET".into(), context.settings.socket.to_string_lossy().into_owned()),
         ("STAFETTE_TOKEN".into(), token(&context.tokens, run, order)),
+        ("STAFETTE_LEASE_MS".into(), run.workflow.limits.lease.0.to_string()),
     ];
     if let Some(traceparent) = run.traceparent(order.key) {
         given.push(("TRACEPARENT".into(), traceparent.to_string()));
@@ -185,7 +197,7 @@ fn token(tokens: &Tokens, run: &Run, order: &TurnOrder) -> String {
         .is_some_and(|agent| agent.runner == Runner::Pty && order.deliveries == 1);
     match tokens.of(run.id, &order.agent).filter(|_| stays) {
         Some(token) => token,
-        None => tokens.issue(run.id, &order.agent),
+        None => tokens.issue(order.key, &order.agent),
     }
 }
 
@@ -206,10 +218,17 @@ struct Pump {
     /// Who is asked before the session begins, and by which workflow.
     warden: Option<(Arc<dyn Interceptor>, Arc<Workflow>)>,
     queue: mpsc::Sender<Message>,
+    /// How long an earlier delivery of the turn may go on by itself.
+    lease: Duration,
+    /// The run as it is.
+    shown: watch::Receiver<Shown>,
 }
 
 impl Pump {
     async fn run(self, mut job: Job, mut words: mpsc::UnboundedReceiver<Word>) {
+        if job.order.deliveries > 1 && self.is_done(&job, &mut words).await {
+            return;
+        }
         let mut worktree = None;
         if let Some(places) = &self.places {
             match places.prepare(&job.order).await {
@@ -331,6 +350,31 @@ impl Pump {
                 }
             }
         }
+    }
+
+    /// Whether a turn that is delivered again needs no session. The agent of the earlier delivery may have
+    /// survived its daemon: it has until the end of its lease to report. What was reported is the
+    /// result of the turn, so that nothing which was paid for is done twice.
+    async fn is_done(&self, job: &Job, words: &mut mpsc::UnboundedReceiver<Word>) -> bool {
+        let turn = self.key;
+        // Only a command has a way to report that does not end with the daemon: the others speak by a pipe.
+        let survivors = Survivors::of(job).filter(|_| job.agent.runner == Runner::Exec);
+        if let Some(survivors) = survivors {
+            let receipt = Receipt::Acknowledged;
+            self.tell(Input::Receipt { turn, receipt }).await;
+            tokio::select! {
+                biased;
+                () = told_to_stop(words) => {
+                    survivors.end().await;
+                    return true;
+                }
+                () = survivors.ended() => {}
+                () = tokio::time::sleep(self.lease) => survivors.end().await,
+            }
+        }
+        let reported = self.shown.borrow().run.reported(turn);
+        let Some(result) = reported.map(Box::new) else { return false };
+        self.keep(Input::Finish { turn, result }).await
     }
 
     /// Keeps a set of edits, and has the run record it. One that cannot be meant is told.

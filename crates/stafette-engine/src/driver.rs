@@ -159,9 +159,14 @@ impl Driver {
         Step { expected_seq, events: number(expected_seq, now, events), replies, changed, next }
     }
 
+    /// Makes a stored step true. What to do about it is part of a later plan.
+    pub fn take(&mut self, step: Step) {
+        self.run = step.next;
+    }
+
     /// Makes a stored step true, and says what to do about it.
     pub fn commit(&mut self, step: Step) -> Plan {
-        self.run = step.next;
+        self.take(step);
         let keys: BTreeSet<TurnKey> = self.run.turns_out().map(|(key, _)| key).collect();
         let asked = self.run.turns_out().filter(|(key, _)| self.out.contains(key));
         let permits = asked

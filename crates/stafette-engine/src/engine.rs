@@ -28,6 +28,9 @@ use crate::measure;
 use crate::task::{First, Message, QUEUE, Shown, Task};
 use crate::{Driver, EngineError, Explanation, Feed, HandoffView, Leg, RunView, Source, clock};
 
+/// How long everything may take to end when the engine stops.
+const STOP: Duration = Duration::from_secs(8);
+
 /// How long a task may be behind the store before the store is read instead.
 const BEHIND: Duration = Duration::from_secs(1);
 
@@ -64,6 +67,8 @@ pub struct Engine {
     runs: Arc<Mutex<HashMap<RunId, Handle>>>,
     source: Source,
     stopping: watch::Sender<bool>,
+    /// Whether runs that were taken over continue.
+    released: watch::Sender<bool>,
     alive: watch::Sender<()>,
     pub(crate) once: Once,
 }
@@ -81,16 +86,18 @@ impl std::fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// Takes over every run that is not finished and goes on with it.
+    /// Takes over every run that is not finished and continues it.
     ///
     /// # Errors
     /// When the store cannot be read. A single run that cannot is left alone, and logged.
     pub async fn open(store: Arc<dyn Store>, settings: Settings) -> Result<Engine, EngineError> {
-        Self::open_with(store, settings, None, None).await
+        let engine = Self::open_with(store, settings, None, None).await?;
+        engine.release();
+        Ok(engine)
     }
 
-    /// The same with somebody who is asked before runs and turns begin, and somebody who looks at
-    /// what arrives, for those that are taken over too.
+    /// The same with an interceptor that is asked before runs and turns begin, and a gate that looks at
+    /// what arrives, for runs that are taken over too. Those continue after [`Engine::release`].
     ///
     /// # Errors
     /// As [`Engine::open`].
@@ -108,6 +115,7 @@ impl Engine {
             context: EngineContext::new(settings, desk, warden, gate),
             runs: Arc::default(),
             stopping: watch::Sender::new(false),
+            released: watch::Sender::new(false),
             alive: watch::Sender::new(()),
             once: Once::default(),
         };
@@ -207,7 +215,10 @@ impl Engine {
             };
         };
         let (reply, answer) = oneshot::channel();
-        let gone = || EngineError::Over { run };
+        let gone = || match *self.stopping.borrow() {
+            true => EngineError::Stopping,
+            false => EngineError::Over { run },
+        };
         handle.queue.send(Message::asked(input, reply)).await.map_err(|_| gone())?;
         match answer.await.map_err(|_| gone())?? {
             Reply::Ignored(Ignored::Ended) => Err(gone()),
@@ -452,16 +463,33 @@ impl Engine {
         &self.store
     }
 
-    /// Ends every session and every task. The runs go on when the next engine opens the store.
+    /// Ends every session and every task, within [`STOP`]. The runs continue when the next engine opens
+    /// the store. What does not end in time is named in the log and left: nothing that is stored
+    /// depends on it.
     pub async fn stop(&self) {
         self.stopping.send_replace(true);
-        self.alive.closed().await;
+        if tokio::time::timeout(STOP, self.alive.closed()).await.is_err() {
+            let stuck: Vec<String> = self.lock().keys().map(ToString::to_string).collect();
+            tracing::error!(runs = stuck.join(", "), "did not end in time; left as they are");
+        }
+    }
+
+    /// Lets runs that were taken over continue. Until then they are there to be looked at: nothing is
+    /// started, and nothing of them is recorded.
+    pub fn release(&self) {
+        self.released.send_replace(true);
     }
 
     async fn adopt(&self, run: RunId) -> Result<(), EngineError> {
         let loaded = self.store.load(run).await?;
         let loaded = loaded.ok_or_else(|| EngineError::NoRun { run: run.to_string() })?;
         let driver = Driver::restore(&loaded)?;
+        for (turn, handoff) in driver.run().turns_out() {
+            // Agents that have survived the last daemon may report before the run continues.
+            if let Some((agent, _)) = driver.run().workflow.agent(&handoff.offer.to) {
+                self.context.tokens.issue(turn, agent);
+            }
+        }
         let by = self.context.settings.node.clone();
         self.spawn(driver, First::Adopt { by });
         Ok(())
@@ -482,6 +510,8 @@ impl Engine {
             source: self.source.clone(),
             sessions: Sessions::default(),
             stopping: self.stopping.subscribe(),
+            released: self.released.subscribe(),
+            held: false,
         };
         self.lock().insert(run, Handle { queue, shown });
         let (runs, engine) = (self.runs.clone(), self.clone());
@@ -523,7 +553,7 @@ impl Engine {
         self.context.gate.as_ref()
     }
 
-    pub(crate) fn owner(&self, token: &str) -> Option<(RunId, AgentName)> {
+    pub(crate) fn owner(&self, token: &str) -> Option<(TurnKey, AgentName)> {
         self.context.tokens.owner(token)
     }
 

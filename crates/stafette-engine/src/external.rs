@@ -257,9 +257,13 @@ impl Engine {
         token: &str,
         caller: Option<i32>,
     ) -> Result<(RunId, AgentName, TurnKey), EngineError> {
-        let (run, agent) = self.owner(token).ok_or(EngineError::NotYours)?;
+        let (first, agent) = self.owner(token).ok_or(EngineError::NotYours)?;
+        let run = first.run;
         let state = self.state(run).await?;
-        let order = state.outbox().find(|order| order.agent == agent);
+        // A terminal keeps the token of its first turn for all that follow.
+        let stays = state.workflow.agents.get(&agent).is_some_and(|it| it.runner == Runner::Pty);
+        let later = || state.outbox().find(|order| stays && order.agent == agent);
+        let order = state.order(first).or_else(later);
         let Some(turn) = order.map(|order| order.key) else {
             return Err(EngineError::NoTurn { agent });
         };

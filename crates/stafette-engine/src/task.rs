@@ -83,6 +83,9 @@ pub(crate) struct Task {
     pub(crate) source: Source,
     pub(crate) sessions: Sessions,
     pub(crate) stopping: watch::Receiver<bool>,
+    pub(crate) released: watch::Receiver<bool>,
+    /// Whether it waits for the engine to let it continue.
+    pub(crate) held: bool,
 }
 
 impl Task {
@@ -96,6 +99,10 @@ impl Task {
         match first {
             First::Stored(step) => self.carry_out(*step),
             First::Adopt { by } => {
+                self.hold().await;
+                if *self.stopping.borrow() {
+                    return;
+                }
                 self.handle(vec![Message::heard(Input::Adopt { by }, None)]).await;
             }
         }
@@ -123,6 +130,26 @@ impl Task {
                 changes::told(&self.context.settings.project, change).await;
             }
         }
+    }
+
+    /// Waits until the engine lets its runs continue. What arrives meanwhile is recorded, and nothing is
+    /// started for it.
+    async fn hold(&mut self) {
+        self.held = true;
+        while !self.driver.run().status().is_final() {
+            let mut messages = Vec::new();
+            let count = tokio::select! {
+                biased;
+                _ = self.stopping.wait_for(|stop| *stop) => return,
+                _ = self.released.wait_for(|released| *released) => break,
+                count = self.queue.recv_many(&mut messages, AT_ONCE) => count,
+            };
+            if count == 0 {
+                break;
+            }
+            self.handle(messages).await;
+        }
+        self.held = false;
     }
 
     /// Waits for what arrives, or for the deadline. Nothing when it is time to stop.
@@ -238,13 +265,18 @@ impl Task {
     }
 
     fn carry_out(&mut self, step: Step) {
+        if self.held {
+            self.driver.take(step);
+            return self.show(None);
+        }
         let plan = self.driver.commit(step);
         for order in &plan.start {
             tracing::debug!(turn = %name(order), "starting");
         }
         crash::point();
-        self.sessions.carry_out(plan, self.driver.run(), &self.context, &self.back);
         self.show(None);
+        let (run, context) = (self.driver.run(), &self.context);
+        self.sessions.carry_out(plan, run, context, &self.back, &self.shown);
     }
 
     fn show(&self, trouble: Option<String>) {

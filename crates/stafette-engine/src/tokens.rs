@@ -1,62 +1,117 @@
-//! Which agent a token belongs to: what is told with it is told by that agent.
+//! Which agent a token belongs to: what is reported with it is reported by that agent.
+//!
+//! The token of a turn follows from its key and from a secret of the project, so that a turn which
+//! survives its daemon can report to the next one.
 
 use std::collections::HashMap;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use stafette_core::{AgentName, RunId};
+use stafette_agents::seal;
+use stafette_core::{AgentName, RunId, TurnKey};
 use uuid::Uuid;
 
 /// The tokens of all sessions that live.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Tokens {
-    known: Arc<Mutex<HashMap<String, (RunId, AgentName)>>>,
+    known: Arc<Mutex<HashMap<String, (TurnKey, AgentName)>>>,
+    secret: Arc<str>,
 }
 
 impl Tokens {
-    /// A new token for an agent's session; the agent's older one is no longer good.
-    pub(crate) fn issue(&self, run: RunId, agent: &AgentName) -> String {
-        let token = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+    /// With the secret that is kept in `folder`. Where it cannot be kept, tokens are good for as long
+    /// as the process lives.
+    pub(crate) fn open(folder: &Path) -> Self {
+        let path = folder.join("token-secret");
+        let kept = fs::read_to_string(&path).ok().filter(|secret| secret.len() >= 64);
+        let secret = kept.unwrap_or_else(|| {
+            let secret = random();
+            if let Err(error) = write(&path, &secret) {
+                tracing::warn!(%error, "tokens of agents do not outlive this daemon");
+            }
+            secret
+        });
+        Tokens { known: Arc::default(), secret: secret.into() }
+    }
+
+    /// The token for an agent's session that begins with this turn; those of earlier turns of the same
+    /// handoff are no longer good. A turn that is delivered again has the token that it had.
+    pub(crate) fn issue(&self, turn: TurnKey, agent: &AgentName) -> String {
+        let token = seal::proof(&self.secret, &format!("{turn} {agent}"));
         let mut known = self.lock();
-        known.retain(|_, owner| (owner.0, &owner.1) != (run, agent));
-        known.insert(token.clone(), (run, agent.clone()));
+        known.retain(|_, (other, _)| (other.run, other.handoff) != (turn.run, turn.handoff));
+        known.insert(token.clone(), (turn, agent.clone()));
         token
     }
 
     /// The token that an agent's session has, if it has one.
     pub(crate) fn of(&self, run: RunId, agent: &AgentName) -> Option<String> {
         let known = self.lock();
-        let mut own = known.iter().filter(|(_, owner)| (owner.0, &owner.1) == (run, agent));
+        let is_own = |owner: &(TurnKey, AgentName)| owner.0.run == run && owner.1 == *agent;
+        let mut own = known.iter().filter(|(_, owner)| is_own(owner));
         own.next().map(|(token, _)| token.clone())
     }
 
-    /// Whose it is.
-    pub(crate) fn owner(&self, token: &str) -> Option<(RunId, AgentName)> {
+    /// The agent that it belongs to, and the turn that its session began with.
+    pub(crate) fn owner(&self, token: &str) -> Option<(TurnKey, AgentName)> {
         self.lock().get(token).cloned()
     }
 
     /// The run is over, and its tokens with it.
     pub(crate) fn forget(&self, run: RunId) {
-        self.lock().retain(|_, owner| owner.0 != run);
+        self.lock().retain(|_, owner| owner.0.run != run);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (RunId, AgentName)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (TurnKey, AgentName)>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+fn random() -> String {
+    format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple())
+}
+
+fn write(path: &Path, secret: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(path)?.write_all(secret.as_bytes())
+}
+
 #[cfg(test)]
 mod tests {
+    use stafette_core::HandoffId;
+
     use super::*;
 
     #[test]
     fn b_07_a_token_is_good_for_one_session_only() {
-        let (tokens, run) = (Tokens::default(), RunId(Uuid::nil()));
+        let folder = tempfile::tempdir().expect("a folder");
+        let (tokens, run) = (Tokens::open(folder.path()), RunId(Uuid::nil()));
         let agent: AgentName = "builder".parse().expect("a name");
-        let first = tokens.issue(run, &agent);
-        assert_eq!(tokens.owner(&first), Some((run, agent.clone())));
-        let second = tokens.issue(run, &agent);
+        let turn = TurnKey { run, handoff: HandoffId(1), attempt: 1, turn: 1 };
+        let first = tokens.issue(turn, &agent);
+        assert_eq!(tokens.owner(&first), Some((turn, agent.clone())));
+        let second = tokens.issue(TurnKey { turn: 2, ..turn }, &agent);
         assert_eq!(tokens.owner(&first), None);
         tokens.forget(run);
         assert_eq!(tokens.owner(&second), None);
+    }
+
+    #[test]
+    fn b_19_a_turn_has_its_token_also_with_the_next_daemon() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let agent: AgentName = "builder".parse().expect("a name");
+        let run = RunId(Uuid::nil());
+        let turn = TurnKey { run, handoff: HandoffId(1), attempt: 1, turn: 1 };
+        let given = Tokens::open(folder.path()).issue(turn, &agent);
+        assert_eq!(Tokens::open(folder.path()).issue(turn, &agent), given);
+        let other = tempfile::tempdir().expect("a folder");
+        assert_ne!(Tokens::open(other.path()).issue(turn, &agent), given);
     }
 }

@@ -77,8 +77,8 @@ impl Edge {
     /// What is known and planned, if this project keeps it.
     fn stages(&self) -> Result<&Stages, Problem> {
         self.stages.as_ref().ok_or_else(|| {
-            Problem::new(409, "no_knowledge", "This project keeps no knowledge").because(
-                "\nfix: add a section [knowledge] to stafette.toml, trust it, and start the daemon \
+            Problem::new(409, "no_knowledge", "This project keeps no knowledge").fix(
+                "add a section [knowledge] to stafette.toml, trust it, and start the daemon \
                  again with `stafette down`",
             )
         })

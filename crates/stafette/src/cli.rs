@@ -430,6 +430,9 @@ pub(crate) struct Emit {
     pub(crate) kind: String,
     /// A stage's name or JSON, as in a frame; `-` reads it from standard input.
     pub(crate) payload: Option<String>,
+    /// Sign and print it instead of sending it, for an output that Stafette reads.
+    #[arg(long)]
+    pub(crate) print: bool,
 }
 
 /// A door on TCP; each counts more than what stafette.toml says in `[server]`.

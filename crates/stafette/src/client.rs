@@ -164,6 +164,8 @@ async fn parse<T: DeserializeOwned>(response: Response<Incoming>) -> Result<T, F
 fn refusal(problem: Problem) -> Failure {
     let code = if problem.status == 422 || problem.code.starts_with("usage_") {
         Exit::Usage
+    } else if problem.code == "stopping" {
+        Exit::NoDaemon
     } else if problem.code == "needs_person" {
         Exit::NeedsPerson
     } else if problem.code.starts_with("lock") || problem.code == "deadlock" {

@@ -253,6 +253,8 @@ impl Daemon {
         })?;
         restrict(&socket);
         let server = tokio::spawn(edge.clone().serve(listener));
+        // The interface is open before the first agent starts.
+        engine.release();
         let url = match self.wanted(project)? {
             Some(wanted) => Some(wanted.open(&edge).await?),
             None => {
@@ -365,11 +367,8 @@ pub(crate) fn tokens(project: &Project) -> Result<Tokens, Failure> {
 }
 
 fn problem(failure: &Failure) -> Problem {
-    let detail = match failure.fix.is_empty() {
-        true => failure.why.clone(),
-        false => format!("{}\nfix: {}", failure.why, failure.fix),
-    };
-    Problem::new(409, "usage_workflow", failure.what.clone()).because(detail)
+    let Failure { what, why, fix, .. } = failure;
+    Problem::new(409, "usage_workflow", what.clone()).because(why.clone()).fix(fix.clone())
 }
 
 async fn open(

@@ -70,6 +70,8 @@ mod schemathesis;
 mod secrets;
 #[path = "suite/stages.rs"]
 mod stages;
+#[path = "suite/survivors.rs"]
+mod survivors;
 #[path = "suite/telemetry.rs"]
 mod telemetry;
 #[path = "suite/tellings.rs"]

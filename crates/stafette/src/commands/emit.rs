@@ -1,8 +1,8 @@
 //! `emit`: an agent hands on, answers or reports, by its session's own channel.
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use stafette_agents::seal;
@@ -12,6 +12,15 @@ use super::Context;
 use crate::cli;
 use crate::client::Client;
 use crate::exit::{Exit, Failure};
+
+/// How long to wait for a daemon, in milliseconds, where the session does not say.
+const LEASE_MS: u64 = 120_000;
+
+/// How long to wait before the agent is told that there is something to wait for.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long to wait before the daemon is tried again.
+const RETRY: Duration = Duration::from_millis(100);
 
 /// The most that is read from standard input.
 const MOST: u64 = 2 * 1024 * 1024;
@@ -38,20 +47,48 @@ pub(crate) async fn run(context: &Context, arguments: cli::Emit) -> Result<Exit,
     // As in a frame: what is not JSON is a word.
     let payload = serde_json::from_str(&text).unwrap_or(Value::String(text));
     let body = json!({ "token": token, "type": arguments.kind.to_uppercase(), "payload": payload });
-    let taken: Value = match Client::new(Path::new(&socket)).post("/v1/emit", &body).await {
-        Ok(taken) => taken,
-        // The socket cannot be reached from in here: what is printed and signed counts as well.
-        Err(failure) if failure.code == Exit::NoDaemon => {
-            print_signed(context, &arguments.kind, &payload, &token);
-            return Ok(Exit::Ok);
-        }
-        Err(failure) => return Err(failure),
-    };
+    let socket = Path::new(&socket);
+    if arguments.print || is_forbidden(socket) {
+        print_signed(context, &arguments.kind, &payload, &token);
+        context.output.say("printed, not sent: it counts when Stafette reads it from the output");
+        return Ok(Exit::Ok);
+    }
+    let taken = send(context, socket, &body).await?;
     match context.output.json {
         true => context.output.data(&taken),
         false => context.output.say("taken"),
     }
     Ok(Exit::Ok)
+}
+
+/// Returns once the daemon has stored it. A daemon that is being restarted is waited for, as long as the
+/// turn may be without one.
+async fn send(context: &Context, socket: &Path, body: &Value) -> Result<Value, Failure> {
+    let lease = std::env::var("STAFETTE_LEASE_MS").ok().and_then(|text| text.parse().ok());
+    let lease = Duration::from_millis(lease.unwrap_or(LEASE_MS));
+    let (client, since) = (Client::new(socket), Instant::now());
+    let mut said = false;
+    loop {
+        let failure = match client.post("/v1/emit", body).await {
+            Err(failure) if failure.code == Exit::NoDaemon => failure,
+            other => return other,
+        };
+        if since.elapsed() >= lease {
+            return Err(failure.why("it is not stored: no daemon came back in time"));
+        }
+        if !said && since.elapsed() > PATIENCE {
+            said = true;
+            context.output.say("waiting for the daemon…");
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// Whether the agent may not reach the daemon's socket from where it runs. One that is not there is a
+/// daemon's that is being restarted.
+fn is_forbidden(socket: &Path) -> bool {
+    let reached = std::os::unix::net::UnixStream::connect(socket);
+    reached.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
 }
 
 fn print_signed(context: &Context, kind: &str, payload: &Value, token: &str) {

@@ -64,9 +64,8 @@ fn b_07_a_signed_frame_that_is_shown_again_in_a_later_turn_moves_nothing() {
     let world = world(
         r#"$S emit HANDOFF '{"to":"builder","item":"one"}'
            $S emit HANDOFF '{"to":"builder","item":"two"}'"#,
-        "export STAFETTE_SOCKET=/nowhere
-         hear; $S emit HANDOFF reviewer > sealed.txt; cat sealed.txt
-         hear; cat sealed.txt; sleep 0.5; $S emit RESULT 'nothing to review'
+        "hear; $S emit --print HANDOFF reviewer > sealed.txt; cat sealed.txt
+         hear; cat sealed.txt; sleep 0.5; $S emit --print RESULT 'nothing to review'
          exec sleep 1000",
     );
     let view = world.run(&["run", "--foreground", "x", "--json"]).ok().json();

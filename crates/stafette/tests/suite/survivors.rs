@@ -1,0 +1,96 @@
+//! Agents that outlive their daemon: what they report is kept, and nothing of it is done twice.
+
+use std::process::Command;
+
+use crate::world::{World, gone, program, until_so};
+
+/// An agent that runs `first` and may hand to another one; each of them leaves a line in a ledger.
+fn world(first: &str) -> World {
+    let world = World::workflow(
+        r#"
+[workflow]
+name = "pair"
+entry = "a"
+[agents.a]
+runner = "exec"
+command = ["sh", "a.sh"]
+[agents.b]
+runner = "exec"
+command = ["sh", "-c", "cat >/dev/null; echo b >> ledger"]
+[[routes]]
+from = "a"
+to = "b"
+[limits]
+cooldown = 0
+"#,
+    );
+    let script = format!("S='{}'\necho a >> ledger\n{first}\n", program());
+    world.write("a.sh", &script);
+    world.run(&["trust", "--yes"]).ok();
+    world
+}
+
+/// Kills the daemon as a power loss would, though its agents stay.
+fn kill_daemon(world: &World) {
+    let pid = world.run(&["up", "--json"]).ok().json()["pid"].as_u64().expect("a process");
+    let killed = Command::new("kill").args(["-9", &pid.to_string()]).status();
+    assert!(killed.expect("kill").success());
+    gone(pid);
+}
+
+fn succeeded(world: &World) {
+    until_so("the run succeeds", || {
+        world.run(&["status", "--json"]).ok().json()[0]["status"] == "succeeded"
+    });
+}
+
+#[test]
+fn b_19_an_agent_that_survives_its_daemon_reports_to_the_next_one() {
+    let world = world(
+        "cat >/dev/null; touch begun; while [ ! -e go ]; do sleep 0.02; done
+         $S emit HANDOFF b >/dev/null 2>&1; echo $? > code",
+    );
+    world.run(&["run", "--detach", "x"]).ok();
+    until_so("a is at work", || world.project().join("begun").exists());
+    kill_daemon(&world);
+    // It reports while nobody is there, and waits for somebody.
+    world.write("go", "");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(!world.project().join("code").exists(), "what is not stored is not acknowledged");
+    world.run(&["up"]).ok();
+    succeeded(&world);
+    assert_eq!((world.read("code").trim(), world.read("ledger").as_str()), ("0", "a\nb\n"));
+}
+
+#[test]
+fn b_19_what_a_turn_has_reported_is_its_result_whatever_becomes_of_it() {
+    let world = world("cat >/dev/null; $S emit HANDOFF b; touch reported; exec sleep 98761");
+    world.run(&["run", "--detach", "x"]).ok();
+    until_so("a has reported", || world.project().join("reported").exists());
+    kill_daemon(&world);
+    let ended = world.command("pkill").args(["-KILL", "-f", "sleep 98761"]).status();
+    assert!(ended.expect("pkill").success(), "it dies with its daemon");
+    world.run(&["up"]).ok();
+    succeeded(&world);
+    assert_eq!(world.read("ledger"), "a\nb\n", "neither of them has worked twice");
+}
+
+#[test]
+fn b_19_a_report_that_nobody_stores_fails_and_is_not_printed() {
+    let world = world("");
+    let session = [
+        ("STAFETTE_SOCKET", "/nowhere/stafette.sock"),
+        ("STAFETTE_TOKEN", "0000"),
+        ("STAFETTE_LEASE_MS", "300"),
+    ];
+    let said = world.run_with(&["emit", "HANDOFF", "b"], b"", &session);
+    assert_ne!(said.code, 0, "{said:?}");
+    assert!(said.out.is_empty() && said.err.contains("it is not stored"), "{said:?}");
+}
+
+#[test]
+fn b_19_an_agents_order_is_whole_before_it_starts() {
+    let world = world("[ -s /dev/stdin ] && $S emit HANDOFF b");
+    world.run(&["run", "--foreground", "x"]).ok();
+    assert_eq!(world.read("ledger"), "a\nb\n");
+}
