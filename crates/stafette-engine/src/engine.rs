@@ -28,6 +28,31 @@ use crate::measure;
 use crate::task::{First, Message, QUEUE, Shown, Task};
 use crate::{Driver, EngineError, Explanation, Feed, HandoffView, Leg, RunView, Source, clock};
 
+/// Whether an input means that runs are to continue. To look, to pause and to cancel does not.
+fn continues(input: &Input) -> bool {
+    match input {
+        Input::Answer { .. }
+        | Input::Unpause { .. }
+        | Input::Propose { .. }
+        | Input::RaiseBudget { .. }
+        | Input::Take { .. }
+        | Input::Tell { .. }
+        | Input::Finish { .. } => true,
+        Input::Tick
+        | Input::Adopt { .. }
+        | Input::Receipt { .. }
+        | Input::Ask { .. }
+        | Input::Session { .. }
+        | Input::Heartbeat { .. }
+        | Input::Fail { .. }
+        | Input::Postpone { .. }
+        | Input::Alert { .. }
+        | Input::Pause { .. }
+        | Input::Cancel { .. }
+        | Input::Team(_) => false,
+    }
+}
+
 /// How long everything may take to end when the engine stops.
 const STOP: Duration = Duration::from_secs(8);
 
@@ -189,6 +214,7 @@ impl Engine {
     ) -> Result<RunId, EngineError> {
         let created = self.redacted(created);
         let run = created.run;
+        self.release();
         let forecasts = self.forecasts(&created).await?;
         let created = RunCreated { forecasts: Some(forecasts), ..created };
         let (driver, step) = Driver::begin(clock::now(), created);
@@ -214,6 +240,9 @@ impl Engine {
                 None => Err(EngineError::NoRun { run: run.to_string() }),
             };
         };
+        if continues(&input) {
+            self.release();
+        }
         let (reply, answer) = oneshot::channel();
         let gone = || match *self.stopping.borrow() {
             true => EngineError::Stopping,
@@ -478,6 +507,21 @@ impl Engine {
     /// started, and nothing of them is recorded.
     pub fn release(&self) {
         self.released.send_replace(true);
+    }
+
+    /// Returns once runs that were taken over continue, or the engine stops.
+    pub async fn released(&self) {
+        let (mut released, mut stopping) = (self.released.subscribe(), self.stopping.subscribe());
+        tokio::select! {
+            _ = released.wait_for(|released| *released) => {}
+            _ = stopping.wait_for(|stop| *stop) => {}
+        }
+    }
+
+    /// How many runs wait for [`Engine::release`].
+    #[must_use]
+    pub fn stopped_runs(&self) -> usize {
+        if *self.released.borrow() { 0 } else { self.lock().len() }
     }
 
     async fn adopt(&self, run: RunId) -> Result<(), EngineError> {

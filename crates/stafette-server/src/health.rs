@@ -50,6 +50,10 @@ pub(crate) struct Health {
     /// How many clients are connected by MCP, for those who are known here.
     #[serde(skip_serializing_if = "Option::is_none")]
     mcp_sessions: Option<usize>,
+    /// The number of unfinished runs that wait until somebody continues them, for those who are known
+    /// here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped_runs: Option<usize>,
 }
 
 async fn alive(State(edge): State<Edge>, principal: Principal) -> Json<Health> {
@@ -63,6 +67,7 @@ async fn alive(State(edge): State<Edge>, principal: Principal) -> Json<Health> {
         version: known.then_some(env!("CARGO_PKG_VERSION")),
         pid: known.then(std::process::id),
         mcp_sessions,
+        stopped_runs: known.then(|| edge.engine.stopped_runs()),
     })
 }
 

@@ -273,8 +273,24 @@ fn here(port: u16) -> SocketAddr {
 }
 
 fn daemon() -> ApiRouter<Edge> {
-    let about = openapi::named("daemon", "stopDaemon", "Stop the daemon; its runs go on later");
-    ApiRouter::new().api_route("/v1/stop", post_with(stop, about))
+    let about = openapi::named("daemon", "stopDaemon", "Stop the daemon; its runs continue later");
+    let go_on = openapi::named("daemon", "continueRuns", "Continue the runs that are stopped");
+    ApiRouter::new()
+        .api_route("/v1/stop", post_with(stop, about))
+        .api_route("/v1/continue", post_with(continue_runs, go_on))
+}
+
+/// The runs that were stopped continue.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Continued {
+    /// The number of runs that were stopped.
+    runs: usize,
+}
+
+async fn continue_runs(axum::extract::State(edge): axum::extract::State<Edge>) -> Json<Continued> {
+    let runs = edge.engine.stopped_runs();
+    edge.engine.release();
+    Json(Continued { runs })
 }
 
 /// The daemon ends.

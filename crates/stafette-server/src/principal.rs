@@ -41,7 +41,7 @@ impl Scope {
     /// What a request needs at least: a look observes, everything else acts, and what concerns the
     /// daemon itself is for admins. A route may ask for more, never for less.
     pub(crate) fn needed(method: &Method, path: &str) -> Scope {
-        const ADMIN: [&str; 3] = ["/v1/stop", "/v1/tokens", "/v1/launch"];
+        const ADMIN: [&str; 4] = ["/v1/stop", "/v1/continue", "/v1/tokens", "/v1/launch"];
         match method {
             _ if ADMIN.iter().any(|root| is_under(path, root)) => Scope::Admin,
             &Method::GET | &Method::HEAD => Scope::Observe,

@@ -532,6 +532,9 @@ pub(crate) struct Up {
     /// Trust the workflow with this hash, for those who wrote it themselves.
     #[arg(long, hide = true, value_name = "HASH")]
     pub(crate) trusted: Option<String>,
+    /// Show runs, and continue none of them before somebody acts.
+    #[arg(long, hide = true)]
+    pub(crate) held: bool,
 }
 
 #[derive(Debug, Args)]

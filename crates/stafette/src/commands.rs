@@ -182,7 +182,19 @@ pub(crate) fn segment(text: &str) -> String {
         .collect()
 }
 
-/// The daemon of the project that we are in, started when none runs.
+/// The daemon of the project that we are in, started when none runs. Says so when it has runs that wait
+/// for somebody to continue them.
 pub(crate) async fn daemon(context: &Context) -> Result<crate::client::Client, Failure> {
-    daemon::reach(&context.project()?).await
+    let client = daemon::reach(&context.project()?).await?;
+    let health: serde_json::Value = client.get("/healthz").await?;
+    match health["stopped_runs"].as_u64().unwrap_or(0) {
+        0 => {}
+        1 => context.output.say("1 run is stopped: `stafette up` continues it"),
+        stopped => {
+            context
+                .output
+                .say(&format!("{stopped} runs are stopped: `stafette up` continues them"));
+        }
+    }
+    Ok(client)
 }

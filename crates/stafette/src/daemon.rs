@@ -40,11 +40,12 @@ use knowledge_gate::KnowledgeGate;
 /// for, so this is for machines that are slow, and for stores that are large.
 const START: Duration = Duration::from_secs(60);
 
-/// A way to the project's daemon, which is started when none runs.
+/// A way to the project's daemon, which is started when none runs. Stopped runs stay stopped until
+/// somebody acts: to look at them must not start agents.
 pub(crate) async fn reach(project: &Project) -> Result<Client, Failure> {
     let client = Client::new(&project.socket());
     if !client.is_up().await {
-        start(project, &client, &[]).await?;
+        start(project, &client, &["--held"]).await?;
     }
     Ok(client)
 }
@@ -204,6 +205,8 @@ pub(crate) struct Daemon {
     pub(crate) trusted: Option<String>,
     /// Nobody else should find it: a run in the foreground.
     pub(crate) private: bool,
+    /// Runs that were stopped are not continued before somebody acts.
+    pub(crate) held: bool,
 }
 
 impl Daemon {
@@ -254,7 +257,9 @@ impl Daemon {
         restrict(&socket);
         let server = tokio::spawn(edge.clone().serve(listener));
         // The interface is open before the first agent starts.
-        engine.release();
+        if !self.held {
+            engine.release();
+        }
         let url = match self.wanted(project)? {
             Some(wanted) => Some(wanted.open(&edge).await?),
             None => {
@@ -293,6 +298,7 @@ impl Daemon {
         let engine = engine.clone();
         // Nobody who wants to talk to us waits until it has settled.
         tokio::spawn(async move {
+            engine.released().await;
             if let Err(why) = engine.start_own(&own, &workflow.changes).await {
                 tracing::error!(%why, "the team's own program does not run");
             }
@@ -324,7 +330,13 @@ impl Daemon {
         let memory = state.join("coordination/state.json");
         let read = Arc::new(move || read().map_err(|problem| problem.title));
         match Coordination::open(engine.clone(), read, &folder, memory, wanted.keep) {
-            Ok(coordination) => drop(tokio::spawn(coordination.live())),
+            Ok(coordination) => {
+                let engine = engine.clone();
+                drop(tokio::spawn(async move {
+                    engine.released().await;
+                    coordination.live().await;
+                }));
+            }
             Err(error) => tracing::error!(%error, "the coordination folder cannot be used"),
         }
     }

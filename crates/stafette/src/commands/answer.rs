@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{Context, daemon, segment};
+use super::{Context, segment};
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::project::person;
 
 pub(crate) async fn run(context: &Context, arguments: cli::Answer) -> Result<Exit, Failure> {
-    let client = daemon(context).await?;
+    let client = crate::daemon::reach(&context.project()?).await?;
     let body = body(&arguments.answer)?;
     let path = format!("/v1/inbox/{}", segment(&arguments.question));
     let answered: Value = client.post(&path, &body).await?;

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{Context, daemon, run_path};
+use super::{Context, run_path};
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::project::person;
 
 pub(crate) async fn run(context: &Context, arguments: cli::Fork) -> Result<Exit, Failure> {
-    let client = daemon(context).await?;
+    let client = crate::daemon::reach(&context.project()?).await?;
     let mut body = json!({ "by": person() });
     if let Some(seq) = arguments.at {
         body["seq"] = seq.into();

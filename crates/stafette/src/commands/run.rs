@@ -111,6 +111,7 @@ pub(crate) async fn resume(context: &Context, arguments: cli::OneRun) -> Result<
         let path = run_path(Some(&view.run.to_string()), "/unpause");
         let _: Value = client.post(&path, &json!({ "by": person() })).await?;
     }
+    let _: Value = client.post("/v1/continue", &json!({})).await?;
     follow(context, &client, &view.run.to_string(), false).await
 }
 

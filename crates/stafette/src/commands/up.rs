@@ -10,9 +10,9 @@ use crate::exit::{Exit, Failure};
 
 pub(crate) async fn run(context: &Context, arguments: cli::Up) -> Result<Exit, Failure> {
     let project = context.project()?;
-    let cli::Up { foreground, door, trusted } = arguments;
+    let cli::Up { foreground, door, trusted, held } = arguments;
     if foreground {
-        let daemon = Daemon { door, trusted, private: false };
+        let daemon = Daemon { door, trusted, private: false, held };
         daemon.run(&project, context.output, || {}).await?;
         return Ok(Exit::Ok);
     }
@@ -24,6 +24,9 @@ pub(crate) async fn run(context: &Context, arguments: cli::Up) -> Result<Exit, F
         daemon::start(&project, &client, &extra).await?;
     }
     let health: Value = client.get("/healthz").await?;
+    if health["stopped_runs"].as_u64().is_some_and(|stopped| stopped > 0) {
+        let _: Value = client.post("/v1/continue", &json!({})).await?;
+    }
     match context.output.json {
         true => context
             .output
@@ -59,7 +62,7 @@ pub(crate) async fn down(context: &Context) -> Result<Exit, Failure> {
     match context.output.json {
         true => context.output.data(&json!({ "running": false })),
         false => {
-            context.output.say("the daemon is down; its runs go on with the next `stafette up`")
+            context.output.say("the daemon is down; its runs continue with the next `stafette up`")
         }
     }
     Ok(Exit::Ok)

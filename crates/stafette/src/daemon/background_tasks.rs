@@ -37,13 +37,13 @@ impl BackgroundTasks {
         let mut tasks = JoinSet::new();
         let memory = state.join("hooks.json");
         let follower = Follower::open(engine.clone(), root.to_owned(), memory).await;
-        tasks.spawn(follower.live(stopped.clone()));
+        after_release(&mut tasks, engine, follower.live(stopped.clone()));
         let generations = Generations::new(engine.clone(), state.join("generations"));
-        tasks.spawn(generations.live(stopped.clone()));
+        after_release(&mut tasks, engine, generations.live(stopped.clone()));
         let memory = state.join("triggers.json");
         let triggers = Arc::new(Triggers::open(engine.clone(), read.clone(), memory));
         if !private {
-            tasks.spawn(triggers.clone().live(stopped.clone()));
+            after_release(&mut tasks, engine, triggers.clone().live(stopped.clone()));
         }
         let redactor = Redactor::of_environment(std::env::vars());
         let memory = state.join("notify.json");
@@ -66,4 +66,17 @@ impl BackgroundTasks {
             tracing::warn!("a hook did not end; it is told again when the daemon starts");
         }
     }
+}
+
+/// Begins once somebody has acted: until then the daemon only shows what there is.
+fn after_release(
+    tasks: &mut JoinSet<()>,
+    engine: &Engine,
+    work: impl Future<Output = ()> + Send + 'static,
+) {
+    let engine = engine.clone();
+    tasks.spawn(async move {
+        engine.released().await;
+        work.await;
+    });
 }
