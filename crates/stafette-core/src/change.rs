@@ -38,7 +38,7 @@ pub struct ChangeId(pub u32);
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("`{text}` is not a change: they are named c1, c2, …")]
 pub struct NotAChange {
-    /// The invalid text.
+    /// The text that could not be parsed.
     pub text: String,
 }
 
@@ -94,7 +94,7 @@ pub struct NotADigest {
 }
 
 impl Digest {
-    /// Returns the hexadecimal digits.
+    /// Returns the 64 hexadecimal digits.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -204,7 +204,7 @@ pub enum Action {
     Create,
     /// Changes the content or the mode.
     Modify,
-    /// Deletes the file.
+    /// Deletes an existing file.
     Delete,
     /// Moves the file from another path, with or without new content.
     Rename,
@@ -270,7 +270,7 @@ pub struct Content {
     pub sha256: Digest,
     /// The size in bytes.
     pub size: u64,
-    /// The permission bits.
+    /// The Unix permission bits of the file.
     pub mode: u32,
 }
 
@@ -351,7 +351,7 @@ impl Comment {
 pub struct Change {
     /// The id of the change.
     pub id: ChangeId,
-    /// The current status.
+    /// The current status of the change.
     pub status: ChangeStatus,
     /// The number of the revision, from 1.
     #[serde(default = "first")]

@@ -177,7 +177,7 @@ pub struct Recorded {
     pub seq: u64,
     /// The time of the event.
     pub at: Time,
-    /// The event itself.
+    /// The event with its data.
     #[serde(flatten)]
     pub event: Event,
 }

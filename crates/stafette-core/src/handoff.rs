@@ -29,7 +29,7 @@ pub enum Kind {
 pub enum Reason {
     /// The giver lacks a required input.
     MissingRequiredInput,
-    /// A check failed.
+    /// A check of the work failed.
     ValidationFailure,
     /// Another agent is better suited to the work.
     ExpertiseMismatch,
@@ -41,7 +41,7 @@ pub enum Reason {
     TaskHandoff,
     /// Asks for a review.
     ReviewRequest,
-    /// Asks for fixes.
+    /// Asks for fixes after a review.
     FixRequest,
     /// Asks for another review after the fixes.
     RereviewRequest,
@@ -78,20 +78,21 @@ impl Reason {
     }
 }
 
-/// The urgency of a piece of work.
+/// The urgency of a piece of work, for its taker and for planning. It does not change the order of
+/// turns.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
-    /// Runs when nothing more urgent is waiting.
+    /// Can wait for other work.
     Low,
-    /// The usual urgency.
+    /// The usual urgency, which is the default.
     #[default]
     Medium,
-    /// Runs before work of usual urgency.
+    /// More urgent than usual.
     High,
-    /// Runs before all other work.
+    /// The most urgent of all.
     Critical,
 }
 
@@ -100,7 +101,7 @@ pub enum Priority {
 pub struct MissingInput {
     /// The name of the input.
     pub key: String,
-    /// The form that the value should have, such as `string` or `list`.
+    /// The expected type of the value, such as `string`, `number` or `string[]`.
     pub expected_type: String,
     /// A description of the input for the taker.
     pub description: String,
@@ -143,7 +144,7 @@ pub struct Foreign {
 pub struct Question {
     /// The reason for asking, as one word.
     pub reason: String,
-    /// The question itself.
+    /// The question as the person reads it.
     pub details: String,
     /// Suggested answers; free text is always possible.
     pub options: Vec<String>,
@@ -296,7 +297,7 @@ pub struct Response {
     /// The cause, if the work failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// Suggested next steps.
+    /// Suggested next steps for the asker.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recommendations: Vec<String>,
     /// A summary in a few sentences.
@@ -402,7 +403,7 @@ pub enum State {
     },
     /// The agent's quota is used up; the next turn is ordered when it is restored.
     Parked {
-        /// The expected time of that.
+        /// The time at which the quota should be restored.
         until: Time,
     },
     /// Its turn is ordered, and no agent has accepted it yet.
@@ -433,7 +434,7 @@ pub enum State {
 pub struct Closing {
     /// The time of the end.
     pub at: Time,
-    /// The final answer.
+    /// The answer that closed it.
     pub response: Response,
     /// The way in which it ended.
     pub way: Way,
@@ -443,7 +444,7 @@ pub struct Closing {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
-    /// The taker answered.
+    /// The taker or a person answered.
     Answered,
     /// No answer arrived in time.
     Expired,
@@ -597,7 +598,7 @@ pub struct Handoff {
     /// The handoff that waits for this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub returns_to: Option<HandoffId>,
-    /// The current state.
+    /// The current state, from pending to closed.
     pub state: State,
     /// The number of the attempt, from 1.
     pub attempt: u32,

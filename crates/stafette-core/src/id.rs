@@ -76,7 +76,7 @@ impl fmt::Debug for HandoffId {
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("`{text}` is not a handoff: they are named h1, h2, …")]
 pub struct NotAHandoff {
-    /// The invalid text.
+    /// The text that could not be parsed.
     pub text: String,
 }
 
@@ -137,7 +137,7 @@ impl fmt::Debug for TurnKey {
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("`{text}` is not a turn: they look like RUN/h7/1.2")]
 pub struct NotATurn {
-    /// The invalid text.
+    /// The text that could not be parsed.
     pub text: String,
 }
 
@@ -183,7 +183,7 @@ pub struct AgentName(Arc<str>);
      and not the reserved words `human`, `orchestrator` and `council`"
 )]
 pub struct BadAgentName {
-    /// The invalid text.
+    /// The text that was rejected.
     pub text: String,
 }
 

@@ -58,7 +58,7 @@ pub enum Input {
     Session {
         /// The agent that the process belongs to.
         agent: AgentName,
-        /// The new state.
+        /// The new state of the process.
         state: SessionState,
         /// Details for people, such as the last screen.
         note: String,
@@ -77,7 +77,7 @@ pub enum Input {
         /// The result of the turn.
         result: Box<TurnResult>,
     },
-    /// A turn failed.
+    /// A turn failed before it had a result.
     Fail {
         /// The turn that failed.
         turn: TurnKey,
@@ -88,7 +88,7 @@ pub enum Input {
     },
     /// A handoff is proposed outside a turn.
     Propose {
-        /// The proposed handoff.
+        /// The handoff that is proposed.
         offer: Box<Offer>,
     },
     /// A person answers a question.
@@ -106,7 +106,7 @@ pub enum Input {
     Postpone {
         /// The handoff that asks the question.
         handoff: HandoffId,
-        /// The new deadline.
+        /// The new deadline for the answer.
         until: Time,
         /// The reason for the extension.
         why: String,
@@ -122,7 +122,7 @@ pub enum Input {
     RaiseBudget {
         /// The additional amount, in US dollars.
         money: Usd,
-        /// The additional tokens.
+        /// The additional number of tokens.
         tokens: u64,
     },
     /// Pauses the run: no new turns are ordered.
@@ -135,7 +135,7 @@ pub enum Input {
         /// The name of the requester.
         by: String,
     },
-    /// Cancels the run.
+    /// Cancels the run and all its open handoffs.
     Cancel {
         /// The name of the requester.
         by: String,

@@ -60,7 +60,7 @@ pub struct LockId(pub u64);
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("`{text}` is not a lock: they are named l1, l2, …")]
 pub struct NotALock {
-    /// The invalid text.
+    /// The text that could not be parsed.
     pub text: String,
 }
 
@@ -110,12 +110,12 @@ pub enum Who {
         /// The name of the agent.
         agent: AgentName,
     },
-    /// An external program.
+    /// An external program with a token.
     Visitor {
         /// The name on the program's token.
         name: String,
     },
-    /// A person.
+    /// A person, by name.
     Person {
         /// The name of the person.
         name: String,
@@ -201,14 +201,14 @@ pub enum Mode {
 /// A request for a lock.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Claim {
-    /// The claimant.
+    /// The party that requests the lock.
     pub holder: Holder,
     /// The agent's turn that the lock is for; the lock ends with the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnKey>,
     /// The patterns to lock, all or none.
     pub patterns: Vec<Pattern>,
-    /// The sharing mode.
+    /// Whether the lock is exclusive or shared.
     #[serde(default)]
     pub mode: Mode,
     /// The duration of the lock unless it is renewed.
@@ -264,7 +264,7 @@ pub struct Waiter {
 /// A request to the locks.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Ask {
-    /// Requests a lock.
+    /// Requests a lock on some patterns.
     Take {
         /// The claim to grant.
         claim: Claim,
@@ -273,29 +273,29 @@ pub enum Ask {
         /// The maximum time to wait for it.
         wait: Millis,
     },
-    /// Extends a lease.
+    /// Extends the lease of a held lock.
     Renew {
         /// The lock to renew.
         id: LockId,
-        /// The requesting holder.
+        /// The holder that asks; must own the lock.
         by: Holder,
         /// The fencing number, if it is known.
         fence: Option<u64>,
-        /// The new lease, counted from now; `None` keeps the previous duration.
+        /// The new lease, counted from now; `None` uses the duration of the original claim.
         lease: Option<Millis>,
     },
     /// Releases a lock or withdraws a waiter.
     Release {
         /// The lock or waiter to end.
         id: LockId,
-        /// The requesting holder.
+        /// The holder that asks; must own the lock or waiter.
         by: Holder,
     },
     /// Takes a lock from its holder. The caller checks who may do this.
     TakeOver {
         /// The lock to take over.
         id: LockId,
-        /// The new holder.
+        /// The holder that takes the lock.
         by: Holder,
         /// The reason for the takeover; must not be empty.
         why: String,
@@ -317,15 +317,15 @@ pub enum Ask {
 pub enum Ended {
     /// The holder released it.
     Released,
-    /// The lease expired.
+    /// The lease expired without renewal.
     Expired,
     /// The holder's turn or run has ended.
     HolderGone,
     /// Another holder took it over.
     TakenOver {
-        /// The new holder.
+        /// The holder that took it.
         by: Holder,
-        /// The reason given.
+        /// The reason that the new holder gave.
         why: String,
     },
 }
@@ -334,7 +334,7 @@ pub enum Ended {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GaveUp {
-    /// The waiter withdrew.
+    /// The waiter withdrew its claim.
     Withdrawn,
     /// The deadline of the wait passed.
     Late,
@@ -350,22 +350,22 @@ pub enum GaveUp {
 pub enum LockEvent {
     /// A lock was granted.
     LockTaken {
-        /// The new lock.
+        /// The lock that was granted.
         lock: Lock,
     },
     /// A claim started to wait.
     LockQueued {
-        /// The new waiter.
+        /// The waiter that was added.
         waiter: Waiter,
     },
     /// A lease was extended.
     LockRenewed {
-        /// The renewed lock.
+        /// The lock that was renewed.
         id: LockId,
         /// The new expiry time.
         expires_at: Time,
     },
-    /// A lock ended.
+    /// A lock ended, in one of several ways.
     LockEnded {
         /// The lock that ended.
         id: LockId,
@@ -422,7 +422,7 @@ impl LockEvent {
 pub enum Answer {
     /// The lock is held.
     Held(Lock),
-    /// The claim waits.
+    /// The claim waits for conflicting locks.
     Waiting(Waiter),
     /// The request is done, and there is nothing more to report.
     Done,
@@ -464,7 +464,7 @@ pub enum Refusal {
     /// The lock belongs to another holder.
     #[error("{id} belongs to {holder}")]
     NotYours {
-        /// The requested lock.
+        /// The lock that was requested.
         id: LockId,
         /// The holder of the lock.
         holder: Holder,
@@ -512,7 +512,7 @@ pub struct Locks {
 }
 
 impl Locks {
-    /// Applies an event.
+    /// Applies an event to the state.
     pub fn apply(&mut self, event: &LockEvent) {
         self.version += 1;
         match event {

@@ -15,7 +15,7 @@ pub struct TurnOrder {
     pub agent: AgentName,
     /// The user's original request.
     pub request: String,
-    /// The current task.
+    /// The task as it was offered.
     pub offer: Offer,
     /// The handoff that caused it.
     pub cause: Option<HandoffId>,

@@ -63,7 +63,7 @@ pub struct Run {
     pub seq: u64,
     /// The workflow that the run follows.
     pub workflow: Arc<Workflow>,
-    /// The user's request.
+    /// The user's request, word for word.
     pub request: String,
     /// The span of the requester's own trace in which the run was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]

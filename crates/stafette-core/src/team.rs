@@ -200,7 +200,7 @@ pub enum TeamInput {
     OrderChange {
         /// The set to apply or undo.
         change: ChangeId,
-        /// The requested action.
+        /// The action that is requested.
         work: ChangeWork,
         /// The name of the requester.
         by: String,
@@ -209,7 +209,7 @@ pub enum TeamInput {
     SettleChange {
         /// The set whose status changed.
         change: ChangeId,
-        /// The new status.
+        /// The new status of the set.
         status: ChangeStatus,
         /// Who made the decision.
         by: String,

@@ -77,7 +77,7 @@ pub struct Traceparent {
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("`{text}` is not a traceparent")]
 pub struct NotATraceparent {
-    /// The invalid text.
+    /// The text that could not be parsed.
     pub text: String,
 }
 

@@ -254,7 +254,7 @@ pub enum Sandbox {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PromptVia {
-    /// On standard input.
+    /// Through its standard input.
     #[default]
     Stdin,
     /// As the last argument, or in place of `{prompt}`.
@@ -280,7 +280,7 @@ pub struct Need {
     pub key: String,
     /// The origin: `external`, `market`, `user`, `decision`, or a key of `[sources]`.
     pub source: String,
-    /// The expected type of the value.
+    /// The expected type of the value, such as `string`, `number` or `string[]`.
     #[serde(default = "string_type", rename = "type")]
     pub expected_type: String,
     /// A description for the provider.
@@ -292,7 +292,7 @@ fn string_type() -> String {
     "string".into()
 }
 
-/// An allowed handoff.
+/// A handoff that the workflow allows.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Route {
@@ -311,7 +311,7 @@ pub struct Route {
     pub alternatives: Vec<Party>,
 }
 
-/// A forbidden handoff.
+/// A handoff that the workflow forbids.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Denied {
@@ -394,7 +394,7 @@ pub struct Retries {
     pub max: u32,
     /// The first delay; each later one is twice as long.
     pub backoff: Millis,
-    /// The maximum delay.
+    /// The maximum delay between two attempts.
     pub max_backoff: Millis,
     /// The random part of a delay, from 0 to 1.
     pub jitter: f64,
@@ -455,7 +455,7 @@ pub enum RecoveryCause {
     Expired,
 }
 
-/// A recovery strategy.
+/// A strategy for a handoff that cannot be done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
@@ -463,7 +463,7 @@ pub enum Strategy {
     RetryDifferentTarget,
     /// Continues with the partial result.
     ProceedPartial,
-    /// Asks a person.
+    /// Asks a person for a decision.
     Escalate,
     /// Continues without the result.
     SkipAndContinue,

@@ -15,7 +15,7 @@ pub enum Conflict {
         path: String,
         /// The holder of the conflicting lock.
         holder: Holder,
-        /// The conflicting lock.
+        /// The id of the conflicting lock.
         id: LockId,
         /// The latest time at which that lock ends.
         until: Time,

@@ -31,7 +31,7 @@ pub(super) fn told(circle: &[Link]) -> String {
 impl Locks {
     /// Returns a cycle of waiters, if there is one, and the youngest waiter in it.
     pub(super) fn circle(&self) -> Option<(Vec<Link>, LockId)> {
-        // The usual case: no waiter, or one waiting for a holder that does not wait.
+        // The usual case: there are no waiters.
         if self.waiting.is_empty() {
             return None;
         }

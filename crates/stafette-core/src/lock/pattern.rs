@@ -24,7 +24,7 @@ pub struct Pattern(String);
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("`{}` cannot be locked: {flaw}", text.chars().take(80).collect::<String>().escape_debug())]
 pub struct BadPattern {
-    /// The invalid text.
+    /// The text that was rejected.
     pub text: String,
     /// The reason why it is invalid.
     pub flaw: &'static str,
@@ -146,7 +146,7 @@ fn plain(text: &str) -> Result<String, BadPattern> {
 enum Part {
     /// `**`: any number of names, including none.
     AnyFolders,
-    /// A single name.
+    /// A single name, with or without wildcards.
     Name(Vec<Letter>),
 }
 
@@ -156,7 +156,7 @@ enum Letter {
     Any,
     /// `?`: any one character.
     One,
-    /// Exactly this character.
+    /// Exactly this one character.
     Just(char),
 }
 

@@ -8,9 +8,9 @@ const LONGEST_NAME: usize = 32;
 /// A class of bytes that can belong to a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Class {
-    /// Capitals and digits.
+    /// Capital letters and digits.
     Capital,
-    /// Letters and digits.
+    /// Letters and digits of ASCII.
     Alphanumeric,
     /// Letters, digits and `_`.
     Word,

@@ -17,16 +17,16 @@ use crate::{
 pub struct QuestionAnswered {
     /// The handoff that asks the question.
     pub handoff: HandoffId,
-    /// The person's answer.
+    /// The answer with its values.
     #[serde(flatten)]
     pub answer: Answer,
 }
 
-/// A person's answer.
+/// A person's answer to a question.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Answer {
-    /// Values by name.
+    /// The answer as values by name.
     pub values: Fields,
     /// The answer as free text.
     pub text: String,

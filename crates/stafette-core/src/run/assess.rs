@@ -20,7 +20,7 @@ pub struct InputsAssessed {
     /// The party that is asked for the missing inputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handoff_to: Option<Party>,
-    /// A short explanation.
+    /// A short explanation for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// The names of the missing inputs.

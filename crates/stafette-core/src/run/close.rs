@@ -15,7 +15,7 @@ use crate::{Event, Handoff, HandoffId, Outcome, Party, Response, Time};
 pub struct HandoffClosed {
     /// The handoff that ended.
     pub handoff: HandoffId,
-    /// The final answer.
+    /// The answer that closed it.
     pub response: Response,
     /// The way in which it ended.
     pub way: Way,
@@ -54,7 +54,7 @@ pub struct RunFinished {
 /// The result of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Ending {
-    /// The final status.
+    /// The final status of the run.
     pub status: Status,
     /// The reason, in a sentence.
     pub why: String,

@@ -22,7 +22,7 @@ pub struct RunCreated {
     pub run: RunId,
     /// The workflow that the run follows.
     pub workflow: Arc<Workflow>,
-    /// The user's request.
+    /// The user's request, word for word.
     pub request: String,
     /// The inputs that are known from the start.
     #[serde(default)]

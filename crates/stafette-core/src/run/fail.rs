@@ -11,7 +11,7 @@ use crate::{
     Usage,
 };
 
-/// A turn failed.
+/// A turn failed before it had a result.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TurnFailed {
     /// The turn that failed.

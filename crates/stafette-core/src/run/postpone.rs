@@ -7,7 +7,7 @@ use super::{Draft, Run};
 use crate::handoff::State;
 use crate::{Event, HandoffId, Ignored, Millis, Reply, Time};
 
-/// The longest extension of a deadline in one step.
+/// The latest deadline that a question can get, counted from now.
 pub const FURTHEST: Millis = Millis::hours(60 * 24);
 
 /// A question has a later deadline.
@@ -15,13 +15,13 @@ pub const FURTHEST: Millis = Millis::hours(60 * 24);
 pub struct QuestionPostponed {
     /// The handoff that asks the question.
     pub handoff: HandoffId,
-    /// The new deadline.
+    /// The new deadline for the answer.
     pub until: Time,
     /// The reason for the extension.
     pub why: String,
 }
 
-/// Extends a deadline; it never moves closer, and never without bound.
+/// Moves a deadline further away, up to [`FURTHEST`] from now; it never moves closer.
 pub(super) fn decide(draft: &mut Draft, handoff: HandoffId, until: Time, why: String) -> Reply {
     let Some(State::Asked { until: before }) = draft.run.handoff(handoff).map(|h| &h.state) else {
         return Reply::Ignored(Ignored::NotOpen);

@@ -40,7 +40,7 @@ pub struct HandoffAdmitted {
     pub returns_to: Option<HandoffId>,
     /// The path of the request so far.
     pub trail: Trail,
-    /// The initial state.
+    /// The initial state of the handoff.
     pub state: State,
     /// Further decisions of the kernel about it; `None` in events of older releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -14,7 +14,7 @@ use crate::{Event, Fields, Handoff, HandoffId, Kind, Offer, Outcome, Party, Resp
 pub struct RecoveryChosen {
     /// The handoff that could not be done.
     pub handoff: HandoffId,
-    /// The chosen strategy.
+    /// The strategy that was chosen.
     pub action: Strategy,
     /// The reason for the choice.
     pub reason: String,

@@ -11,7 +11,7 @@ use crate::{Event, Fields, HandoffId, Response, Time};
 /// A handoff waits for others.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct HandoffBlocked {
-    /// The waiting handoff.
+    /// The handoff that waits.
     pub handoff: HandoffId,
     /// The handoffs that it waits for.
     pub on: Vec<HandoffId>,

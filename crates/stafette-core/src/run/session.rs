@@ -18,9 +18,9 @@ pub enum SessionState {
     NotReady,
     /// The agent is working.
     Working,
-    /// The agent waits for a person or for another agent.
+    /// The agent waits for an answer, such as a person's permission.
     Waiting,
-    /// The process died.
+    /// The process died unexpectedly.
     Crashed,
     /// The process is being started again.
     Restarting,
@@ -36,7 +36,7 @@ const NOTE: usize = 4000;
 pub struct SessionChanged {
     /// The agent that the process belongs to.
     pub agent: AgentName,
-    /// The new state.
+    /// The new state of the process.
     pub state: SessionState,
     /// Details, such as the last screen of a process that died.
     #[serde(default, skip_serializing_if = "String::is_empty")]

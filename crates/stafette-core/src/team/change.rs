@@ -112,9 +112,9 @@ pub struct ChangeReturned {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeWork {
-    /// Apply the set.
+    /// Applies the set to the project.
     Apply,
-    /// Undo the applied set.
+    /// Undoes the applied set.
     Undo,
 }
 
@@ -126,7 +126,7 @@ pub struct ChangeOrdered {
     /// The handoff in which the set was proposed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handoff: Option<HandoffId>,
-    /// The requested action.
+    /// The action that is requested.
     pub work: ChangeWork,
     /// The name of the requester.
     pub by: String,
@@ -140,7 +140,7 @@ pub struct ChangeSettled {
     /// The handoff in which the set was proposed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handoff: Option<HandoffId>,
-    /// The new status.
+    /// The new status of the set.
     pub status: ChangeStatus,
     /// Who made the decision.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -165,7 +165,7 @@ pub struct SetState {
     pub count: usize,
     /// The gates that a person has to approve.
     pub gates: Vec<Gate>,
-    /// The current status.
+    /// The current status of the set.
     pub status: ChangeStatus,
     /// True if a person still has to be asked about it.
     pub asks: bool,

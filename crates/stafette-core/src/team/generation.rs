@@ -75,7 +75,7 @@ pub struct Note {
     pub at: Time,
 }
 
-/// An earlier generation.
+/// An earlier generation of the team.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Past {
     /// The number of the generation.
@@ -105,7 +105,7 @@ pub struct Service {
 pub struct Awaited {
     /// The party that asks.
     pub from: Party,
-    /// The question itself.
+    /// The question as the person reads it.
     pub question: Question,
     /// The inputs that the answer fills in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -85,7 +85,7 @@ pub struct PhaseEnded {
 pub struct TurnMeasured {
     /// The turn that was measured.
     pub turn: TurnKey,
-    /// The token counts.
+    /// The token counts of the answer.
     pub measured: Measured,
 }
 

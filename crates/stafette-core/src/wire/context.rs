@@ -41,7 +41,7 @@ pub struct OrchestratorContext {
     pub agent_states: BTreeMap<String, AgentState>,
     /// The next action of the team.
     pub next_action: NextAction,
-    /// The earlier orchestrators.
+    /// The earlier orchestrators of the team.
     pub history: Vec<PastRun>,
     /// The total cost, in dollars.
     pub total_cost: Measure,
@@ -122,7 +122,7 @@ pub enum ChangeAction {
     Create,
     /// Changes an existing file.
     Modify,
-    /// Deletes the file.
+    /// Deletes an existing file.
     Delete,
 }
 
@@ -131,7 +131,7 @@ pub enum ChangeAction {
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum ChangeStatus {
-    /// Not applied yet.
+    /// Not applied to the project yet.
     Pending,
     /// Applied to the project.
     Applied,
@@ -179,9 +179,9 @@ pub struct NextAction {
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum NextActionType {
-    /// Continue the discussion.
+    /// Continue with the discussion.
     ContinueDiscussion,
-    /// Apply the changes.
+    /// Apply the changes that are ready.
     ApplyChanges,
     /// Restart with the changed code.
     RestartWithNewCode,
@@ -189,7 +189,7 @@ pub enum NextActionType {
     ManualReview,
 }
 
-/// An earlier orchestrator.
+/// An earlier orchestrator of the team.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PastRun {

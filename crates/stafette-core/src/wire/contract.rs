@@ -74,13 +74,13 @@ pub struct SourceContext {
     pub extra: Fields,
 }
 
-/// A requested input.
+/// An input that is requested.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestedInput {
     /// The name of the input.
     pub key: String,
-    /// The expected form of the value.
+    /// The expected type of the value, such as `string`, `number` or `string[]`.
     pub expected_type: String,
     /// A description of the input for the helper.
     pub description: String,
@@ -134,7 +134,7 @@ pub struct EarlierAttempt {
 pub enum RequestReason {
     /// The asker lacks a required input.
     MissingRequiredInput,
-    /// A check failed.
+    /// A check of the work failed.
     ValidationFailure,
     /// Another agent is better suited to the work.
     ExpertiseMismatch,

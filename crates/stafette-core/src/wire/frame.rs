@@ -50,7 +50,7 @@ pub struct Word(Box<str>);
     "`{text}` cannot mark frames: use 1 to 32 letters, digits, `-` or `_`, beginning with a letter"
 )]
 pub struct BadWord {
-    /// The invalid text.
+    /// The text that was rejected.
     pub text: String,
 }
 
@@ -215,7 +215,7 @@ pub enum Fault {
 /// A result of the scanner.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Found {
-    /// A complete frame.
+    /// A complete and valid frame.
     Frame {
         /// The frame that was found.
         frame: Frame,

@@ -41,7 +41,7 @@ pub struct Message {
     pub payload: Fields,
     /// The work that it belongs to.
     pub context: MessageContext,
-    /// The current status.
+    /// The current status of the message.
     pub status: MessageStatus,
     /// Additional fields of the sender.
     #[serde(flatten)]
@@ -71,11 +71,11 @@ pub struct MessageContext {
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum WorkflowType {
-    /// A new feature.
+    /// A new feature is built.
     Feature,
-    /// A bug fix.
+    /// A bug is fixed.
     Bugfix,
-    /// A restructuring without new behaviour.
+    /// Code is restructured without new behaviour.
     Refactor,
 }
 
@@ -116,7 +116,7 @@ pub enum MessageType {
 /// The parties that may send or receive a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// Every party.
+    /// Any party of the workflow.
     Any,
     /// Only the party of this name.
     Only(&'static str),
@@ -193,9 +193,9 @@ impl MessageType {
 pub struct Escalation {
     /// The reason for asking, as one word.
     pub reason: String,
-    /// The question itself.
+    /// The question as the person reads it.
     pub details: String,
-    /// Suggested answers.
+    /// Suggested answers; free text is always possible.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>")]
     pub options: Option<Vec<String>>,

@@ -30,9 +30,9 @@ pub const DIALECT: &str = "phase";
 pub enum Phase {
     /// Examines the current state.
     Research,
-    /// Makes the changes.
+    /// Makes the changes to the project.
     Write,
-    /// Checks the changes.
+    /// Checks the changes that were made.
     Validate,
     /// Runs several parts in parallel.
     Parallel,

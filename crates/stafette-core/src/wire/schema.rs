@@ -143,7 +143,7 @@ impl fmt::Display for Name {
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("there is no schema `{text}`: there are {}", NAMES.map(Name::as_str).join(", "))]
 pub struct UnknownName {
-    /// The unknown name.
+    /// The name that is unknown.
     pub text: String,
 }
 

@@ -38,7 +38,7 @@ pub struct SharedState {
     pub extra: Fields,
 }
 
-/// The current work.
+/// The work that agents share.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CurrentWorkflow {
     /// The id of the work.

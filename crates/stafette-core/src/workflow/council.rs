@@ -88,7 +88,7 @@ pub enum Mode {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Exhausted {
-    /// Ask a person.
+    /// Ask a person for a decision.
     #[default]
     Escalate,
     /// Continue in the next generation.
@@ -108,7 +108,7 @@ pub struct Quorum {
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("`{text}` is not a quorum: write it as `4 of 5`, from 1 to all")]
 pub struct NotAQuorum {
-    /// The invalid text.
+    /// The text that could not be parsed.
     pub text: String,
 }
 

@@ -24,7 +24,7 @@ const MAX_SYNTAX_ERRORS: usize = 5;
 /// A workflow file that could be parsed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Source {
-    /// The parsed workflow.
+    /// The workflow that the file contains.
     pub workflow: Workflow,
     /// The positions of its values.
     pub spans: Spans,

@@ -48,7 +48,7 @@ pub enum GraphHome {
     /// A file managed by Stafette.
     #[default]
     Sqlite,
-    /// A Neo4j server.
+    /// A Neo4j server, set in `[knowledge.neo4j]`.
     Neo4j,
 }
 
@@ -118,7 +118,7 @@ pub struct Week {
     pub timezone: String,
     /// The working hours of a day, such as `09:00-12:00`, in order.
     pub hours: Vec<String>,
-    /// The working days.
+    /// The working days of a week.
     pub days: Vec<Day>,
     /// The time kept free before and after every other event.
     pub buffer: Millis,

@@ -20,7 +20,7 @@ pub struct Notify {
     /// A program that receives notifications over HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub webhook: Option<Webhook>,
-    /// The quiet hours.
+    /// The hours in which only urgent notifications are sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quiet: Option<Quiet>,
     /// The time to wait for further notifications before sending them together.

@@ -62,14 +62,14 @@ impl PhaseStep {
 /// The number of parts that have to succeed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Rule {
-    /// All parts.
+    /// All parts have to succeed.
     #[default]
     All,
-    /// At least one part.
+    /// At least one part has to succeed.
     Any,
-    /// More than half of the parts.
+    /// More than half of the parts have to succeed.
     Majority,
-    /// A fixed number of parts.
+    /// A fixed number of parts has to succeed.
     AtLeast {
         /// The number of parts that have to succeed.
         needed: u32,

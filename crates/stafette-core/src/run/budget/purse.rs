@@ -75,8 +75,7 @@ pub struct Day {
 /// The number of days that a run keeps: more than any run lasts by default.
 const DAYS: usize = 400;
 
-/// The divisor of the fall: the estimate falls by this fraction of the difference when a turn used
-/// less.
+/// When a turn used less than expected, the estimate falls by the difference divided by this.
 const FALL: u64 = 4;
 
 impl Account {

@@ -20,19 +20,19 @@ pub enum Refusal {
     },
     /// The turn has proposed the maximum number of handoffs.
     TooMany {
-        /// The maximum number.
+        /// The maximum number of handoffs per turn.
         limit: usize,
     },
     /// The work item was handed over too often.
     ItemLimit {
-        /// The work item.
+        /// The name of the work item.
         item: String,
         /// The maximum number of handoffs per item.
         limit: u32,
     },
     /// The run has reached its maximum number of handoffs.
     RunLimit {
-        /// The maximum number.
+        /// The maximum number of handoffs per run.
         limit: u32,
     },
     /// The same step was taken twice just before.
@@ -63,7 +63,7 @@ pub enum Refusal {
     },
     /// No party has that name.
     UnknownTarget {
-        /// The unknown target.
+        /// The target that is unknown.
         to: Party,
     },
     /// The path is on the deny list.

@@ -64,7 +64,7 @@ pub struct Position {
 /// One contribution to the discussion.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Speech {
-    /// The speaker.
+    /// The party that spoke.
     pub by: Party,
     /// The number of the speaker's turn.
     pub round: u32,
@@ -105,7 +105,7 @@ pub struct Verdict {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
-    /// Enough members agree.
+    /// Enough members agree to meet the quorum.
     Consensus,
     /// Not enough members agree, and all turns are used up.
     Exhausted,

@@ -28,7 +28,7 @@ pub enum Stance {
     Building,
     /// In favour of the proposal.
     Agree,
-    /// Against the proposal.
+    /// Against the proposal as it is.
     Disagree,
     /// Neither for nor against.
     Abstain,
@@ -61,7 +61,7 @@ impl fmt::Display for Stance {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Vote {
-    /// The member's stance.
+    /// The member's stance on the topic.
     pub signal: Stance,
     /// The reason for the stance.
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -71,7 +71,7 @@ pub struct Next {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// The council agrees.
+    /// The members of the council agree.
     ConsensusReached,
     /// All members have used up their turns.
     AgentsExhausted,

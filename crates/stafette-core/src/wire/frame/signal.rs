@@ -11,7 +11,7 @@ use thiserror::Error;
 use super::Frame;
 use crate::Fields;
 
-/// A frame, interpreted.
+/// A frame with its payload interpreted.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Signal {
     /// The agent accepts input.
@@ -29,7 +29,7 @@ pub enum Signal {
 pub struct Ready {
     /// The stage that is ready.
     pub stage: String,
-    /// The time since when, in RFC 3339.
+    /// The time at which it became ready, in RFC 3339.
     pub ts: String,
     /// Additional fields of the sender.
     #[serde(flatten)]
@@ -67,7 +67,7 @@ pub struct HandoffNote {
 /// The payload of ERROR.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
-    /// The error code.
+    /// The code of the error.
     pub code: Code,
     /// The description, in a sentence.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
@@ -88,7 +88,7 @@ pub struct Code(String);
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("`{text}` is not an error code: they look like MCP_CONNECTION_FAILED")]
 pub struct NotACode {
-    /// The invalid text.
+    /// The text that was rejected.
     pub text: String,
 }
 

@@ -88,7 +88,7 @@ pub struct ResearchFindings {
     pub conflicts: Vec<Conflict>,
     /// Conventions of the project.
     pub patterns_found: Vec<PatternFound>,
-    /// Suggested next steps.
+    /// Suggested next steps for the task.
     pub recommendations: Vec<String>,
     /// Additional fields of the sender.
     #[serde(flatten)]
@@ -159,7 +159,7 @@ pub enum Severity {
     Critical,
     /// A person should look at it.
     Warning,
-    /// For information only.
+    /// The conflict is for information only.
     Info,
 }
 
@@ -334,7 +334,7 @@ pub struct SecurityCheck {
 pub struct ParallelFindings {
     /// The result of each part.
     pub results: Vec<ParallelResult>,
-    /// The combined result.
+    /// The combined result of all parts.
     pub aggregation: Aggregation,
     /// Additional fields of the sender.
     #[serde(flatten)]

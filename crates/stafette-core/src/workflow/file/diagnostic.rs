@@ -26,7 +26,7 @@ pub struct Diagnostic {
     pub path: String,
     /// The description of the problem.
     pub message: String,
-    /// The suggested fix.
+    /// The suggested fix, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
     /// The byte range in the file; `None` if the value is a default.

@@ -23,15 +23,15 @@ pub enum NotCron {
     /// Neither five fields nor a known word.
     #[error("`{text}` is not a time: write five fields such as `0 3 * * 1-5`, or `@daily`")]
     Shape {
-        /// The invalid text.
+        /// The text that could not be parsed.
         text: String,
     },
     /// A field is not valid.
     #[error("`{field}` is not a {what}: write numbers from {least} to {most}")]
     Field {
-        /// The invalid field.
+        /// The field that could not be parsed.
         field: String,
-        /// The meaning of the field.
+        /// The kind of value that is expected, such as a day of the week.
         what: &'static str,
         /// The smallest valid number.
         least: u32,
@@ -41,7 +41,7 @@ pub enum NotCron {
     /// There is no such day, such as the 30th of February.
     #[error("`{text}` never comes: no month that it names has such a day")]
     Never {
-        /// The invalid text.
+        /// The text that names no valid day.
         text: String,
     },
 }

@@ -24,7 +24,7 @@ pub enum TemplateError {
     /// An opening brace without a closing one.
     #[error("a `{{` is not closed; write `{{{{` for the sign itself")]
     Open,
-    /// An unknown placeholder.
+    /// A placeholder that is unknown.
     #[error(
         "`{{{name}}}` is nothing that a trigger knows: it is {{trigger}}, {{time}} or {{payload.…}}"
     )]
