@@ -1,4 +1,4 @@
-//! What work costs: money and tokens.
+//! The cost of work: money and tokens.
 
 use std::fmt;
 use std::ops::{Add, AddAssign};
@@ -19,10 +19,10 @@ enum MoneyText {
 }
 
 impl Usd {
-    /// Reads `5usd`, `$0.30` or `0.30`.
+    /// Parses `5usd`, `$0.30` or `0.30`.
     ///
     /// # Errors
-    /// Says what was expected when the text is not an amount.
+    /// A message with the expected format if the text is not an amount.
     pub fn parse(text: &str) -> Result<Self, String> {
         let bare = text.trim().trim_start_matches('$').to_ascii_lowercase();
         let bare = bare.trim_end_matches("usd").trim();
@@ -32,14 +32,14 @@ impl Usd {
             .ok_or_else(|| format!("`{text}` is not an amount of money: write 5usd or 0.30usd"))
     }
 
-    /// From a number of dollars; nothing when it is negative or not finite.
+    /// Converts a number of dollars; `None` if it is negative or not finite.
     #[must_use]
     pub fn from_dollars(dollars: f64) -> Option<Self> {
         (dollars.is_finite() && (0.0..1e12).contains(&dollars))
             .then(|| Usd((dollars * 1e6).round() as u64))
     }
 
-    /// As a number of dollars.
+    /// Returns the amount in dollars.
     #[must_use]
     pub fn dollars(self) -> f64 {
         self.0 as f64 / 1e6
@@ -74,18 +74,18 @@ impl fmt::Debug for Usd {
     }
 }
 
-/// What a turn, an agent or a run has used.
+/// The resources used by a turn, an agent or a run.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Usage {
-    /// Tokens read and written.
+    /// The tokens read and written.
     pub tokens: u64,
-    /// Money spent.
+    /// The money spent, in US dollars.
     pub money: Usd,
 }
 
 impl Usage {
-    /// The larger of the two, part by part.
+    /// Returns the larger value of each field.
     #[must_use]
     pub fn max(self, other: Usage) -> Usage {
         Usage { tokens: self.tokens.max(other.tokens), money: self.money.max(other.money) }

@@ -1,7 +1,7 @@
-//! A change: an atomic set of edits to the files of a project, made by somebody for a reason.
+//! A change: an atomic set of edits to the files of a project, with an author and a reason.
 //!
 //! A set is applied whole or not at all. Each edit names the content that it was made against, so
-//! that what somebody else wrote meanwhile is never written over.
+//! that concurrent edits by others are never overwritten.
 
 mod gate;
 mod path;
@@ -20,13 +20,13 @@ pub use crate::workflow::changes::ChangeRules;
 pub use gate::{Gate, GateKind, gates, is_dependency, protection};
 pub use path::{BadPath, FilePath, collisions};
 
-/// The most files that a set may touch.
+/// The maximum number of files in a set.
 pub const MOST_FILES: usize = 2_000;
 
-/// The largest file that a set may hold, in bytes.
+/// The maximum size of a file in a set, in bytes.
 pub const LARGEST_FILE: usize = 16 * 1024 * 1024;
 
-/// A change, numbered within its project: `c7`.
+/// The id of a change, numbered within its project: `c7`.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
 )]
@@ -34,11 +34,11 @@ pub const LARGEST_FILE: usize = 16 * 1024 * 1024;
 #[schemars(with = "String", extend("pattern" = "^c[0-9]+$"))]
 pub struct ChangeId(pub u32);
 
-/// The text is not the name of a change.
+/// The text is not a valid change id.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("`{text}` is not a change: they are named c1, c2, …")]
 pub struct NotAChange {
-    /// What was given instead.
+    /// The text that could not be parsed.
     pub text: String,
 }
 
@@ -77,7 +77,7 @@ impl From<ChangeId> for String {
     }
 }
 
-/// The SHA-256 of a file's content, in 64 small hexadecimal digits.
+/// The SHA-256 of a file's content, as 64 lowercase hexadecimal digits.
 #[derive(
     Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
 )]
@@ -89,18 +89,18 @@ pub struct Digest(String);
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("`{text}` is not a SHA-256 in 64 small hexadecimal digits")]
 pub struct NotADigest {
-    /// What was given instead.
+    /// The invalid text, shortened to 80 characters.
     pub text: String,
 }
 
 impl Digest {
-    /// The digits.
+    /// Returns the 64 hexadecimal digits.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// From the 32 bytes of it.
+    /// Creates a digest from its 32 bytes.
     #[must_use]
     pub fn of_bytes(bytes: &[u8]) -> Self {
         Digest(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
@@ -124,35 +124,35 @@ impl From<Digest> for String {
     }
 }
 
-/// How far a change is.
+/// The status of a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeStatus {
-    /// It waits; for a person where it has gates.
+    /// Not yet applied; a person has to approve it if it has gates.
     #[default]
     Pending,
-    /// A person said yes to its gates.
+    /// A person approved its gates.
     Approved,
-    /// A person said no.
+    /// A person rejected it.
     Refused,
-    /// It is in the project, and nothing was asked about it.
+    /// Applied to the project without validation.
     Applied,
-    /// It is in the project, and the project's command said yes.
+    /// Applied to the project, and the project's validation command succeeded.
     Validated,
-    /// It was taken out of the project again, or never got in.
+    /// Could not be applied, or was rolled back.
     Failed,
-    /// It was in the project and is no more.
+    /// Applied earlier and undone since.
     Undone,
 }
 
 impl ChangeStatus {
-    /// Whether the project has it.
+    /// True if the change is currently applied to the project.
     #[must_use]
     pub fn is_in(self) -> bool {
         matches!(self, ChangeStatus::Applied | ChangeStatus::Validated)
     }
 
-    /// The word on the wire.
+    /// Returns the status as it is written on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -167,20 +167,20 @@ impl ChangeStatus {
     }
 }
 
-/// Who made a change.
+/// The author of a change.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Author {
-    /// In which run.
+    /// The run in which it was made, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// Which agent.
+    /// The agent that made it, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentName>,
-    /// For which handoff.
+    /// The handoff that it was made for, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handoff: Option<HandoffId>,
-    /// Which person, when it was no agent.
+    /// The name of the person; empty if an agent made it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub person: String,
 }
@@ -196,65 +196,65 @@ impl fmt::Display for Author {
     }
 }
 
-/// What an edit does to its file.
+/// The effect of an edit on its file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// The file is new.
+    /// Creates a new file.
     Create,
-    /// It has other content or another mode.
+    /// Changes the content or the mode.
     Modify,
-    /// It goes.
+    /// Deletes an existing file.
     Delete,
-    /// It comes from another path, with other content or the same.
+    /// Moves the file from another path, with or without new content.
     Rename,
 }
 
-/// One edit as it is proposed. The names are those of `codeChanges`.
+/// One edit of a proposal. The field names are those of `codeChanges`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileEdit {
-    /// The file, relative to the project.
+    /// The path of the file, relative to the project.
     pub file: String,
-    /// What is done to it.
+    /// The effect on the file.
     pub action: Action,
-    /// Where it comes from, for `rename`.
+    /// The previous path, for `rename`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The content that it was made against; what is there now when nothing is said.
+    /// The digest of the content that the edit was made against; `None` means the current content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<Digest>,
-    /// Its whole content afterwards, for `create` and `modify`, and for `rename` if it differs.
+    /// The complete new content, for `create` and `modify`, and for `rename` if it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
-    /// Whether it can be executed afterwards; as before when nothing is said.
+    /// True if the file becomes executable; `None` keeps the current mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executable: Option<bool>,
 }
 
-/// A set of edits as it is proposed.
+/// A proposed set of edits.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Proposal {
-    /// The edits.
+    /// The edits of the set.
     #[serde(alias = "codeChanges")]
     pub changes: Vec<FileEdit>,
-    /// Who made them.
+    /// The author of the set.
     #[serde(default)]
     pub author: Author,
-    /// What for.
+    /// The purpose of the set, for reviewers.
     #[serde(default)]
     pub reason: String,
-    /// The set that it replaces, when it is a revision.
+    /// The set that it replaces, if it is a revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revises: Option<ChangeId>,
 }
 
 impl TurnOrder {
-    /// The set that a person sent back with this turn, to be revised.
+    /// Returns the set that a person sent back for revision with this turn.
     #[must_use]
     pub fn revises(&self) -> Option<ChangeId> {
-        // With a handoff in its run, or with a run of its own.
+        // Sent back with a handoff in its run, or with a run of its own.
         let remarks = self.offer.outputs.contains_key("comments");
         let sent_back =
             self.offer.from == Party::Human && (remarks || self.offer.reason == Reason::FixRequest);
@@ -263,45 +263,45 @@ impl TurnOrder {
     }
 }
 
-/// A file with its content: what an edit finds, or what it leaves.
+/// The state of a file, before or after an edit.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Content {
-    /// The digest of its bytes.
+    /// The digest of the file's bytes.
     pub sha256: Digest,
-    /// How many there are.
+    /// The size in bytes.
     pub size: u64,
-    /// The permission bits.
+    /// The Unix permission bits of the file.
     pub mode: u32,
 }
 
 impl Content {
-    /// Whether both are the same to git: the bytes, and whether they can be executed.
+    /// True if git sees no difference: same bytes and same executable bit.
     #[must_use]
     pub fn is_like(&self, other: &Content) -> bool {
         self.sha256 == other.sha256 && (self.mode & 0o100) == (other.mode & 0o100)
     }
 }
 
-/// One edit as it is kept.
+/// One edit as it is stored.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Edit {
-    /// The file.
+    /// The path of the file.
     pub file: FilePath,
-    /// What is done to it.
+    /// The effect on the file.
     pub action: Action,
-    /// Where it comes from, for `rename`.
+    /// The previous path, for `rename`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<FilePath>,
-    /// What it was made against; nothing when there was no file.
+    /// The file before the edit; `None` if it did not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Content>,
-    /// What it leaves; nothing when the file goes.
+    /// The file after the edit; `None` if it is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Content>,
 }
 
 impl Edit {
-    /// What it does to each path: a rename takes one away and makes another.
+    /// Returns the effect on each path: a rename removes one and creates another.
     #[must_use]
     pub fn moves(&self) -> Vec<(FilePath, Option<Content>, Option<Content>)> {
         match &self.from {
@@ -314,28 +314,28 @@ impl Edit {
     }
 }
 
-/// What somebody says about a change.
+/// A comment on a change.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Comment {
-    /// Who.
+    /// The author of the comment.
     pub by: String,
-    /// When.
+    /// The time of the comment, in RFC 3339.
     pub at: String,
-    /// About which file, if about one.
+    /// The file that it is about; `None` for the whole set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// About which line of it as it would be.
+    /// The line in the new version of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// About which revision of the set.
+    /// The revision of the set that it is about.
     #[serde(default = "first")]
     pub revision: u32,
-    /// What.
+    /// The text of the comment.
     pub text: String,
 }
 
 impl Comment {
-    /// In a line: the place, and what is said about it.
+    /// Formats the comment as one line: place and text.
     #[must_use]
     pub fn told(&self) -> String {
         match (&self.file, self.line) {
@@ -346,58 +346,58 @@ impl Comment {
     }
 }
 
-/// A change as it is kept.
+/// A change as it is stored.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
-    /// Its name.
+    /// The id of the change.
     pub id: ChangeId,
-    /// How far it is.
+    /// The current status of the change.
     pub status: ChangeStatus,
-    /// How often it was proposed: 1 at first, one more with each revision.
+    /// The number of the revision, from 1.
     #[serde(default = "first")]
     pub revision: u32,
-    /// Who made it.
+    /// The author of the change.
     pub author: Author,
-    /// What for.
+    /// The purpose of the change, for reviewers.
     pub reason: String,
-    /// The edits.
+    /// The edits of the change.
     pub edits: Vec<Edit>,
-    /// What a person has to say yes to.
+    /// The gates that a person has to approve.
     #[serde(default)]
     pub gates: Vec<Gate>,
-    /// When it was proposed.
+    /// The time of the proposal, in RFC 3339.
     pub proposed_at: String,
-    /// Who said yes.
+    /// The name of the approver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved_by: Option<String>,
-    /// When it was applied.
+    /// The time at which it was applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied_at: Option<String>,
-    /// When the project's command said yes.
+    /// The time at which the project's validation command succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validated_at: Option<String>,
-    /// When it was undone.
+    /// The time at which it was undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undone_at: Option<String>,
-    /// Grows with each set that is applied, so that it is known which came later.
+    /// A number that grows with each applied set, to tell which was applied later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<u64>,
-    /// The commit that it became.
+    /// The commit that contains the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// The folders that were made for it, the outermost first.
+    /// The folders that were created for it, outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub folders: Vec<String>,
-    /// Why it failed.
+    /// The cause, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// What is worth knowing about how it went.
+    /// Remarks about how it was applied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What was said about it.
+    /// The comments on the change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comments: Vec<Comment>,
-    /// Whether its run has yet to hear of something that is written here.
+    /// True if the run has not yet received the latest update.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untold: bool,
 }
@@ -407,7 +407,7 @@ fn first() -> u32 {
 }
 
 impl Change {
-    /// What its run records of it.
+    /// Returns the summary that the run records.
     #[must_use]
     pub fn proposed(&self) -> ProposedSet {
         let note = |edit: &Edit| FileNote {
@@ -429,13 +429,13 @@ impl Change {
         }
     }
 
-    /// Whether a person has to say yes before it can be applied.
+    /// True if a person has to approve it before it can be applied.
     #[must_use]
     pub fn waits_for_person(&self) -> bool {
         self.status == ChangeStatus::Pending && !self.gates.is_empty()
     }
 
-    /// All paths that it touches.
+    /// Returns all paths that the change touches.
     pub fn paths(&self) -> impl Iterator<Item = &FilePath> {
         self.edits.iter().flat_map(|edit| edit.from.iter().chain([&edit.file]))
     }

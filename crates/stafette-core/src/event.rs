@@ -1,4 +1,4 @@
-//! What became true: the only memory of a run.
+//! Events: the only persistent record of a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,8 +9,8 @@ use crate::run::{
 };
 use crate::{TeamEvent, Time};
 
-/// Something that became true. One variant a transition; each is defined, decided and applied in
-/// the file of its own name under `run/`.
+/// An event of a run. One variant per transition; each is defined, decided and applied in the file
+/// of its own name under `run/`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each variant is documented where it is defined")]
@@ -51,7 +51,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// The names of all events.
+    /// Returns the names of all events.
     pub fn names() -> impl Iterator<Item = &'static str> + Clone {
         Self::NAMES.into_iter().chain(TeamEvent::NAMES)
     }
@@ -91,7 +91,7 @@ impl Event {
         "alert_raised",
     ];
 
-    /// The event's name, as it is stored.
+    /// Returns the event's name as it is stored.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -130,7 +130,7 @@ impl Event {
         }
     }
 
-    /// The handoff that it is about, if it is about one.
+    /// Returns the handoff that the event is about, if any.
     #[must_use]
     pub fn handoff(&self) -> Option<crate::HandoffId> {
         match self {
@@ -170,14 +170,14 @@ impl Event {
     }
 }
 
-/// An event in its place: numbered within its run, and with the moment it became true.
+/// An event with its number within the run and its time.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Recorded {
-    /// From 1, without gaps.
+    /// The number of the event, from 1 without gaps.
     pub seq: u64,
-    /// When.
+    /// The time of the event.
     pub at: Time,
-    /// What.
+    /// The event with its data.
     #[serde(flatten)]
     pub event: Event,
 }

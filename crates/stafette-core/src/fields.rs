@@ -1,26 +1,26 @@
-//! What agents pass each other, as a JSON object: how large it is, whether it is what was asked for,
-//! and how it is kept within its limit.
+//! Values that agents pass to each other, as a JSON object: their size, their types, and cutting
+//! them to the size limit.
 
 use serde_json::{Value, json};
 
 use crate::{Fields, HandoffId, MissingInput};
 
-/// The most that a handoff's inputs, or one answer, may be, in bytes.
+/// The maximum size of a handoff's inputs, or of one answer, in bytes.
 pub const MAX: usize = 1024 * 1024;
 
-/// How much of a value stays where it had to be cut, in characters.
+/// The number of characters that remain of a value that was cut.
 const HEAD: usize = 512;
 
-/// Values below this are not worth cutting: the note in their place would be as long.
+/// Smaller values are not worth cutting: the note in their place would be as long.
 const WORTH: usize = 2 * HEAD;
 
-/// About as many bytes as the JSON of all fields, without writing it.
+/// Returns the approximate size of the fields as JSON, in bytes, without serialising them.
 #[must_use]
 pub fn size(fields: &Fields) -> usize {
     fields.iter().map(|(key, value)| key.len() + size_of(value)).sum()
 }
 
-/// About as many bytes as the value's JSON, without writing it.
+/// Returns the approximate size of the value as JSON, in bytes, without serialising it.
 pub(crate) fn size_of(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 5,
@@ -33,8 +33,8 @@ pub(crate) fn size_of(value: &Value) -> usize {
     }
 }
 
-/// The keys whose values have to be cut so that `fields` fit: the largest first, and those that were
-/// asked for last.
+/// Returns the keys whose values must be cut so that `fields` fit: the largest first, and requested
+/// ones last.
 #[must_use]
 pub(crate) fn surplus(fields: &Fields, asked: &[MissingInput]) -> Vec<String> {
     let mut bytes = size(fields);
@@ -56,8 +56,8 @@ pub(crate) fn surplus(fields: &Fields, asked: &[MissingInput]) -> Vec<String> {
     found
 }
 
-/// Puts a note in place of the values that are too large: where they came from, how large they are,
-/// and how they begin. The log has them whole.
+/// Replaces the values that are too large with a note: their origin, their size and their
+/// beginning. The log has them whole.
 pub(crate) fn cut(fields: &mut Fields, keys: &[String], from: HandoffId) {
     for (key, value) in fields.iter_mut().filter(|(key, _)| keys.contains(*key)) {
         let bytes = size_of(value);
@@ -70,11 +70,11 @@ pub(crate) fn cut(fields: &mut Fields, keys: &[String], from: HandoffId) {
     }
 }
 
-/// The value as the type that was asked for, where it can be read as one: people type text, and
-/// agents quote numbers.
+/// Converts a value to the requested type where possible: people type text, and agents quote
+/// numbers.
 ///
 /// # Errors
-/// What was expected instead.
+/// The expected type.
 pub fn fit(expected: &str, value: &Value) -> Result<Value, String> {
     let wanted = expected.trim().to_ascii_lowercase();
     if let Some(item) = wanted.strip_suffix("[]") {
@@ -103,16 +103,16 @@ pub fn fit(expected: &str, value: &Value) -> Result<Value, String> {
         "boolean" | "bool" => (value.is_boolean(), "true or false"),
         "object" => (value.is_object(), "an object"),
         "array" | "list" => (value.is_array(), "a list"),
-        // A word of the workflow's own: nobody here knows what it means.
+        // A type name of the workflow's own: its meaning is unknown here.
         _ => (true, ""),
     };
     if fits { Ok(value.clone()) } else { Err(expected.to_owned()) }
 }
 
-/// Reads the values that were asked for as what they should be.
+/// Converts the requested values to their types.
 ///
 /// # Errors
-/// A complaint for each that cannot be read so.
+/// A complaint for each value that cannot be converted.
 pub(crate) fn fit_all(asked: &[MissingInput], fields: &mut Fields) -> Result<(), Vec<String>> {
     let mut complaints = Vec::new();
     for input in asked {
@@ -125,7 +125,7 @@ pub(crate) fn fit_all(asked: &[MissingInput], fields: &mut Fields) -> Result<(),
     if complaints.is_empty() { Ok(()) } else { Err(complaints) }
 }
 
-/// How a person can say the values that are asked for.
+/// Returns an example of how a person can enter the requested values.
 pub(crate) fn example(asked: &[MissingInput]) -> String {
     let one = |input: &MissingInput| {
         let value = match input.expected_type.trim().to_ascii_lowercase().as_str() {

@@ -1,4 +1,4 @@
-//! A handoff: one piece of work on its way from one party to another.
+//! A handoff: one unit of work passed from one party to another.
 
 use std::collections::BTreeMap;
 
@@ -12,52 +12,52 @@ use crate::team::TeamAbout;
 use crate::trace::Traceparent;
 use crate::{Fields, HandoffId, Millis, Party, Time, TurnKey, Usage};
 
-/// What happens to the giver.
+/// The effect of a handoff on its giver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// The baton moves on: the giver's own work is done.
     Transfer,
-    /// The giver waits for the answer and goes on with it.
+    /// The giver waits for the answer and continues with it.
     Delegate,
 }
 
-/// Why work is handed over. The first five are the contract's, the next six the messages', the last
-/// one the frames'.
+/// The reason for handing work over. The first five come from the contract, the next six from the
+/// messages, the last one from the frames.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// Something that the giver needs is not there.
+    /// The giver lacks a required input.
     MissingRequiredInput,
-    /// A check did not hold.
+    /// A check of the work failed.
     ValidationFailure,
-    /// Someone else is better at it.
+    /// Another agent is better suited to the work.
     ExpertiseMismatch,
-    /// The giver ran out of something.
+    /// The giver ran out of a resource, such as budget or context.
     ResourceExhausted,
     /// A person must choose.
     RequiresHumanDecision,
-    /// Pass a specification for implementation.
+    /// Passes a specification on for implementation.
     TaskHandoff,
-    /// Ask for a review.
+    /// Asks for a review.
     ReviewRequest,
-    /// Ask for repairs.
+    /// Asks for fixes after a review.
     FixRequest,
-    /// Ask for another review after repairs.
+    /// Asks for another review after the fixes.
     RereviewRequest,
     /// A part of the work is complete.
     Completion,
     /// A person is needed.
     Escalation,
-    /// The next stage of a line takes over.
+    /// The next stage of a pipeline takes over.
     Stage,
-    /// A reason of a coordinator's, or of the workflow's own.
+    /// A reason defined by a coordinator or by the workflow.
     #[serde(untagged)]
     Other(String),
 }
 
 impl Reason {
-    /// The word on the wire.
+    /// Returns the reason as it is written on the wire.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -78,61 +78,63 @@ impl Reason {
     }
 }
 
-/// How urgent it is.
+/// The urgency of a piece of work, for its taker and for planning. It does not change the order of
+/// turns.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
-    /// When there is time.
+    /// Can wait for other work.
     Low,
-    /// As usual.
+    /// The usual urgency, which is the default.
     #[default]
     Medium,
-    /// Before the usual.
+    /// More urgent than usual.
     High,
-    /// Before everything.
+    /// The most urgent of all.
     Critical,
 }
 
 /// An input that the giver lacks.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MissingInput {
-    /// Its name.
+    /// The name of the input.
     pub key: String,
-    /// What it should look like.
+    /// The expected type of the value, such as `string`, `number` or `string[]`.
     pub expected_type: String,
-    /// What it is.
+    /// A description of the input for the taker.
     pub description: String,
-    /// Where it comes from: `external`, `market`, `user`, `decision`, a document or an earlier step.
+    /// The origin of the input: `external`, `market`, `user`, `decision`, a document or an earlier
+    /// step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
 
-/// Something that was tried before.
+/// An earlier attempt at the same work.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PriorAttempt {
-    /// Which try it was.
+    /// The number of the attempt.
     pub attempt: u32,
-    /// What was done.
+    /// The action that was taken.
     pub action: String,
-    /// What came of it.
+    /// The outcome of the attempt.
     pub result: String,
-    /// The party that was tried, where recovery tried it: only the kernel says so.
+    /// The party that recovery tried. Only the kernel sets this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tried: Option<Party>,
 }
 
-/// What a dialect says that the model has no place for, kept so that nothing is lost on the way
+/// Data of a dialect that the model has no field for, kept so that nothing is lost when translating
 /// back.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Foreign {
-    /// Which dialect, by the name that it has under `wire/`.
+    /// The dialect, by its name under `wire/`.
     pub dialect: String,
-    /// The id that the other side knows it by.
+    /// The id that the other side uses.
     pub id: String,
-    /// The rest, under the dialect's own names.
+    /// The remaining fields, under the dialect's own names.
     pub fields: Fields,
 }
 
@@ -140,105 +142,106 @@ pub struct Foreign {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Question {
-    /// One word for why it is asked.
+    /// The reason for asking, as one word.
     pub reason: String,
-    /// The question itself.
+    /// The question as the person reads it.
     pub details: String,
-    /// Answers to choose from; free text is always possible.
+    /// Suggested answers; free text is always possible.
     pub options: Vec<String>,
-    /// Where it came up.
+    /// The situation in which the question arose.
     pub context: String,
-    /// Whether the asker waits.
+    /// True if the asker waits for the answer.
     pub blocking: bool,
-    /// How long to wait before `default` is taken.
+    /// The time to wait before `default` is taken.
     pub within: Option<Millis>,
-    /// The answer when nobody gives one.
+    /// The answer that is used if none arrives in time.
     pub default: Option<String>,
-    /// What the answer decides.
+    /// The decision that the answer makes.
     pub about: About,
-    /// How to say the values that are asked for, such as `competitors=A,B size=1`.
+    /// The format for the requested values, such as `competitors=A,B size=1`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub answer_with: String,
 }
 
-/// What the answer to a question decides.
+/// The decision that the answer to a question makes.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum About {
-    /// It fills in these inputs of the asker (none named: a single one called `answer`).
+    /// Fills in the asker's missing inputs (if none are named, a single one called `answer`).
     #[default]
     Inputs,
-    /// What becomes of a handoff that failed: retry, skip or stop; anything else is the result.
+    /// Decides how to handle a failed handoff: retry, skip or stop; any other text is taken as the
+    /// result.
     Recovery(HandoffId),
-    /// What becomes of a loop that went round too often, or changed nothing: accept or stop;
-    /// anything else is advice for another round.
+    /// Decides how to handle a loop that ran too often or changed nothing: accept or stop; any
+    /// other text is advice for another round.
     Loop(HandoffId),
-    /// Whether handoffs that were only read off plain output are meant: allow or refuse.
+    /// Confirms handoffs that were only inferred from plain output: allow or refuse.
     Confirm(HandoffId, Box<crate::TurnResult>),
-    /// Whether an agent may do what it asks for in the middle of its turn.
+    /// Decides whether an agent may perform an action that it asks for during its turn.
     Permission(TurnKey, String),
-    /// Whether the run may spend more: raise, an amount, or stop.
+    /// Decides whether the run may spend more: raise, an amount, or stop.
     Budget,
-    /// Something that a coordinator asks.
+    /// A question asked by a coordinator.
     #[serde(untagged)]
     Team(TeamAbout),
 }
 
-/// A handoff as somebody proposes it: a request in any dialect, translated.
+/// A proposed handoff: a request in any dialect, translated.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Offer {
-    /// Who gives.
+    /// The party that hands the work over.
     pub from: Party,
-    /// Who is to take.
+    /// The party that should take the work.
     pub to: Party,
-    /// Whether the giver waits.
+    /// Whether the giver waits for the answer.
     pub kind: Kind,
-    /// Why.
+    /// The reason for the handoff, as a code.
     pub reason: Reason,
-    /// Why, in a sentence.
+    /// The reason for the handoff, in a sentence.
     #[serde(default)]
     pub detail: String,
-    /// The work item that limits are counted by; nothing means the run as a whole.
+    /// The work item that limits are counted against; `None` means the run as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
-    /// How urgent.
+    /// The urgency of the handoff.
     #[serde(default)]
     pub priority: Priority,
-    /// What the taker should know first.
+    /// The context that the taker should read first.
     #[serde(default)]
     pub summary: String,
-    /// What the taker should do.
+    /// The task for the taker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// What the giver hands along: evidence, artefacts, values.
+    /// Data that the giver passes along: evidence, artefacts, values.
     #[serde(default)]
     pub outputs: Fields,
-    /// What the giver wants back.
+    /// The inputs that the giver wants back.
     #[serde(default)]
     pub missing: Vec<MissingInput>,
-    /// What was tried before.
+    /// Earlier attempts at the same work.
     #[serde(default)]
     pub prior_attempts: Vec<PriorAttempt>,
-    /// How long the whole handoff may take, accepted or not. For a person it bounds the `escalated`
-    /// answer, which is given immediately; the question has a time of its own.
+    /// The time limit for the whole handoff, accepted or not. For a person it bounds the
+    /// `escalated` answer, which is given immediately; the question has a time limit of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Millis>,
-    /// The question, when a person is asked.
+    /// The question, if the taker is a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<Question>,
-    /// What only the dialect knows.
+    /// Data that only the dialect understands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign: Option<Foreign>,
-    /// What speaks against it, found by whoever looked at it on its way in: it is refused for that.
+    /// Objections raised by the checks on the way in; the offer is refused if there are any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objections: Vec<String>,
-    /// What the giver did it in, in a trace of their own.
+    /// The span of the giver's own trace in which the offer was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Traceparent>,
 }
 
 impl Offer {
-    /// The plainest offer between two parties.
+    /// Creates an offer between two parties with defaults for everything else.
     #[must_use]
     pub fn new(from: Party, to: Party, kind: Kind, reason: Reason) -> Self {
         Offer {
@@ -263,56 +266,56 @@ impl Offer {
     }
 }
 
-/// How a piece of work came out, in the contract's words.
+/// The result of a piece of work, in the contract's terms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Done.
+    /// The work is done.
     #[default]
     Resolved,
-    /// Done in part.
+    /// Part of the work is done.
     Partial,
-    /// Not done.
+    /// The work is not done.
     Failed,
-    /// A person has it now.
+    /// The work was passed to a person.
     Escalated,
 }
 
 /// The answer to a handoff: a response in any dialect, translated.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Response {
-    /// Who answers.
+    /// The party that answers.
     pub by: Party,
-    /// How it came out.
+    /// The result of the work.
     pub outcome: Outcome,
-    /// What is provided.
+    /// The values that are provided.
     #[serde(default)]
     pub outputs: Fields,
-    /// What could not be provided.
+    /// The names of the inputs that could not be provided.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unresolved: Vec<String>,
-    /// Why not.
+    /// The cause, if the work failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// What to do next.
+    /// Suggested next steps for the asker.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recommendations: Vec<String>,
-    /// In a few sentences.
+    /// A summary in a few sentences.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub summary: String,
-    /// How long it took.
+    /// The duration of the work.
     #[serde(default)]
     pub took: Millis,
-    /// What it cost.
+    /// The resources that the work used.
     #[serde(default)]
     pub usage: Usage,
-    /// What only the dialect knows.
+    /// Data that only the dialect understands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign: Option<Foreign>,
 }
 
 impl Response {
-    /// An answer with nothing but its outcome.
+    /// Creates an answer with nothing but its outcome.
     #[must_use]
     pub fn new(by: Party, outcome: Outcome) -> Self {
         Response {
@@ -329,7 +332,7 @@ impl Response {
         }
     }
 
-    /// The orchestrator's answer when it cannot be done.
+    /// Creates the orchestrator's answer for work that cannot be done.
     #[must_use]
     pub fn failed(failure: impl Into<String>) -> Self {
         Response {
@@ -339,118 +342,118 @@ impl Response {
     }
 }
 
-/// A turn that has been given out and has not come back.
+/// A turn that was ordered and has not been completed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Turn {
-    /// When it was given out.
+    /// The time at which the turn was ordered.
     pub ordered_at: Time,
-    /// When the next sign of life is due: acceptance first, then the lease.
+    /// The deadline for the next sign of life: acceptance first, then the lease.
     pub due: Time,
-    /// When it must have ended.
+    /// The deadline for the end of the turn.
     pub finish_by: Time,
-    /// What was set aside for it.
+    /// The budget that is reserved for the turn.
     pub reserved: Usage,
-    /// How often it was delivered, counting again after each restart.
+    /// The number of deliveries, counted anew after each restart.
     pub deliveries: u32,
-    /// How far it got.
+    /// The progress of the delivery.
     #[serde(default)]
     pub receipt: Receipt,
-    /// What the agent last said it is doing.
+    /// The agent's latest description of its activity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Who has it, when that is somebody from outside.
+    /// The external agent that claimed the turn, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<Taken>,
 }
 
-/// In whose hands a turn is that nobody here carries out.
+/// An external agent's claim on a turn that no local agent carries out.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Taken {
-    /// Who has it.
+    /// The name of the external agent.
     pub by: String,
-    /// How often they show up.
+    /// The longest interval between two of its signs of life.
     pub lease: Millis,
 }
 
-/// How far a turn got on its way into the agent, the same on every transport.
+/// The progress of a turn's delivery to the agent, the same on every transport.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Receipt {
-    /// It is given out.
+    /// The turn is ordered.
     #[default]
     Queued,
-    /// The agent's process has it.
+    /// The agent's process has received it.
     Delivered,
-    /// The agent has demonstrably taken it in.
+    /// There is evidence that the agent has read it.
     Ingested,
-    /// The agent says so itself.
+    /// The agent has confirmed it.
     Acknowledged,
 }
 
-/// Where a handoff stands.
+/// The state of a handoff.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Admitted; its next turn is given out when nothing holds it back.
+    /// Admitted; its next turn is ordered as soon as nothing prevents it.
     Pending {
-        /// Not before this: cooldown or backoff.
+        /// The earliest time for the next turn: cooldown or backoff.
         not_before: Time,
     },
-    /// The agent's quota is used up; its next turn is given out when it is not.
+    /// The agent's quota is used up; the next turn is ordered when it is restored.
     Parked {
-        /// When that should be.
+        /// The time at which the quota should be restored.
         until: Time,
     },
-    /// Its turn is given out, and nobody has taken it yet.
+    /// Its turn is ordered, and no agent has accepted it yet.
     Ordered(Turn),
-    /// The agent has taken it.
+    /// The agent has accepted the turn.
     Accepted(Turn),
-    /// The agent has shown that it works on it.
+    /// The agent has shown that it works on the turn.
     Running(Turn),
-    /// Its turn has ended, and the rest of the same step decides what follows. Never the end of a
-    /// step.
+    /// Its turn has ended, and the rest of the same step decides what follows. No step ends in this
+    /// state.
     Undecided,
-    /// It waits for other handoffs.
+    /// Waits for other handoffs.
     Blocked {
-        /// Those that are still open.
+        /// The handoffs that are still open.
         on: Vec<HandoffId>,
     },
-    /// A person has been asked.
+    /// A person was asked.
     Asked {
-        /// When the default is taken, or the handoff expires.
+        /// The time at which the default is taken or the handoff expires.
         until: Time,
     },
-    /// It is over.
+    /// The handoff has ended.
     Closed(Box<Closing>),
 }
 
-/// How a handoff ended.
+/// The end of a handoff.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Closing {
-    /// When.
+    /// The time of the end.
     pub at: Time,
-    /// With which answer.
+    /// The answer that closed it.
     pub response: Response,
-    /// Which way.
+    /// The way in which it ended.
     pub way: Way,
 }
 
-/// Which way a handoff ended.
+/// The way in which a handoff ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
-    /// Somebody answered.
+    /// The taker or a person answered.
     Answered,
-    /// Nobody answered in time.
+    /// No answer arrived in time.
     Expired,
-    /// It was called off.
+    /// The handoff was cancelled.
     Cancelled,
 }
 
 impl State {
-    /// The word that people see.
+    /// Returns the name of the state as shown to people.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -471,7 +474,7 @@ impl State {
         }
     }
 
-    /// When its next turn may be given out, if that is what it waits for.
+    /// Returns the earliest time for the next turn, if the handoff waits for it.
     #[must_use]
     pub fn not_before(&self) -> Option<Time> {
         match self {
@@ -482,7 +485,7 @@ impl State {
         }
     }
 
-    /// The turn that is out, if one is.
+    /// Returns the open turn, if there is one.
     #[must_use]
     pub fn turn(&self) -> Option<&Turn> {
         match self {
@@ -498,29 +501,29 @@ impl State {
         }
     }
 
-    /// Whether it is over.
+    /// True if the handoff has ended.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         matches!(self, State::Closed(_))
     }
 }
 
-/// How far a request has come: who had it, and how often round which declared loops. Bounded by the
-/// workflow: nobody is listed twice, and there is one lap for each loop.
+/// The path of a request: the parties that held it, and the rounds in each declared loop. Bounded
+/// by the workflow: no party is listed twice, and there is one lap per loop.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Trail {
-    /// Everyone who has held the request, oldest first; a way round a loop is listed as none.
+    /// All parties that have held the request, oldest first; rounds of a loop add no entries.
     pub held_by: Vec<Party>,
-    /// The loop that it is in.
+    /// The loop that the request is in, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<String>,
-    /// How often it has gone round each loop so far.
+    /// The progress in each loop so far, by the loop's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub laps: BTreeMap<String, Lap>,
 }
 
 impl Trail {
-    /// The lap of the loop that it is in.
+    /// Returns the lap of the current loop.
     #[must_use]
     pub fn lap(&self) -> Option<&Lap> {
         self.laps.get(self.within.as_ref()?)
@@ -531,26 +534,26 @@ impl Trail {
     }
 }
 
-/// How often a request has gone round a declared loop.
+/// The progress of a request in a declared loop.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Lap {
-    /// Who was in it first: each return to them begins a round.
+    /// The party that entered the loop first: each return to it begins a round.
     pub head: Party,
-    /// Counts from 1.
+    /// The number of the round, from 1.
     pub round: u32,
-    /// Whether the work is out with a member, to come back as an answer.
+    /// True if the work was delegated to a member and will return as an answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub away: bool,
-    /// How often each member has had the work.
+    /// The number of times that each member has received the work.
     pub visits: BTreeMap<Party, u32>,
-    /// What the work looked like when each member last passed it on, to notice a round that
-    /// changed nothing.
+    /// A fingerprint of the work as each member last passed it on, to detect a round that changed
+    /// nothing.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub seen: BTreeMap<Party, String>,
 }
 
 impl Lap {
-    /// The work comes to `party`.
+    /// Records that the work arrives at `party`.
     pub(crate) fn visit(&mut self, party: &Party) {
         *self.visits.entry(party.clone()).or_default() += 1;
         if *party == self.head {
@@ -559,35 +562,35 @@ impl Lap {
     }
 }
 
-/// What holds for a handoff because a coordinator gave it out. Nothing does for any other handoff.
+/// Special rules for a handoff that a coordinator created. No other handoff has any.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Constraints {
-    /// It begins with what it is given: neither the inputs nor the trail of its cause belong to it, and
-    /// it is no repetition.
+    /// The handoff starts fresh: it inherits neither inputs nor trail from its cause, and it does
+    /// not count as a repetition.
     pub fresh: bool,
-    /// Only its taker can do it: nobody is tried instead, and it counts against no limit.
+    /// Only the given taker can do it: no replacement is tried, and it counts against no limit.
     pub fixed_taker: bool,
-    /// Its taker answers for it: what the taker hands on, it waits for.
+    /// The taker stays responsible: the handoff waits for everything that the taker hands on.
     pub keeps: bool,
-    /// When it cannot be done, the work goes on without it.
+    /// If it cannot be done, the work continues without it.
     pub optional: bool,
 }
 
 impl Constraints {
-    /// Whether nothing special holds.
+    /// True if no special rule applies.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Constraints::default()
     }
 }
 
-/// A handoff with all that has become of it.
+/// A handoff with its complete state.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Handoff {
-    /// Its name within the run.
+    /// The id of the handoff, unique in the run.
     pub id: HandoffId,
-    /// What was asked.
+    /// The offer as it was admitted.
     pub offer: Offer,
     /// The handoff that the giver was working on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -595,67 +598,67 @@ pub struct Handoff {
     /// The handoff that waits for this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub returns_to: Option<HandoffId>,
-    /// Where it stands.
+    /// The current state, from pending to closed.
     pub state: State,
-    /// Which try, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// Which turn, from 1; 0 before the first.
+    /// The number of the latest turn, from 1; 0 before the first.
     pub turn: u32,
-    /// How many turns it may have before a person is asked.
+    /// The number of turns after which a person is asked.
     pub turn_limit: u32,
-    /// What the taker has to work with.
+    /// The values that the taker can work with.
     pub inputs: Fields,
-    /// Answers that came back to it since its last turn.
+    /// The answers that arrived since the last turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Response>,
-    /// What it was allowed and refused in the turn that is out.
+    /// The permissions granted and denied in the open turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permits: Vec<Permit>,
-    /// What its agent has told in the turn that is out.
+    /// The agent's reports during the open turn.
     #[serde(default)]
     pub told: TurnReport,
-    /// Answers of those who had it before and could not give all of it: what they gave counts.
+    /// Partial answers of earlier takers; their outputs still count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gathered: Vec<Response>,
-    /// When it has to be answered, where its document says so.
+    /// The deadline for the answer, if the document sets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Time>,
-    /// Whether each use of its path is followed by the cooldown.
+    /// True if each use of its path starts the cooldown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cools: bool,
-    /// What holds for it because a coordinator gave it out.
+    /// The special rules set by the coordinator that created it.
     #[serde(default, skip_serializing_if = "Constraints::is_none")]
     pub constraints: Constraints,
-    /// How often its own proposals were refused.
+    /// The number of its own proposals that were refused.
     #[serde(default)]
     pub refusals: u32,
-    /// The needs that were already asked for.
+    /// The needs that were already requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assessed: Vec<String>,
-    /// How far the request has come.
+    /// The path of the request so far.
     pub trail: Trail,
-    /// When it was admitted.
+    /// The time at which it was admitted.
     pub admitted_at: Time,
-    /// What it has used so far.
+    /// The resources used so far.
     #[serde(default)]
     pub usage: Usage,
 }
 
 impl Handoff {
-    /// The key of the turn that is out, or was last.
+    /// Returns the key of the open turn, or of the last one.
     #[must_use]
     pub fn key(&self, run: crate::RunId) -> TurnKey {
         TurnKey { run, handoff: self.id, attempt: self.attempt, turn: self.turn }
     }
 
-    /// Whether it is still open.
+    /// True if the handoff has not ended.
     #[must_use]
     pub fn is_open(&self) -> bool {
         !self.state.is_closed()
     }
 
-    /// Whether a step ended before it was decided what follows; older releases had no state of its own
-    /// for that.
+    /// True if a step ended before the next action was decided; older releases had no separate
+    /// state for that.
     pub(crate) fn is_undecided(&self) -> bool {
         match &self.state {
             State::Undecided => true,
@@ -664,7 +667,7 @@ impl Handoff {
         }
     }
 
-    /// A value that the taker was given.
+    /// Returns a value that the taker was given.
     #[must_use]
     pub fn input(&self, key: &str) -> Option<&Value> {
         self.inputs.get(key)

@@ -1,4 +1,4 @@
-//! Names of things: runs, handoffs, turns, agents.
+//! Identifiers of runs, handoffs, turns and agents.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,14 +9,15 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use uuid::Uuid;
 
-/// One instance of a workflow. A UUIDv7, so runs sort by the time they began.
+/// The id of a run. A UUIDv7, so runs sort by their start time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(with = "String", extend("format" = "uuid"))]
 pub struct RunId(pub Uuid);
 
 impl RunId {
-    /// The name that people type: the last eight digits, which are random in a UUIDv7.
+    /// Returns the short name that people type: the last eight digits, which are random in a
+    /// UUIDv7.
     #[must_use]
     pub fn short(&self) -> String {
         let text = self.0.simple().to_string();
@@ -43,7 +44,7 @@ impl FromStr for RunId {
     }
 }
 
-/// A handoff, numbered within its run: `h7`.
+/// The id of a handoff, numbered within its run: `h7`.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
 )]
@@ -52,7 +53,7 @@ impl FromStr for RunId {
 pub struct HandoffId(pub u32);
 
 impl HandoffId {
-    /// A stable UUID for the dialects that name handoffs by one.
+    /// Returns a stable UUID for the dialects that identify handoffs by one.
     #[must_use]
     pub fn uuid(self, run: RunId) -> Uuid {
         Uuid::new_v5(&run.0, self.to_string().as_bytes())
@@ -71,11 +72,11 @@ impl fmt::Debug for HandoffId {
     }
 }
 
-/// The text is not the name of a handoff.
+/// The text is not a valid handoff id.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("`{text}` is not a handoff: they are named h1, h2, …")]
 pub struct NotAHandoff {
-    /// What was given instead.
+    /// The text that could not be parsed.
     pub text: String,
 }
 
@@ -102,21 +103,21 @@ impl From<HandoffId> for String {
     }
 }
 
-/// Names one piece of work for ever: the idempotency key that agents are given.
+/// The permanent id of one piece of work: the idempotency key that agents receive.
 ///
-/// A redelivery after a crash carries the same key; a retry is the next `attempt`; an agent that
-/// was blocked and goes on is in the next `turn` of the same attempt.
+/// A redelivery after a crash has the same key; a retry is the next `attempt`; an agent that
+/// was blocked and continues is in the next `turn` of the same attempt.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct TurnKey {
-    /// The run it belongs to.
+    /// The run that it belongs to.
     pub run: RunId,
     /// The handoff that is worked on.
     pub handoff: HandoffId,
-    /// Counts from 1; a later attempt fences the earlier ones.
+    /// The number of the attempt, from 1; a later attempt fences the earlier ones.
     pub attempt: u32,
-    /// Counts from 1 within the handoff.
+    /// The number of the turn within the handoff, from 1.
     pub turn: u32,
 }
 
@@ -132,11 +133,11 @@ impl fmt::Debug for TurnKey {
     }
 }
 
-/// The text is not a turn's key.
+/// The text is not a valid turn key.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("`{text}` is not a turn: they look like RUN/h7/1.2")]
 pub struct NotATurn {
-    /// What was given instead.
+    /// The text that could not be parsed.
     pub text: String,
 }
 
@@ -169,25 +170,25 @@ impl From<TurnKey> for String {
     }
 }
 
-/// An agent of a workflow.
+/// The name of an agent of a workflow.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct AgentName(Arc<str>);
 
-/// The text cannot name an agent.
+/// The text is not a valid agent name.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error(
     "`{text}` cannot name an agent: use 1 to 64 letters, digits, `-`, `_` or `.`, \
      and not the reserved words `human`, `orchestrator` and `council`"
 )]
 pub struct BadAgentName {
-    /// What was given instead.
+    /// The text that was rejected.
     pub text: String,
 }
 
 impl AgentName {
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -242,22 +243,22 @@ impl fmt::Debug for AgentName {
     }
 }
 
-/// Whoever can give or take work. Any name parses; whether the workflow knows it is a rule's
-/// business (`Unknown target`), not the parser's.
+/// A party that can give or take work. Any name parses; whether the workflow has it is checked by a
+/// rule (`Unknown target`), not by the parser.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "String", into = "String")]
 #[schemars(with = "String")]
 pub enum Party {
-    /// One of the workflow's agents, or another name: a coordinator's, or one that nobody knows.
+    /// One of the workflow's agents, or another name: a coordinator's, or an unknown one.
     Agent(Arc<str>),
-    /// Stafette itself: the arbiter of the run.
+    /// Stafette itself, which arbitrates the run.
     Orchestrator,
-    /// A person, by way of the inbox.
+    /// A person, reached through the inbox.
     Human,
 }
 
 impl Party {
-    /// The party's name as text.
+    /// Returns the party's name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {

@@ -1,4 +1,4 @@
-//! What arrives: the only way into a run.
+//! Inputs: the only way to change a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,166 +11,167 @@ use crate::{
     AgentName, Fields, HandoffId, Millis, Offer, Question, Response, Time, TurnKey, Usage, Usd,
 };
 
-/// Something that arrived.
+/// An input to a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Input {
-    /// Time has passed; whatever was due is due.
+    /// Time has passed; everything that is due is handled.
     Tick,
     /// A process took this run over: at its start, after a crash, on another machine.
     Adopt {
-        /// Who took it.
+        /// The name of the process.
         by: String,
     },
-    /// A turn got so far on its way into the agent.
+    /// The delivery of a turn made progress.
     Receipt {
-        /// Which turn.
+        /// The turn that was delivered.
         turn: TurnKey,
-        /// How far.
+        /// The new progress of the delivery.
         receipt: Receipt,
     },
-    /// Somebody from outside takes a turn that nobody here starts.
+    /// An external agent claims a turn that is not started here.
     Take {
-        /// Which turn.
+        /// The turn to claim.
         turn: TurnKey,
-        /// Who.
+        /// The name of the external agent.
         by: String,
-        /// How often they promise to show up, when not as often as everyone.
+        /// The longest interval between its signs of life; `None` means the usual one.
         lease: Option<Millis>,
     },
-    /// An agent says by a channel of its own what it hands on, answers or used.
+    /// An agent reports offers, an answer or usage through its own channel.
     Tell {
-        /// Which turn.
+        /// The turn in which it reports.
         turn: TurnKey,
-        /// What.
+        /// The content of the report.
         told: Box<TurnReport>,
     },
-    /// An agent asks in the middle of its turn whether it may do something.
+    /// An agent asks for permission during its turn.
     Ask {
-        /// Which turn.
+        /// The turn in which it asks.
         turn: TurnKey,
-        /// Its own name for the request.
+        /// The agent's own id of the request.
         request: String,
-        /// What it asks.
+        /// The question for a person.
         question: Question,
     },
-    /// An agent's process changed.
+    /// The state of an agent's process changed.
     Session {
-        /// Whose.
+        /// The agent that the process belongs to.
         agent: AgentName,
-        /// How it stands now.
+        /// The new state of the process.
         state: SessionState,
-        /// What there is to know about it.
+        /// Details for people, such as the last screen.
         note: String,
     },
     /// An agent is alive.
     Heartbeat {
-        /// Which turn.
+        /// The turn that the agent works on.
         turn: TurnKey,
-        /// What it says it is doing.
+        /// The agent's description of its current activity.
         note: Option<String>,
     },
     /// An agent ended its turn.
     Finish {
-        /// Which turn.
+        /// The turn that ended.
         turn: TurnKey,
-        /// With what.
+        /// The result of the turn.
         result: Box<TurnResult>,
     },
-    /// A turn broke.
+    /// A turn failed before it had a result.
     Fail {
-        /// Which turn.
+        /// The turn that failed.
         turn: TurnKey,
-        /// How.
+        /// The cause of the failure.
         failure: Failure,
-        /// What it used until then.
+        /// The usage until the failure.
         usage: Usage,
     },
-    /// Someone outside a turn proposes a handoff.
+    /// A handoff is proposed outside a turn.
     Propose {
-        /// What.
+        /// The handoff that is proposed.
         offer: Box<Offer>,
     },
     /// A person answers a question.
     Answer {
-        /// Which one.
+        /// The handoff that asks the question.
         handoff: HandoffId,
-        /// With these values.
+        /// The answer as values by name.
         values: Fields,
-        /// Or in these words.
+        /// The answer as free text.
         text: String,
-        /// Who it was.
+        /// The name of the person.
         by: String,
     },
-    /// Nobody can answer a question in its time.
+    /// A question needs a later deadline because no one can answer in time.
     Postpone {
-        /// Which question.
+        /// The handoff that asks the question.
         handoff: HandoffId,
-        /// Until when it can be answered.
+        /// The new deadline for the answer.
         until: Time,
-        /// Why.
+        /// The reason for the extension.
         why: String,
     },
-    /// Something went wrong that people must see.
+    /// An error that people must see.
     Alert {
-        /// An UPPER_SNAKE code.
+        /// The alert code, in UPPER_SNAKE case.
         code: String,
-        /// In a sentence.
+        /// The description, in a sentence.
         message: String,
     },
-    /// Allow the run to spend more.
+    /// Allows the run to spend more.
     RaiseBudget {
-        /// By this much.
+        /// The additional amount, in US dollars.
         money: Usd,
-        /// And this many tokens.
+        /// The additional number of tokens.
         tokens: u64,
     },
-    /// Give out nothing new.
+    /// Pauses the run: no new turns are ordered.
     Pause {
-        /// Who says so.
+        /// The name of the requester.
         by: String,
     },
-    /// Go on after a pause.
+    /// Continues the run after a pause.
     Unpause {
-        /// Who says so.
+        /// The name of the requester.
         by: String,
     },
-    /// Call the run off.
+    /// Cancels the run and all its open handoffs.
     Cancel {
-        /// Who says so.
+        /// The name of the requester.
         by: String,
-        /// Why.
+        /// The reason for the cancellation.
         why: String,
     },
-    /// Something arrived for a coordinator.
+    /// An input for a coordinator.
     #[serde(untagged)]
     Team(TeamInput),
 }
 
-/// What a turn ended with.
+/// The result of a turn.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TurnResult {
     /// The answer to the handoff that was worked on.
     pub response: Response,
-    /// What is handed on.
+    /// The handoffs that the agent proposes.
     #[serde(default)]
     pub offers: Vec<Offer>,
-    /// What it used.
+    /// The resources that the turn used.
     #[serde(default)]
     pub usage: Usage,
-    /// What the work looks like now: a round of a loop that leaves it as it was changed nothing.
+    /// A fingerprint of the current work: a round of a loop that leaves it the same changed
+    /// nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
-    /// What its coordinator wants to know besides.
+    /// Additional data for its coordinator.
     #[serde(flatten)]
     pub said: Said,
-    /// What would move work was read off plain output, which anyone can imitate.
+    /// True if the offers were read from plain output, which any printed file can imitate.
     #[serde(default)]
     pub bare: bool,
 }
 
 impl TurnResult {
-    /// A turn that ends with this answer and hands nothing on.
+    /// Creates a result with this answer and no offers.
     #[must_use]
     pub fn new(response: Response) -> Self {
         TurnResult {
@@ -184,41 +185,41 @@ impl TurnResult {
     }
 }
 
-/// How a turn broke.
+/// The failure of a turn.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
-    /// What kind of thing it was.
+    /// The kind of failure, which decides the next action.
     pub kind: FailureKind,
-    /// In a sentence.
+    /// The description, in a sentence.
     pub message: String,
-    /// When another try makes sense, for [`FailureKind::Quota`] and where it is known.
+    /// The earliest useful time for a retry, for [`FailureKind::Quota`] and if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Time>,
 }
 
 impl Failure {
-    /// A failure that says nothing about when to try again.
+    /// Creates a failure without a time for a retry.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Failure { kind, message: message.into(), until: None }
     }
 
-    /// The agent may do nothing before `until`.
+    /// Creates a failure for an agent that cannot work before `until`.
     pub fn quota(until: Option<Time>, message: impl Into<String>) -> Self {
         Failure { until, ..Failure::new(FailureKind::Quota, message) }
     }
 }
 
-/// What kind of failure it was, which decides what follows.
+/// The kind of failure, which decides the next action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// Worth another try.
+    /// A retry may succeed.
     Recoverable,
-    /// Another try would end the same way: a person must look.
+    /// A retry would fail in the same way: a person must look at it.
     Fatal,
-    /// The agent's quota is used up: it is nobody's fault and passes by itself.
+    /// The agent's quota is used up; it is restored automatically.
     Quota,
-    /// What it printed cannot be understood: worth another try, unless it has told its answer by its
-    /// own channel, for then what it printed does not count.
+    /// The output cannot be parsed: retried, unless the agent has reported its answer through its
+    /// own channel, because then its output does not count.
     Invalid,
 }

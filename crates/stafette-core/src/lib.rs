@@ -1,14 +1,15 @@
-//! The heart of Stafette: it decides, and performs nothing.
+//! The core of Stafette: it makes decisions and performs no actions.
 //!
-//! Data flows one way. Something arrives as an [`Input`]; [`Run::decide`] answers with the
-//! [`Event`]s that it makes true and the [`Reply`] to the one that sent it; once those are stored, [`Run::apply`] changes the state; and
-//! [`Run::outbox`] says what the world should now be doing.
+//! Data flows one way. An [`Input`] arrives; [`Run::decide`] returns the [`Event`]s that follow
+//! from it
+//! and the [`Reply`] to its sender; once those are stored, [`Run::apply`] changes the state; and
+//! [`Run::outbox`] returns the turns that should now be under way.
 //!
 //! Invariants:
-//! - No clock, no randomness, no file, no socket: time is handed in, chance is derived from ids.
+//! - No clock, no randomness, no file, no socket: time is passed in, variation is derived from ids.
 //! - `decide` and `apply` cannot fail. Bad input becomes a refusal that is itself an event.
-//! - The state after replaying the events is the state that lived through them.
-//! - The state of a run is bounded: it holds what is open and a short tail of what is closed.
+//! - Replaying the events gives the same state as applying them live.
+//! - The state of a run is bounded: it holds what is open and the most recently closed handoffs.
 //! - Every open handoff has a deadline, so [`Run::deadline`] is never `None` while one is open.
 
 pub mod amount;
@@ -45,5 +46,5 @@ pub use team::{TeamAbout, TeamEvent, TeamInput};
 pub use time::{Millis, Time};
 pub use workflow::Workflow;
 
-/// A JSON object: what agents pass each other.
+/// A JSON object with the values that agents pass to each other.
 pub type Fields = serde_json::Map<String, serde_json::Value>;

@@ -1,16 +1,17 @@
-//! Locks on what agents and people share: paths, globs and other names of the project.
+//! Locks on shared resources of the project: paths, globs and other names.
 //!
-//! As with runs, data flows one way: [`Locks::decide`] says what becomes true, the store keeps it
-//! under the version that it was decided for, and [`Locks::apply`] makes it so.
+//! As with runs, data flows one way: [`Locks::decide`] determines the events, the store keeps them
+//! under the version that they were decided for, and [`Locks::apply`] applies them.
 //!
 //! Invariants:
 //! - Two locks of different holders never conflict.
-//! - Each lock that is given has a larger fencing number than all before it, for ever.
+//! - Each lock has a larger fencing number than all locks before it, for ever.
 //! - A lock ends with its lease, and every waiter has a deadline: nothing is held or waited for
 //!   without an end, and [`Locks::deadline`] is the next of these ends.
-//! - First come, first served among those who conflict. Only who already holds what those before
-//!   it wait for goes first, because they would otherwise wait for each other.
-//! - There is no deadlock among waiters: the youngest of a circle is refused.
+//! - First come, first served among conflicting claims. A claimant goes first only if it already
+//!   holds something that those before it wait for, because they would otherwise wait for each
+//!   other.
+//! - There is no deadlock among waiters: the youngest waiter of a cycle is refused.
 
 mod check;
 mod deadlock;
@@ -34,32 +35,32 @@ pub use check::Conflict;
 pub use deadlock::Link;
 pub use pattern::{BadPattern, LONGEST_PATTERN, Pattern};
 
-/// So many may be held or waited for at once.
+/// The maximum number of locks and waiters together.
 pub const MOST_LOCKS: usize = 512;
 
-/// So many patterns may be in one lock.
+/// The maximum number of patterns in one lock.
 pub const MOST_PATTERNS: usize = 32;
 
-/// The longest lease; who needs more renews it.
+/// The longest lease; a holder that needs more time renews it.
 pub const LONGEST_LEASE: Millis = Millis::hours(24);
 
-/// The longest wait.
+/// The longest time to wait for a lock.
 pub const LONGEST_WAIT: Millis = Millis::hours(24);
 
-/// The longest reason and the longest name of a holder, in bytes.
+/// The maximum length of a reason and of a holder's name, in bytes.
 pub const LONGEST_TEXT: usize = 1024;
 
-/// A lock, or a place in the line for one: `l7`. A waiter that gets its lock keeps the name.
+/// The id of a lock or of a waiter, such as `l7`. A waiter that gets its lock keeps the id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct LockId(pub u64);
 
-/// The text is not the name of a lock.
+/// The text is not a valid lock id.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("`{text}` is not a lock: they are named l1, l2, …")]
 pub struct NotALock {
-    /// What was given instead.
+    /// The text that could not be parsed.
     pub text: String,
 }
 
@@ -96,7 +97,7 @@ impl From<LockId> for String {
     }
 }
 
-/// Who can hold a lock.
+/// A kind of party that can hold a lock.
 #[derive(
     Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
 )]
@@ -104,56 +105,56 @@ impl From<LockId> for String {
 pub enum Who {
     /// An agent of a run.
     Session {
-        /// The run.
+        /// The id of the run.
         run: RunId,
-        /// The agent.
+        /// The name of the agent.
         agent: AgentName,
     },
-    /// A program that came from outside.
+    /// An external program with a token.
     Visitor {
-        /// Its name.
+        /// The name on the program's token.
         name: String,
     },
-    /// A person.
+    /// A person, by name.
     Person {
-        /// Their name.
+        /// The name of the person.
         name: String,
     },
 }
 
-/// Who holds a lock, and at which of their places: two commands of one person exclude each other.
+/// The holder of a lock, down to the command: two commands of one person exclude each other.
 #[derive(
     Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
 )]
 pub struct Holder {
-    /// Who.
+    /// The party that holds the lock.
     #[serde(flatten)]
     pub who: Who,
-    /// The command that it is held for; empty when it is held for whatever they do.
+    /// The command that the lock is held for; empty if it covers everything the party does.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub seat: String,
 }
 
 impl Holder {
-    /// A person, wherever they are.
+    /// Creates a holder for a person, not bound to a command.
     #[must_use]
     pub fn person(name: &str) -> Self {
         Holder { who: Who::Person { name: name.to_owned() }, seat: String::new() }
     }
 
-    /// Somebody who came with a token of theirs.
+    /// Creates a holder for an external program with a token.
     #[must_use]
     pub fn visitor(name: &str) -> Self {
         Holder { who: Who::Visitor { name: name.to_owned() }, seat: String::new() }
     }
 
-    /// An agent of a run.
+    /// Creates a holder for an agent of a run.
     #[must_use]
     pub fn session(run: RunId, agent: AgentName) -> Self {
         Holder { who: Who::Session { run, agent }, seat: String::new() }
     }
 
-    /// The same one at another place.
+    /// Returns the same party bound to the command `seat`.
     #[must_use]
     pub fn at(self, seat: &str) -> Self {
         Holder { seat: seat.to_owned(), ..self }
@@ -173,7 +174,7 @@ impl fmt::Display for Holder {
     }
 }
 
-/// Whether others may have it too.
+/// The sharing mode of a lock.
 #[derive(
     Clone,
     Copy,
@@ -190,35 +191,35 @@ impl fmt::Display for Holder {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// For one alone, to write.
+    /// Only one holder, for writing.
     #[default]
     Exclusive,
-    /// For all who only read.
+    /// Any number of holders, for reading.
     Shared,
 }
 
-/// What somebody wants to have.
+/// A request for a lock.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Claim {
-    /// Who.
+    /// The party that requests the lock.
     pub holder: Holder,
-    /// The turn it is for, when it is an agent's: without it the lock is lost.
+    /// The agent's turn that the lock is for; the lock ends with the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnKey>,
-    /// What, all of it or nothing.
+    /// The patterns to lock, all or none.
     pub patterns: Vec<Pattern>,
-    /// Whether others may have it too.
+    /// Whether the lock is exclusive or shared.
     #[serde(default)]
     pub mode: Mode,
-    /// For how long, unless it is renewed.
+    /// The duration of the lock unless it is renewed.
     pub lease: Millis,
-    /// What for.
+    /// The purpose, for other people to read.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
 
 impl Claim {
-    /// Whether both cannot be had at once.
+    /// True if the two claims cannot both be granted.
     #[must_use]
     pub fn conflicts(&self, other: &Claim) -> bool {
         let apart = self.holder == other.holder
@@ -226,7 +227,7 @@ impl Claim {
         !apart && self.patterns.iter().any(|a| other.patterns.iter().any(|b| a.overlaps(b)))
     }
 
-    /// Whether it is the same wish, said again.
+    /// True if `other` is the same claim, sent again.
     fn repeats(&self, other: &Claim) -> bool {
         (&self.holder, &self.patterns, self.mode) == (&other.holder, &other.patterns, other.mode)
     }
@@ -235,161 +236,161 @@ impl Claim {
 /// A lock that is held.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Lock {
-    /// Its name.
+    /// The id of the lock.
     pub id: LockId,
-    /// Its fencing number: who writes shows it, and a smaller one than the last is refused.
+    /// The fencing number: a writer presents it, and a number smaller than the last one is refused.
     pub fence: u64,
-    /// Who has what.
+    /// The claim that was granted.
     pub claim: Claim,
-    /// Since when.
+    /// The time at which the lock was granted.
     pub taken_at: Time,
-    /// When it ends by itself.
+    /// The time at which the lock expires.
     pub expires_at: Time,
 }
 
-/// A place in the line.
+/// A claim that waits for conflicting locks to end.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Waiter {
-    /// Its name, and that of the lock to come.
+    /// The id of the waiter, and of its lock once granted.
     pub id: LockId,
-    /// Who wants what.
+    /// The claim that waits.
     pub claim: Claim,
-    /// Since when.
+    /// The time at which the wait began.
     pub since: Time,
-    /// Until when.
+    /// The deadline of the wait.
     pub until: Time,
 }
 
-/// What is asked of the locks.
+/// A request to the locks.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Ask {
-    /// To have something.
+    /// Requests a lock on some patterns.
     Take {
-        /// What.
+        /// The claim to grant.
         claim: Claim,
-        /// What to do when somebody else has it.
+        /// The action to take if another holder has it.
         on_conflict: OnConflict,
-        /// How long to wait for it.
+        /// The maximum time to wait for it.
         wait: Millis,
     },
-    /// To keep it for longer.
+    /// Extends the lease of a held lock.
     Renew {
-        /// Which.
+        /// The lock to renew.
         id: LockId,
-        /// Who asks.
+        /// The holder that asks; must own the lock.
         by: Holder,
         /// The fencing number, if it is known.
         fence: Option<u64>,
-        /// For how long from now; as long as before otherwise.
+        /// The new lease, counted from now; `None` uses the duration of the original claim.
         lease: Option<Millis>,
     },
-    /// To give it back, or to wait no longer.
+    /// Releases a lock or withdraws a waiter.
     Release {
-        /// Which.
+        /// The lock or waiter to end.
         id: LockId,
-        /// Who asks.
+        /// The holder that asks; must own the lock or waiter.
         by: Holder,
     },
-    /// To take a lock from its holder. Whoever may ask this is for the caller to say.
+    /// Takes a lock from its holder. The caller checks who may do this.
     TakeOver {
-        /// Which.
+        /// The lock to take over.
         id: LockId,
-        /// Who takes it.
+        /// The holder that takes the lock.
         by: Holder,
-        /// Why.
+        /// The reason for the takeover; must not be empty.
         why: String,
     },
-    /// To end what a run holds, except for these handoffs and attempts of it.
+    /// Ends everything that a run holds, except for the listed handoffs and attempts.
     Clear {
-        /// The run.
+        /// The id of the run.
         run: RunId,
-        /// What of it goes on.
+        /// The handoffs and attempts that continue.
         keep: Vec<(HandoffId, u32)>,
     },
-    /// Time has passed.
+    /// Reports that time has passed.
     Tick,
 }
 
-/// How a lock ended.
+/// The way in which a lock ended.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "how", rename_all = "snake_case")]
 pub enum Ended {
-    /// It was given back.
+    /// The holder released it.
     Released,
-    /// Its lease was over.
+    /// The lease expired without renewal.
     Expired,
-    /// Its holder's turn or run was over.
+    /// The holder's turn or run has ended.
     HolderGone,
-    /// Somebody took it.
+    /// Another holder took it over.
     TakenOver {
-        /// Who.
+        /// The holder that took it.
         by: Holder,
-        /// Why.
+        /// The reason that the new holder gave.
         why: String,
     },
 }
 
-/// How a wait ended without a lock.
+/// The way in which a wait ended without a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GaveUp {
-    /// The waiter went away.
+    /// The waiter withdrew its claim.
     Withdrawn,
-    /// It took too long.
+    /// The deadline of the wait passed.
     Late,
-    /// Its turn or run was over.
+    /// The waiter's turn or run has ended.
     HolderGone,
-    /// It closed a circle of waiters.
+    /// The waiter closed a cycle of waiters.
     Deadlock,
 }
 
-/// Something that became true of the locks.
+/// A change to the locks.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum LockEvent {
-    /// A lock was given.
+    /// A lock was granted.
     LockTaken {
-        /// Which.
+        /// The lock that was granted.
         lock: Lock,
     },
-    /// Somebody stands in line.
+    /// A claim started to wait.
     LockQueued {
-        /// Who.
+        /// The waiter that was added.
         waiter: Waiter,
     },
-    /// A lease is longer now.
+    /// A lease was extended.
     LockRenewed {
-        /// Which.
+        /// The lock that was renewed.
         id: LockId,
-        /// The new end.
+        /// The new expiry time.
         expires_at: Time,
     },
-    /// A lock ended.
+    /// A lock ended, in one of several ways.
     LockEnded {
-        /// Which.
+        /// The lock that ended.
         id: LockId,
-        /// How.
+        /// The way in which it ended.
         #[serde(flatten)]
         ended: Ended,
     },
-    /// Somebody no longer stands in line.
+    /// A claim stopped waiting without a lock.
     WaitEnded {
-        /// Which.
+        /// The waiter that ended.
         id: LockId,
-        /// Why.
+        /// The way in which the wait ended.
         why: GaveUp,
     },
     /// Waiters waited for each other; the youngest of them is refused.
     DeadlockFound {
-        /// Who waited for whom, around the circle.
+        /// The waiters of the cycle, each with the holder it waits for.
         circle: Vec<Link>,
-        /// Who is refused.
+        /// The waiter that is refused.
         refused: LockId,
     },
 }
 
 impl LockEvent {
-    /// The event's name, as it is stored.
+    /// Returns the event's name as it is stored.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -402,7 +403,7 @@ impl LockEvent {
         }
     }
 
-    /// The lock or waiter that it is about.
+    /// Returns the lock or waiter that the event is about.
     #[must_use]
     pub fn id(&self) -> LockId {
         match self {
@@ -416,71 +417,71 @@ impl LockEvent {
     }
 }
 
-/// What was asked is done.
+/// A successful response to a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// The lock is held.
     Held(Lock),
-    /// There is a place in the line.
+    /// The claim waits for conflicting locks.
     Waiting(Waiter),
-    /// It is done, and there is nothing more to say.
+    /// The request is done, and there is nothing more to report.
     Done,
 }
 
-/// What was asked is not done. Nothing changed because of it.
+/// A refused request. It changed nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Refusal {
-    /// Somebody else has it, and there is no waiting.
+    /// Another holder has it, and the claimant does not wait.
     #[error("{} is locked by {} until {} ({})", lock.claim.what(), lock.claim.holder, lock.expires_at, lock.id)]
     Locked {
-        /// The first lock in the way.
+        /// The first conflicting lock.
         lock: Box<Lock>,
     },
-    /// Others stand in line for it, and there is no waiting.
+    /// Others already wait for it, and the claimant does not wait.
     #[error("{} waits for {} already ({})", waiter.claim.holder, waiter.claim.what(), waiter.id)]
     Awaited {
-        /// The first waiter in the way.
+        /// The first conflicting waiter.
         waiter: Box<Waiter>,
     },
-    /// It did not become free in time.
+    /// The wait ended before the lock became free.
     #[error("{id} did not come free in time")]
     Late {
-        /// Which.
+        /// The id of the waiter.
         id: LockId,
     },
     /// Waiting would never end.
     #[error("DEADLOCK: {}", deadlock::told(circle))]
     Deadlock {
-        /// Who waits for whom.
+        /// The waiters of the cycle, each with the holder it waits for.
         circle: Vec<Link>,
     },
-    /// The lock is no longer held: its lease was over, or somebody took it.
+    /// The lock is no longer held: its lease expired, or another holder took it over.
     #[error("{id} is not held any more")]
     Lost {
-        /// Which.
+        /// The id of the lost lock.
         id: LockId,
     },
-    /// It is somebody else's.
+    /// The lock belongs to another holder.
     #[error("{id} belongs to {holder}")]
     NotYours {
-        /// Which.
+        /// The lock that was requested.
         id: LockId,
-        /// Whose.
+        /// The holder of the lock.
         holder: Holder,
     },
-    /// Taking from others needs a reason.
+    /// A takeover needs a reason.
     #[error("taking a lock from its holder needs a reason")]
     NoReason,
-    /// The ask is more than is allowed.
+    /// The request exceeds a limit.
     #[error("{rule}")]
     Limit {
-        /// What is allowed.
+        /// The limit, in words.
         rule: String,
     },
 }
 
 impl Claim {
-    /// The patterns in a sentence.
+    /// Returns the patterns as a phrase.
     #[must_use]
     pub fn what(&self) -> String {
         let all: Vec<&str> = self.patterns.iter().map(Pattern::as_str).collect();
@@ -488,30 +489,30 @@ impl Claim {
     }
 }
 
-/// What becomes true because of an ask, and what whoever asked is told once that is stored.
+/// The events that follow from a request, and the response to send once they are stored.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Decision {
-    /// What becomes true.
+    /// The events to store and apply.
     pub events: Vec<LockEvent>,
-    /// What is told.
+    /// The response for the caller.
     pub answer: Result<Answer, Refusal>,
 }
 
 /// All locks of a project.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Locks {
-    /// How many events there were.
+    /// The number of events applied so far.
     pub version: u64,
-    /// The last fencing number that was given.
+    /// The last fencing number that was given out.
     pub fence: u64,
-    /// What is held.
+    /// The locks that are held.
     pub held: BTreeMap<LockId, Lock>,
-    /// Who waits; a smaller name came earlier.
+    /// The waiters; a smaller id came earlier.
     pub waiting: BTreeMap<LockId, Waiter>,
 }
 
 impl Locks {
-    /// Makes an event true.
+    /// Applies an event to the state.
     pub fn apply(&mut self, event: &LockEvent) {
         self.version += 1;
         match event {
@@ -534,7 +535,7 @@ impl Locks {
         }
     }
 
-    /// When something ends by itself next.
+    /// Returns the next time at which a lock or a wait expires.
     #[must_use]
     pub fn deadline(&self) -> Option<Time> {
         let held = self.held.values().map(|lock| lock.expires_at);

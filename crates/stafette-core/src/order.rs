@@ -1,4 +1,4 @@
-//! What the world should be doing: the orders that a run has out.
+//! The open orders of a run: the work that should be under way.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,29 +9,29 @@ use crate::{AgentName, Fields, HandoffId, Offer, Response, Time, TurnKey};
 /// Work for an agent. The same key is the same work: doing it twice must be harmless.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TurnOrder {
-    /// The idempotency key.
+    /// The idempotency key of the turn.
     pub key: TurnKey,
-    /// Who is to do it.
+    /// The agent that does the work.
     pub agent: AgentName,
-    /// What the user asked for in the first place.
+    /// The user's original request.
     pub request: String,
-    /// What is asked now.
+    /// The task as it was offered.
     pub offer: Offer,
     /// The handoff that caused it.
     pub cause: Option<HandoffId>,
-    /// What there is to work with.
+    /// The values that the agent can work with.
     pub inputs: Fields,
-    /// What came back since the last turn.
+    /// The answers that arrived since the last turn.
     pub answers: Vec<Response>,
-    /// What it was allowed and refused so far in this turn.
+    /// The permissions granted and denied so far in this turn.
     #[serde(default)]
     pub permits: Vec<Permit>,
-    /// Who the agent may hand on to.
+    /// The parties that the agent may hand work to.
     pub routes: Vec<String>,
-    /// The round of the loop that it is in, from 1.
+    /// The round of the current loop, from 1.
     pub round: u32,
-    /// When it must be done.
+    /// The deadline for the end of the turn.
     pub finish_by: Time,
-    /// How often it has been delivered, this time included.
+    /// The number of deliveries, including this one.
     pub deliveries: u32,
 }

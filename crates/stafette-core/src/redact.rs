@@ -1,14 +1,15 @@
-//! Secrets are taken out of what is kept, before it is kept.
+//! Removes secrets from data before it is stored.
 //!
-//! What is found: tokens with a known shape, private keys, passwords in addresses, values that are
+//! It finds tokens with a known shape, private keys, passwords in addresses, values that are
 //! assigned to a name like `password`, and the exact values of the environment's own secrets. Each
 //! becomes `[redacted:KIND]`. It cannot be complete: a secret that looks like a word stays.
 //!
-//! Every decision is made from what was written so far and from at most [`LOOK`] bytes ahead, so
-//! the outcome does not depend on how a stream is cut into pieces, and the time is linear. What was
-//! taken out stays as it is: to redact a second time changes nothing.
+//! Every decision depends on the text so far and on at most [`LOOK`] bytes ahead, so the outcome
+//! does
+//! not depend on how a stream is split into pieces, and the time is linear. Redacting a second time
+//! changes nothing.
 //!
-//! [`Redact`] says of each type that arrives at a run which of its fields are free text.
+//! [`Redact`] defines for each type that arrives at a run which of its fields are free text.
 
 mod handoffs;
 mod inputs;
@@ -23,26 +24,27 @@ use serde_json::Value;
 use crate::Fields;
 use shape::{Before, Drop, Match, Verdict};
 
-/// How far ahead is looked before it is decided whether a secret begins.
+/// The number of bytes to look ahead before deciding whether a secret begins.
 pub const LOOK: usize = 512;
 
-/// Shorter values of the environment are too likely to be part of something else.
+/// The minimum length of a secret environment value; shorter ones are too likely to be part of
+/// something else.
 const SHORTEST: usize = 8;
 
-/// A private key without its end is not swallowed further than this.
+/// The maximum number of bytes to remove for a private key without its end.
 const LONGEST_KEY: usize = 16 * 1024;
 
-/// Ends of the names of variables whose values are secrets.
+/// Suffixes of the names of variables whose values are secrets.
 const SECRET_NAMES: [&str; 7] =
     ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "CREDENTIALS"];
 
-/// Something that may hold secrets.
+/// A type that may contain secrets.
 ///
-/// Free text is cleaned wherever it stands; names of agents, ids, files, digests and words of our own
-/// stay as they are, since others find things by them. Each type is taken apart field by field without
-/// `..`: whoever adds a field has to say which of the two it is.
+/// Free text is cleaned everywhere; agent names, ids, file names, digests and our own keywords stay
+/// as they are, because they are used for look-ups. Each type is destructured field by field
+/// without `..`, so that adding a field requires a decision about it.
 pub trait Redact {
-    /// Takes the secrets out.
+    /// Removes the secrets in place.
     fn redact(&mut self, redactor: &Redactor);
 }
 
@@ -86,15 +88,15 @@ impl Redact for Fields {
     }
 }
 
-/// Takes secrets out of text, bytes and JSON.
+/// Removes secrets from text, bytes and JSON.
 #[derive(Clone, Default)]
 pub struct Redactor {
-    /// Values that are secrets wherever they stand; the longer ones first.
+    /// Values that are secrets wherever they appear; longer ones first.
     exact: Vec<Vec<u8>>,
     notable: Notable,
 }
 
-/// Which bytes may have to be looked at.
+/// The bytes that need inspection.
 #[derive(Clone)]
 struct Notable([bool; 256]);
 
@@ -105,20 +107,20 @@ impl Default for Notable {
 }
 
 impl fmt::Debug for Redactor {
-    // The values must not get into a log by the very thing that keeps them out.
+    // The values must not leak into a log through the very type that removes them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Redactor").field("exact", &self.exact.len()).finish()
     }
 }
 
 impl Redactor {
-    /// Knows the shapes only.
+    /// Creates a redactor that knows the shapes only.
     #[must_use]
     pub fn new() -> Redactor {
         Redactor::default()
     }
 
-    /// Knows these values besides the shapes.
+    /// Creates a redactor that knows these values besides the shapes.
     #[must_use]
     pub fn knowing<V: Into<String>>(values: impl IntoIterator<Item = V>) -> Redactor {
         let values = values.into_iter().map(|value| value.into().into_bytes());
@@ -135,7 +137,8 @@ impl Redactor {
         Redactor { exact, notable }
     }
 
-    /// Knows the secrets among these variables, by their names and by how their values look.
+    /// Creates a redactor that knows the secrets among these variables, by their names and by the
+    /// look of their values.
     #[must_use]
     pub fn of_environment<N, V>(variables: impl IntoIterator<Item = (N, V)>) -> Redactor
     where
@@ -146,17 +149,17 @@ impl Redactor {
         Redactor::knowing(named.map(|(_, value)| value.into()).filter(|value| is_unusual(value)))
     }
 
-    /// The text without its secrets.
+    /// Returns the text without its secrets.
     #[must_use]
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.bytes(text.as_bytes()) {
             Cow::Borrowed(_) => Cow::Borrowed(text),
-            // Whole characters only are taken out, so nothing is lost here.
+            // Only whole characters are removed, so nothing is lost here.
             Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
         }
     }
 
-    /// The bytes without their secrets.
+    /// Returns the bytes without their secrets.
     #[must_use]
     pub fn bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
         let mut scan = Scan::default();
@@ -165,7 +168,7 @@ impl Redactor {
         if scan.found == 0 { Cow::Borrowed(bytes) } else { Cow::Owned(clean) }
     }
 
-    /// Takes the secrets out of every text in a JSON value, names of fields included.
+    /// Removes the secrets from every text in a JSON value, including field names.
     pub fn value(&self, value: &mut Value) {
         match value {
             Value::String(text) => text.redact(self),
@@ -192,14 +195,14 @@ impl Redactor {
         }
     }
 
-    /// Begins with a stream whose pieces arrive one after the other.
+    /// Starts a stream whose pieces arrive one after the other.
     #[must_use]
     pub fn stream(&self) -> Stream {
         Stream { redactor: self.clone(), held: Vec::new(), scan: Scan::default() }
     }
 
-    /// How many of these bytes, `most` at most, can be passed at once: no secret begins at any of
-    /// them, and each means nothing but itself. Nearly all of every text is passed here.
+    /// Returns how many of these bytes, at most `most`, can be skipped: no secret begins at any of
+    /// them, and none has a special meaning. Nearly all of every text is skipped here.
     fn harmless(&self, bytes: &[u8], most: usize) -> usize {
         let is_notable = |at: usize| {
             let rest = &bytes[at..];
@@ -212,7 +215,7 @@ impl Redactor {
     }
 
     fn exact(&self, window: &[u8]) -> Option<usize> {
-        // Most are not here for their first two bytes, and a comparison of the whole costs a call.
+        // Most differ in their first two bytes, and comparing the whole value costs a call.
         let is_here = |value: &&Vec<u8>| {
             window.get(..2) == value.get(..2)
                 && window.starts_with(value)
@@ -222,7 +225,7 @@ impl Redactor {
     }
 }
 
-/// A stream on its way through a [`Redactor`]. It holds back at most [`LOOK`] bytes.
+/// A stream that passes through a [`Redactor`]. It holds back at most [`LOOK`] bytes.
 #[derive(Debug)]
 pub struct Stream {
     redactor: Redactor,
@@ -231,22 +234,22 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Takes the next piece and gives what is certain by now.
+    /// Takes the next piece and returns the bytes that are decided by now.
     #[must_use]
     pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(piece);
         self.release((self.held.len() + 1).saturating_sub(LOOK))
     }
 
-    /// Gives the lines that are whole, because nothing more comes for now. A line that was only
-    /// begun stays: the rest of a secret may follow.
+    /// Returns the complete lines, because nothing more arrives for now. An incomplete line stays:
+    /// the rest of a secret may follow.
     #[must_use]
     pub fn rest(&mut self) -> Vec<u8> {
         let ends = |byte: &u8| matches!(byte, b'\n' | b'\r' | b'\x1b');
         self.release(self.held.iter().rposition(ends).unwrap_or(0))
     }
 
-    /// Gives what was held back; what comes later begins a new stream.
+    /// Returns the bytes that were held back; later pieces start a new stream.
     #[must_use]
     pub fn finish(&mut self) -> Vec<u8> {
         let rest = self.release(self.held.len());
@@ -262,7 +265,7 @@ impl Stream {
     }
 }
 
-/// Where in a text a scan is.
+/// The position of a scan in a text.
 #[derive(Debug, Default)]
 struct Scan {
     before: Before,
@@ -271,8 +274,8 @@ struct Scan {
 }
 
 impl Scan {
-    /// Decides on the bytes up to `until`, writes what stays of them to `clean`, and says how many
-    /// that took.
+    /// Decides about the bytes up to `until`, writes the remaining ones to `clean`, and returns the
+    /// number of bytes consumed.
     fn advance(&mut self, by: &Redactor, bytes: &[u8], until: usize, clean: &mut Vec<u8>) -> usize {
         let mut at = 0;
         while at < until {
@@ -296,7 +299,8 @@ impl Scan {
                 continue;
             }
             if let Some(length) = shape::mark(window) {
-                // What was taken out before is not looked at again, whatever the exact values are.
+                // A mark of an earlier redaction is not inspected again, whatever the exact values
+                // are.
                 clean.extend_from_slice(&rest[..length]);
                 self.before = Before::after_mark();
                 at += length;
@@ -315,8 +319,8 @@ impl Scan {
                 Verdict::Secret(Match { kind, keep, drop }) => {
                     clean.extend_from_slice(&rest[..keep]);
                     clean.extend_from_slice(mark(kind).as_bytes());
-                    // What follows is judged as it will stand there, so that a second pass over
-                    // the outcome finds nothing more.
+                    // The text after a mark is judged in its final position, so that a second pass
+                    // over the outcome finds nothing more.
                     self.before = Before::after_mark();
                     self.dropping = Some(drop);
                     self.found += 1;
@@ -332,20 +336,20 @@ fn mark(kind: &str) -> String {
     format!("[redacted:{kind}]")
 }
 
-/// Whether something was taken out of this text.
+/// True if something was removed from this text.
 #[must_use]
 pub fn is_marked(text: &str) -> bool {
     text.match_indices('[').any(|(at, _)| shape::mark(&text.as_bytes()[at..]).is_some())
 }
 
-/// Whether a variable of this name holds a secret.
+/// True if a variable of this name holds a secret.
 #[must_use]
 pub fn is_secret_variable(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     SECRET_NAMES.iter().any(|end| name.ends_with(end))
 }
 
-/// Whether a value is unlikely to stand in a text by chance: no path, no word, no number.
+/// True if a value is unlikely to appear in a text by chance: no path, no word, no number.
 fn is_unusual(value: &str) -> bool {
     let mut seen = [false; 256];
     value.bytes().for_each(|byte| seen[usize::from(byte)] = true);

@@ -1,18 +1,20 @@
-//! What became of one input, for the one that sent it.
+//! The reply to one input, for its sender.
 //!
-//! Many inputs are decided as one step, so the events of a step say nothing about whose they are.
-//! Every transition therefore returns the reply to its own input, and nobody searches events for an
+//! Many inputs are decided as one step, so the events of a step do not show which input caused
+//! them.
+//! Every transition therefore returns the reply to its own input, and no caller searches events for
+//! an
 //! answer.
 
 use crate::HandoffId;
 use crate::run::propose::Refusal;
 
-/// What became of one input.
+/// The outcome of one input.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Reply {
-    /// The input is part of the run, or was so before.
+    /// The input is recorded, now or earlier.
     Recorded,
-    /// The proposal was admitted; a request that was made twice has the number of the first one.
+    /// The proposal was admitted; a repeated request gets the number of the first one.
     Admitted {
         /// The new handoff, or the question to a person.
         handoff: HandoffId,
@@ -24,54 +26,53 @@ pub enum Reply {
         /// The rule, with its details.
         refusal: Box<Refusal>,
     },
-    /// A turn's report was recorded, apart from the handoffs that a rule refuses.
+    /// A turn's report was recorded, except for the handoffs that a rule refuses.
     Reported {
         /// The handoffs that were refused, in the order of the report.
         refused: Vec<Refusal>,
     },
     /// The turn ended with its result.
     Finished {
-        /// The handoffs and questions that its proposals became.
+        /// The handoffs and questions created from its proposals.
         admitted: Vec<HandoffId>,
         /// The proposals that a rule refuses.
         refused: Vec<Refusal>,
     },
     /// An external agent holds the turn, this caller or an earlier one.
     Taken {
-        /// The holder.
+        /// The name of the holder.
         by: String,
     },
     /// The question was open, and this answer closed it.
     Answered,
-    /// The answer is not what was asked for. Nothing is recorded, and the asker may try again.
+    /// The answer does not match the question. Nothing is recorded, and the sender may try again.
     Unfit {
-        /// What is wrong with each value.
+        /// The problem with each value.
         complaints: Vec<String>,
     },
-    /// The turn is no longer the one that is out. A result is kept as evidence, anything else is
-    /// dropped.
+    /// The turn is no longer open. A result is kept as evidence, anything else is dropped.
     Late,
     /// The input changes nothing.
     Ignored(Ignored),
 }
 
-/// Why an input changes nothing.
+/// The reason why an input changes nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ignored {
     /// The run has ended.
     Ended,
     /// The run has not ended yet.
     NotEnded,
-    /// There is no such question, or it has its answer.
+    /// There is no such question, or it is already answered.
     NotOpen,
     /// The turn belongs to an agent that Stafette starts itself.
     NotExternal,
-    /// The run knows nothing of that name.
+    /// The run has nothing of that name.
     Unknown,
-    /// The run has as many undecided ones as it may, or knows a newer revision.
+    /// The run has the maximum number of undecided ones, or knows a newer revision.
     NoRoom,
     /// No agent is left that could act on it.
     NoListener,
-    /// It is so already, or the input is empty.
+    /// The state is already as requested, or the input is empty.
     Unchanged,
 }

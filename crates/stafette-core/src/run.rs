@@ -1,7 +1,7 @@
 //! A run: one instance of a workflow, from the user's request to its end.
 //!
-//! Each file below is one transition: the events that it brings, the decision that leads to them,
-//! and what they change.
+//! Each file below is one transition: the events that it records, the decision that leads to them,
+//! and their effect on the state.
 
 pub mod adopt;
 pub mod alert;
@@ -51,58 +51,58 @@ use crate::{
 use budget::Purse;
 pub use close::Ending;
 
-/// How many closed handoffs a run remembers; the store has them all.
+/// The number of closed handoffs that a run keeps in memory; the store has them all.
 const CLOSED_KEPT: usize = 64;
 
-/// The state of a run. Bounded: what is open, a short tail of what is closed, and counts.
+/// The state of a run. Bounded: the open handoffs, the most recently closed ones, and counts.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
-    /// Its name.
+    /// The id of the run.
     pub id: RunId,
-    /// How many events made it.
+    /// The number of events applied so far.
     pub seq: u64,
-    /// What it follows.
+    /// The workflow that the run follows.
     pub workflow: Arc<Workflow>,
-    /// What the user asked for.
+    /// The user's request, word for word.
     pub request: String,
-    /// What the one who asked did it in, in a trace of theirs.
+    /// The span of the requester's own trace in which the run was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Traceparent>,
-    /// Whether it goes on.
+    /// Whether the run is active, paused or finished.
     pub stage: Stage,
-    /// What is open, and the last that were closed.
+    /// The open handoffs, and the most recently closed ones.
     pub handoffs: BTreeMap<HandoffId, Arc<Handoff>>,
-    /// The number that the next handoff gets.
+    /// The number of the next handoff.
     pub next_handoff: u32,
     /// Counts over the whole run.
     pub tally: Tally,
     /// The last paths taken, for the contract's circularity window.
     pub recent: VecDeque<Step>,
-    /// When each path was last used, for the cooldown.
+    /// The last use of each path, for the cooldown.
     pub last_use: Vec<PathUse>,
-    /// Money and tokens.
+    /// The budget and spending of the run.
     pub purse: Purse,
-    /// How each agent's process stands, where there is one to see.
+    /// The state of each agent's process, where there is one to observe.
     #[serde(default)]
     pub sessions: BTreeMap<AgentName, session::SessionState>,
-    /// What its coordinators know.
+    /// The state of the run's coordinators.
     #[serde(flatten)]
     pub team: Team,
-    /// When it began.
+    /// The time at which the run began.
     pub created_at: Time,
-    /// When it last changed.
+    /// The time of the last change.
     pub updated_at: Time,
 }
 
-/// Whether a run goes on.
+/// The stage of a run's life.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// It does.
+    /// Turns are ordered as usual.
     Active,
-    /// Nothing new is given out.
+    /// No new turns are ordered.
     Paused,
-    /// It is over.
+    /// The run has ended.
     Finished(Ending),
 }
 
@@ -110,74 +110,74 @@ pub enum Stage {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Tally {
-    /// Handoffs that count against the limit of the run.
+    /// The handoffs that count against the limit of the run.
     pub handoffs: u32,
-    /// The same for each work item.
+    /// The handoffs that count against the limit of each work item.
     pub per_item: BTreeMap<String, u32>,
-    /// Proposals that were refused.
+    /// The proposals that were refused.
     pub refused: u32,
-    /// Refusals because of a cycle.
+    /// The proposals that were refused because of a cycle.
     pub circular: u32,
-    /// Questions to people.
+    /// The questions asked of people.
     pub escalated: u32,
-    /// Further attempts.
+    /// The attempts after the first.
     pub retries: u32,
-    /// Turns delivered again after a restart.
+    /// The turns delivered again after a restart.
     pub redelivered: u32,
-    /// The most rounds that a loop has seen.
+    /// The largest number of rounds that any loop has had.
     pub rounds: u32,
-    /// Results that came too late.
+    /// The results that arrived after their turn had ended.
     pub late: u32,
 }
 
-/// One step on the way of the work.
+/// One step on the path of the work.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
-    /// Who gave.
+    /// The party that handed the work over.
     pub from: Party,
-    /// Who took.
+    /// The party that took the work.
     pub to: Party,
-    /// Why.
+    /// The reason for the handoff.
     pub reason: Reason,
 }
 
-/// When a path was last used.
+/// The last use of a path.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PathUse {
-    /// Who gave.
+    /// The party that handed the work over.
     pub from: Party,
-    /// Who took.
+    /// The party that took the work.
     pub to: Party,
-    /// When.
+    /// The time of the last use.
     pub at: Time,
 }
 
-/// Where a run stands, as people see it.
+/// The status of a run, as shown to people.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Someone works.
+    /// At least one agent is working.
     Running,
-    /// It waits for a person.
+    /// The run waits for a person.
     WaitingForHuman,
-    /// It waits for money.
+    /// The run waits for a larger budget.
     WaitingForBudget,
-    /// It waits for a moment to pass.
+    /// The run waits for a cooldown or a backoff to end.
     WaitingForCooldown,
-    /// It waits until an agent may work again.
+    /// The run waits for an agent's quota to be restored.
     WaitingForQuota,
-    /// It was told to pause.
+    /// The run was paused.
     Paused,
-    /// It came to a good end.
+    /// The run ended successfully.
     Succeeded,
-    /// It did not.
+    /// The run ended without success.
     Failed,
-    /// It was called off.
+    /// The run was cancelled.
     Cancelled,
 }
 
 impl Status {
-    /// The word that people see.
+    /// Returns the name of the status as shown to people.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -193,7 +193,7 @@ impl Status {
         }
     }
 
-    /// What a waiting run waits for.
+    /// Returns what a waiting run waits for.
     #[must_use]
     pub fn waiting_on(self) -> Option<&'static str> {
         match self {
@@ -205,7 +205,7 @@ impl Status {
         }
     }
 
-    /// Whether the run is over.
+    /// True if the run has ended.
     #[must_use]
     pub fn is_final(self) -> bool {
         matches!(self, Status::Succeeded | Status::Failed | Status::Cancelled)
@@ -222,7 +222,7 @@ impl fmt::Display for Status {
 }
 
 impl Run {
-    /// What becomes true because of `input`. Changes nothing.
+    /// Returns the events that follow from `input`. Changes nothing.
     #[must_use]
     pub fn decide(&self, now: Time, input: Input) -> Decision {
         let mut draft = self.draft(now);
@@ -231,18 +231,18 @@ impl Run {
         Decision { events, reply, next }
     }
 
-    /// A step in the making, for inputs that are decided together. A clock that was set back does
-    /// not turn the run's time back.
+    /// Starts a step, for inputs that are decided together. A clock that was set back does not turn
+    /// the run's time back.
     #[must_use]
     pub fn draft(&self, now: Time) -> Draft {
         Draft { run: self.clone(), now: now.max(self.updated_at), events: Vec::new() }
     }
 
-    /// Makes `event` part of the state.
+    /// Applies `event` to the state.
     pub fn apply(&mut self, at: Time, event: &Event) {
         self.seq += 1;
         if !matches!(self.stage, Stage::Finished(_)) {
-            // What comes after the end does not move the end.
+            // Events after the end do not move the time of the end.
             self.updated_at = at;
         }
         match event {
@@ -279,7 +279,7 @@ impl Run {
         team::apply(self, at, event);
     }
 
-    /// The run that these events make; nothing when they do not begin with its creation.
+    /// Rebuilds a run from its events; `None` if they do not begin with its creation.
     pub fn replay<'a>(events: impl IntoIterator<Item = &'a Recorded>) -> Option<Run> {
         let mut events = events.into_iter();
         let first = events.next()?;
@@ -294,26 +294,26 @@ impl Run {
         Some(run)
     }
 
-    /// What the world should be doing now. Whoever carries it out starts what is missing and stops
-    /// what is not listed: nothing else is needed after a crash.
+    /// Returns the turns that should be under way. The engine starts what is missing and stops what
+    /// is not listed: nothing else is needed after a crash.
     pub fn outbox(&self) -> impl Iterator<Item = TurnOrder> + '_ {
         self.open().filter_map(|handoff| turn::order(self, handoff))
     }
 
-    /// The turns in the outbox, each with its handoff.
+    /// Returns the turns in the outbox, each with its handoff.
     pub fn turns_out(&self) -> impl Iterator<Item = (TurnKey, &Handoff)> + '_ {
         let out = |handoff: &&Handoff| handoff.state.turn().is_some();
         self.open().filter(out).map(|handoff| (handoff.key(self.id), handoff))
     }
 
-    /// One order of the outbox; none when that turn is not out.
+    /// Returns one order of the outbox; `None` if that turn is not open.
     #[must_use]
     pub fn order(&self, key: TurnKey) -> Option<TurnOrder> {
         let handoff = self.handoff(key.handoff).filter(|_| self.is_current(key))?;
         turn::order(self, handoff)
     }
 
-    /// When to come back with [`Input::Tick`] at the latest.
+    /// Returns the latest time for the next [`Input::Tick`].
     #[must_use]
     pub fn deadline(&self) -> Option<Time> {
         if self.status().is_final() {
@@ -337,7 +337,7 @@ impl Run {
             .min()
     }
 
-    /// Where it stands.
+    /// Returns the status of the run.
     #[must_use]
     pub fn status(&self) -> Status {
         match &self.stage {
@@ -364,19 +364,19 @@ impl Run {
         Status::Running
     }
 
-    /// The handoffs that are not over, oldest first.
+    /// Returns the open handoffs, oldest first.
     pub fn open(&self) -> impl Iterator<Item = &Handoff> + '_ {
         self.handoffs.values().map(|handoff| &**handoff).filter(|handoff| handoff.is_open())
     }
 
-    /// A handoff that is open or was closed lately.
+    /// Returns a handoff that is open or was closed recently.
     #[must_use]
     pub fn handoff(&self, id: HandoffId) -> Option<&Handoff> {
         self.handoffs.get(&id).map(|handoff| &**handoff)
     }
 
-    /// The answer to a handoff as of now: an open question is `escalated`, a closed handoff has
-    /// its own answer, and anything else has none yet.
+    /// Returns the current answer to a handoff: `escalated` for an open question, its own answer
+    /// for a closed handoff, and `None` for anything else.
     #[must_use]
     pub fn response(&self, id: HandoffId) -> Option<Response> {
         let handoff = self.handoff(id)?;
@@ -390,7 +390,7 @@ impl Run {
         }
     }
 
-    /// Whether `turn` is the one that is out.
+    /// True if `turn` is the open turn of its handoff.
     pub(crate) fn is_current(&self, turn: TurnKey) -> bool {
         turn.run == self.id
             && self
@@ -411,19 +411,19 @@ impl Run {
     }
 }
 
-/// What was decided about one input.
+/// The decision about one input.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Decision {
-    /// What becomes true once it is stored.
+    /// The events to store.
     pub events: Vec<Event>,
-    /// The reply to the one that sent the input.
+    /// The reply to the sender of the input.
     pub reply: Reply,
-    /// The run as it is after the events.
+    /// The run after the events.
     pub next: Run,
 }
 
-/// A step in the making: a copy of the run that already lives with what was decided so far, so that
-/// one thing can follow from another within a single step.
+/// A step in progress: a copy of the run that already includes everything decided so far, so that
+/// one decision can follow from another within a single step.
 #[derive(Clone, Debug)]
 pub struct Draft {
     pub(crate) run: Run,
@@ -432,13 +432,13 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// The run with everything that was decided so far.
+    /// Returns the run with everything decided so far.
     #[must_use]
     pub fn run(&self) -> &Run {
         &self.run
     }
 
-    /// The time that the step's events carry.
+    /// Returns the time that the step's events carry.
     #[must_use]
     pub fn now(&self) -> Time {
         self.now
@@ -454,7 +454,7 @@ impl Draft {
         reply
     }
 
-    /// The events of the step, and the run as it is after them.
+    /// Returns the events of the step, and the run after them.
     #[must_use]
     pub fn finish(self) -> (Vec<Event>, Run) {
         (self.events, self.run)
@@ -465,8 +465,8 @@ impl Draft {
         self.events.push(event);
     }
 
-    /// Lets everything happen that no one has to wait for: the orchestrator rules, needs are
-    /// assessed, turns are given out, and a run with nothing open ends.
+    /// Carries out everything that needs no further input: the orchestrator decides, needs are
+    /// assessed, turns are ordered, and a run with nothing open ends.
     fn advance(&mut self) {
         loop {
             let before = self.events.len();
@@ -519,8 +519,8 @@ fn decide(draft: &mut Draft, input: Input) -> Reply {
     }
 }
 
-/// What still counts when the run is over: results are kept as evidence, and its coordinators may have
-/// something to finish.
+/// Handles inputs after the end of the run: results are kept as evidence, and the coordinators may
+/// have work to finish.
 fn after_the_end(draft: &mut Draft, input: Input) -> Reply {
     match input {
         Input::Team(input) => team::input(draft, input),

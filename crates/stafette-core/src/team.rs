@@ -1,10 +1,10 @@
-//! Coordinators: ways of working together that are more than handing work on.
+//! Coordinators: forms of collaboration beyond handing work on.
 //!
-//! The kernel (`run/`) knows handoffs, turns, questions, budgets and limits. A coordinator gives out
-//! handoffs by rules of its own and hears what becomes of them. Each has a folder here, keeps its
+//! The kernel (`run/`) knows handoffs, turns, questions, budgets and limits. A coordinator creates
+//! handoffs by rules of its own and receives their outcomes. Each has a folder here, keeps its
 //! state in [`Team`], and has inputs and events of its own. The kernel calls all of them through
 //! [`Coordinator`] and knows none by name; a coordinator acts through the same transitions as
-//! everybody else.
+//! every other caller.
 
 pub mod change;
 pub mod council;
@@ -31,52 +31,54 @@ use generation::{ChangeCounts, Lineage};
 pub use generation::Awaited;
 use phase::Measured;
 
-/// The hooks of the kernel. Every one of them may be left out.
+/// The hooks that the kernel calls. All of them are optional.
 pub(crate) trait Coordinator: Sync {
-    /// A run begins: whoever gives out its first handoffs says so, or else the entry gets the request.
+    /// Called when a run begins. Returns true if the coordinator creates the first handoffs;
+    /// otherwise the entry agent gets the request.
     fn begin(&self, _: &mut Draft, _given: &Fields) -> bool {
         false
     }
 
-    /// The first handoffs of a run were admitted.
+    /// Called when the first handoffs of a run were admitted.
     fn begun(&self, _: &mut Draft, _first: &[HandoffId]) {}
 
-    /// Whether `to`, which is no agent, takes handoffs.
+    /// True if `to`, which is not an agent, accepts handoffs.
     fn takes(&self, _: &Run, _to: &Party) -> bool {
         false
     }
 
-    /// The moment of a handoff has come: whether the coordinator deals with it instead of an agent.
+    /// Called when a handoff is due. Returns true if the coordinator handles it instead of an
+    /// agent.
     fn due(&self, _: &mut Draft, _: HandoffId) -> bool {
         false
     }
 
-    /// Whether a handoff waits for something else although its moment has come.
+    /// True if a handoff that is due waits for something else.
     fn holds_back(&self, _: &Run, _: &Handoff) -> bool {
         false
     }
 
-    /// A turn has ended.
+    /// Called when a turn has ended.
     fn turn_ended(&self, _: &mut Draft, _: HandoffId, _: &TurnResult) {}
 
-    /// A turn ended with an answer and hands nothing on. Returns the answer when it is for the kernel to
-    /// deal with.
+    /// Called when a turn ended with an answer and no offers. Returns the answer if the kernel
+    /// should handle it.
     fn conclude(&self, _: &mut Draft, _: HandoffId, response: Response) -> Option<Response> {
         Some(response)
     }
 
-    /// What follows from the end of a handoff, as far as the coordinator knows.
+    /// Adds the coordinator's consequences of the end of a handoff.
     fn closing(&self, _: &Run, _: &HandoffClosed, _: &mut Closed) {}
 
-    /// Lets everything happen that no one has to wait for.
+    /// Carries out everything that needs no further input.
     fn advance(&self, _: &mut Draft) {}
 
-    /// Makes an event of the kernel part of the coordinator's own state.
+    /// Updates the coordinator's own state from an event of the kernel.
     fn follow(&self, _: &mut Run, _: &Event) {}
 }
 
-/// In the order in which they are asked. Generations come last: a team hands over when nobody else has
-/// anything to do.
+/// All coordinators, in the order in which they are asked. Generations come last: a team hands over
+/// when no other coordinator has anything to do.
 const COORDINATORS: [&dyn Coordinator; 4] = [
     &change::ChangeCoordinator,
     &phase::PhaseCoordinator,
@@ -84,151 +86,152 @@ const COORDINATORS: [&dyn Coordinator; 4] = [
     &generation::GenerationCoordinator,
 ];
 
-/// What the coordinators of a run know.
+/// The state of a run's coordinators.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Team {
-    /// How far the run is in its phases, when its workflow has some.
+    /// The progress in the phases, if the workflow has some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phases: Option<phase::Phases>,
-    /// The sets of edits that were proposed, the newest ones.
+    /// The proposed sets of edits, newest ones only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub changes: BTreeMap<ChangeId, change::SetState>,
-    /// The council that met last, if one has.
+    /// The most recent council, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub council: Option<Box<council::Council>>,
-    /// Where the run stands among the generations of its team, if it is one.
+    /// The position of the run among the generations of its team, if it has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lineage: Option<Box<Lineage>>,
 }
 
-/// What a run begins with besides its request.
+/// The initial state of a run besides its request.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Inheritance {
-    /// What earlier generations have left, when it follows some.
+    /// The state inherited from earlier generations, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lineage: Option<Box<Lineage>>,
 }
 
-/// What a coordinator wants to know of a turn besides its answer.
+/// Data of a turn for a coordinator, besides its answer.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Said {
-    /// Where a member of a council stands.
+    /// The vote of a council member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vote: Option<Vote>,
-    /// How many tokens the answer to a phase has.
+    /// The size of the answer to a phase, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
 }
 
 impl Said {
-    /// Whether an agent said something that its turn can end with.
+    /// True if it contains something that a turn can end with.
     #[must_use]
     pub fn is_answer(&self) -> bool {
         self.vote.is_some()
     }
 
-    /// What of it counts for a handoff, no longer than it may be.
+    /// Returns the parts that count for a handoff, cut to their limits.
     pub(crate) fn bounded(self, constraints: Constraints) -> Said {
         let vote = self.vote.filter(|_| constraints.fixed_taker).map(Vote::bounded);
         Said { vote, measured: self.measured }
     }
 
-    /// What was said later replaces what was said before.
+    /// Replaces earlier data with later data.
     pub(crate) fn update(&mut self, later: &Said) {
         let Said { vote, measured } = later;
         self.vote = vote.clone().or(self.vote.take());
         self.measured = measured.or(self.measured);
     }
 
-    /// In a word, for a person.
+    /// Returns a one-word summary for people.
     pub(crate) fn word(&self) -> Option<&'static str> {
         self.vote.as_ref().map(|vote| vote.signal.as_str())
     }
 }
 
-/// What follows from the end of a handoff.
+/// The consequences of the end of a handoff.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Closed {
-    /// Whoever waits for the handoff does not get its answer.
+    /// True if the waiting handoff does not receive the answer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub withheld: bool,
-    /// What becomes of the part of a phase that it was.
+    /// The effect on the part of a phase that the handoff was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<phase::PartClosed>,
-    /// What later generations are given, too.
+    /// Values that later generations inherit, too.
     #[serde(skip_serializing_if = "Fields::is_empty")]
     pub given: Fields,
 }
 
-/// What the answer to a coordinator's question decides.
+/// The decision that the answer to a coordinator's question makes.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TeamAbout {
-    /// Whether a set of edits may be applied: approve, refuse or later; anything else goes back to
-    /// the agent that proposed it.
+    /// Decides whether a set of edits may be applied: approve, refuse or later; any other text goes
+    /// back to the agent that proposed it.
     Change(ChangeId),
-    /// What becomes of a council that does not agree: accept, again or stop; anything else is
-    /// something for it to consider.
+    /// Decides how to continue with a council that does not agree: accept, again or stop; any other
+    /// text is input for its discussion.
     Council(HandoffId),
-    /// Whether the next generation begins: stop, or go on; anything else is a note for it.
+    /// Decides whether the next generation begins: stop or continue; any other text is a note for
+    /// it.
     CheckIn(HandoffId),
 }
 
-/// Something that arrived for a coordinator.
+/// An input for a coordinator.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TeamInput {
-    /// A set of edits is proposed; it is kept already.
+    /// A set of edits, already stored, is proposed.
     ProposeChange {
-        /// In which turn, when in one.
+        /// The turn in which it is proposed, if any.
         turn: Option<TurnKey>,
-        /// Which set.
+        /// The summary of the set.
         set: Box<ProposedSet>,
     },
-    /// Somebody says something about a set.
+    /// A comment on a set.
     CommentChange {
-        /// About which set.
+        /// The set that the comment is about.
         change: ChangeId,
-        /// What, and about which place.
+        /// The comment and its place.
         comment: Comment,
     },
-    /// Somebody wants a set in the project, or out of it.
+    /// A request to apply a set to the project, or to undo it.
     OrderChange {
-        /// Which set.
+        /// The set to apply or undo.
         change: ChangeId,
-        /// What is to be done.
+        /// The action that is requested.
         work: ChangeWork,
-        /// Who wants it.
+        /// The name of the requester.
         by: String,
     },
-    /// A set is allowed, refused, in the project, or out of it.
+    /// The status of a set changed: approved, rejected, applied or undone.
     SettleChange {
-        /// Which set.
+        /// The set whose status changed.
         change: ChangeId,
-        /// How far it is.
+        /// The new status of the set.
         status: ChangeStatus,
-        /// Who had it so.
+        /// Who made the decision.
         by: String,
-        /// What is worth knowing about it.
+        /// Details, such as the cause of a failure.
         note: String,
     },
-    /// A person wants the next generation to know something.
+    /// A person leaves a note for the next generation.
     Note {
-        /// What.
+        /// The text of the note.
         text: String,
-        /// Who says it.
+        /// The name of the person.
         by: String,
     },
-    /// The run is over and hands over to the next generation.
+    /// The run has ended and hands over to the next generation.
     HandOver {
-        /// How the changes stand that it has made.
+        /// The counts of its changes by status.
         changes: ChangeCounts,
     },
 }
 
-/// Something that became true for a coordinator. One variant a transition; each is defined, decided
-/// and applied in the folder of its coordinator.
+/// An event of a coordinator. One variant per transition; each is defined, decided and applied in
+/// the folder of its coordinator.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each variant is documented where it is defined")]
@@ -250,7 +253,7 @@ pub enum TeamEvent {
 }
 
 impl TeamEvent {
-    /// All names.
+    /// The names of all variants.
     pub const NAMES: [&str; 14] = [
         "phase_begun",
         "phase_ended",
@@ -268,7 +271,7 @@ impl TeamEvent {
         "generation_handed_over",
     ];
 
-    /// The event's name, as it is stored.
+    /// Returns the event's name as it is stored.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -289,7 +292,7 @@ impl TeamEvent {
         }
     }
 
-    /// The handoff that it is about, if it is about one.
+    /// Returns the handoff that the event is about, if any.
     #[must_use]
     pub fn handoff(&self) -> Option<HandoffId> {
         match self {
@@ -323,7 +326,7 @@ impl From<TeamEvent> for Event {
     }
 }
 
-/// What the coordinators of a new run know.
+/// Returns the coordinators' state for a new run.
 pub(crate) fn new(at: Time, created: &crate::run::create::RunCreated) -> Team {
     Team { lineage: generation::lineage(at, created), ..Team::default() }
 }
@@ -356,14 +359,14 @@ pub(crate) fn conclude(draft: &mut Draft, id: HandoffId, response: Response) -> 
     COORDINATORS.iter().try_fold(response, |response, it| it.conclude(draft, id, response))
 }
 
-/// What follows from the end of a handoff; none when nothing does.
+/// Returns the consequences of the end of a handoff; `None` if there are none.
 pub(crate) fn closing(run: &Run, closed: &HandoffClosed) -> Option<Box<Closed>> {
     let mut follows = Closed::default();
     COORDINATORS.iter().for_each(|it| it.closing(run, closed, &mut follows));
     (follows != Closed::default()).then(|| Box::new(follows))
 }
 
-/// Makes what follows from the end of a handoff part of the state.
+/// Applies the consequences of the end of a handoff.
 pub(crate) fn closed(run: &mut Run, id: HandoffId, follows: &Closed) {
     if let (Some(phases), Some(part)) = (&mut run.team.phases, &follows.part) {
         phases.closed(id, part);
@@ -373,7 +376,7 @@ pub(crate) fn closed(run: &mut Run, id: HandoffId, follows: &Closed) {
     }
 }
 
-/// A person answered a coordinator's question.
+/// Applies a person's answer to a coordinator's question.
 pub(crate) fn answered(
     draft: &mut Draft,
     question: HandoffId,
@@ -389,8 +392,8 @@ pub(crate) fn answered(
     }
 }
 
-/// Something arrived for a coordinator. What was proposed in a run goes its way into the project and
-/// out of it also when the run is over.
+/// Handles an input for a coordinator. Proposed sets can still be applied and undone after the run
+/// has ended.
 pub(crate) fn input(draft: &mut Draft, input: TeamInput) -> Reply {
     match input {
         TeamInput::ProposeChange { turn, set } => change::propose_set(draft, turn, *set),
@@ -408,7 +411,7 @@ pub(crate) fn advance(draft: &mut Draft) {
     COORDINATORS.iter().for_each(|it| it.advance(draft));
 }
 
-/// Makes an event part of what the coordinators know.
+/// Applies an event to the coordinators' state.
 pub(crate) fn apply(run: &mut Run, at: Time, event: &Event) {
     let Event::Team(event) = event else {
         return COORDINATORS.iter().for_each(|it| it.follow(run, event));
@@ -431,16 +434,17 @@ pub(crate) fn apply(run: &mut Run, at: Time, event: &Event) {
     }
 }
 
-/// The run has become one of its own: what belongs to the run that it comes from stays there.
+/// Resets the state of a forked run that belongs to the original run.
 pub(crate) fn forked(team: &mut Team) {
     team.changes.clear();
     if let Some(lineage) = &mut team.lineage {
-        // The series goes on where it was; a fork is no second one.
+        // The series continues in the original run; a fork does not start a second one.
         lineage.plan = None;
     }
 }
 
-/// The constraints of a handoff that an older release admitted, which did not say them.
+/// Returns the constraints of a handoff that was admitted by an older release, which did not record
+/// them.
 pub(crate) fn old_constraints(run: &Run, offer: &Offer) -> Constraints {
     let fixed_taker = council::is_turn(offer);
     let keeps = phase::is_part(offer);

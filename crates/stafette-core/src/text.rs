@@ -1,6 +1,6 @@
-//! Texts that have to fit somewhere.
+//! Shortening texts to a limit.
 
-/// The beginning of a text, with an ellipsis where something is left out.
+/// Returns the beginning of a text, with an ellipsis if it was shortened.
 pub(crate) fn clip(text: &str, limit: usize) -> String {
     let text = text.trim();
     match text.char_indices().nth(limit) {

@@ -1,4 +1,4 @@
-//! Time as it is handed in: milliseconds since 1970, never read from a clock.
+//! Time as it is passed in: milliseconds since 1970, never read from a clock.
 
 use std::fmt;
 use std::ops::Add;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A moment.
+/// A point in time, in milliseconds since 1970 (UTC).
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
 )]
@@ -15,29 +15,29 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub struct Time(pub i64);
 
 impl Time {
-    /// Later than every moment that can come.
+    /// The latest possible time.
     pub const MAX: Time = Time(i64::MAX);
 
-    /// The moment as RFC 3339 text in UTC, to the millisecond.
+    /// Formats the time as RFC 3339 in UTC, to the millisecond.
     #[must_use]
     pub fn rfc3339(self) -> String {
         jiff::Timestamp::from_millisecond(self.0)
             .map_or_else(|_| self.0.to_string(), |moment| format!("{moment:.3}"))
     }
 
-    /// The day that it is on, in UTC: `2026-11-15`.
+    /// Returns the day in UTC: `2026-11-15`.
     #[must_use]
     pub fn day(self) -> String {
         self.rfc3339().chars().take(10).collect()
     }
 
-    /// Reads RFC 3339 text.
+    /// Parses RFC 3339 text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         text.parse::<jiff::Timestamp>().ok().map(|moment| Time(moment.as_millisecond()))
     }
 
-    /// How long after `earlier` this is; nothing when it is before.
+    /// Returns the time elapsed since `earlier`; zero if that is later.
     #[must_use]
     pub fn since(self, earlier: Time) -> Millis {
         Millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
@@ -63,7 +63,7 @@ impl fmt::Debug for Time {
     }
 }
 
-/// A length of time. In files it is written `"30s"`, `"1h 30m"`, `"7d"` or a number of milliseconds.
+/// A duration. In files it is written `"30s"`, `"1h 30m"`, `"7d"` or a number of milliseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(with = "SpanText")]
@@ -77,25 +77,25 @@ enum SpanText {
 }
 
 impl Millis {
-    /// So many seconds.
+    /// Creates a duration of `n` seconds.
     #[must_use]
     pub const fn seconds(n: u64) -> Self {
         Millis(n * 1000)
     }
-    /// So many minutes.
+    /// Creates a duration of `n` minutes.
     #[must_use]
     pub const fn minutes(n: u64) -> Self {
         Millis(n * 60_000)
     }
-    /// So many hours.
+    /// Creates a duration of `n` hours.
     #[must_use]
     pub const fn hours(n: u64) -> Self {
         Millis(n * 3_600_000)
     }
-    /// Reads `30s`, `1h 30m`, `7d`.
+    /// Parses `30s`, `1h 30m`, `7d`.
     ///
     /// # Errors
-    /// Says what was expected when the text is not a length of time.
+    /// A message with the expected format if the text is not a duration.
     pub fn parse(text: &str) -> Result<Self, String> {
         let expected =
             || format!("`{text}` is not a length of time: write 500ms, 30s, 5m, 2h or 7d");

@@ -1,5 +1,5 @@
-//! The names of a run, its handoffs and its turns in a trace (W3C Trace Context). They follow from
-//! the ids, so that whoever tells of them again tells of the same ones.
+//! Trace and span ids of a run, its handoffs and its turns (W3C Trace Context). They are derived
+//! from the ids, so that repeated exports produce the same ones.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,16 +11,16 @@ use uuid::Uuid;
 
 use crate::{HandoffId, Run, RunId, Time, TurnKey};
 
-/// The name of a trace: one for each run.
+/// The id of a trace: one for each run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TraceId(pub [u8; 16]);
 
-/// The name of a span within a trace.
+/// The id of a span within a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SpanId(pub [u8; 8]);
 
 impl TraceId {
-    /// The trace of a run.
+    /// Returns the trace of a run.
     #[must_use]
     pub fn of(run: RunId) -> Self {
         TraceId(*run.0.as_bytes())
@@ -28,26 +28,26 @@ impl TraceId {
 }
 
 impl SpanId {
-    /// The span of a run as a whole.
+    /// Returns the span of a run as a whole.
     #[must_use]
     pub fn run(run: RunId) -> Self {
         named(run, "run")
     }
 
-    /// The span of a handoff.
+    /// Returns the span of a handoff.
     #[must_use]
     pub fn handoff(run: RunId, handoff: HandoffId) -> Self {
         named(run, &handoff.to_string())
     }
 
-    /// The span of a turn.
+    /// Returns the span of a turn.
     #[must_use]
     pub fn turn(turn: TurnKey) -> Self {
         let TurnKey { run, handoff, attempt, turn } = turn;
         named(run, &format!("{handoff}/{attempt}.{turn}"))
     }
 
-    /// The span of something that has a name in the run, from that moment on.
+    /// Returns the span of a named part of the run that began at that time.
     #[must_use]
     pub fn of(run: RunId, name: &impl fmt::Display, began: Time) -> Self {
         named(run, &format!("{name}@{}", began.0))
@@ -56,45 +56,45 @@ impl SpanId {
 
 fn named(run: RunId, name: &str) -> SpanId {
     let made = Uuid::new_v5(&run.0, name.as_bytes());
-    // The version and the variant of a UUID lie in its middle: the first half is never all zero.
+    // The version and the variant of a UUID are in its middle: the first half is never all zero.
     let mut id = [0; 8];
     id.copy_from_slice(&made.as_bytes()[..8]);
     SpanId(id)
 }
 
-/// A span in its trace, as one side tells it to the other: the `traceparent` of W3C Trace Context.
+/// A span in its trace, as sent between systems: the `traceparent` of W3C Trace Context.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String", extend("pattern" = "^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}"))]
 pub struct Traceparent {
-    /// The trace.
+    /// The id of the trace.
     pub trace: TraceId,
-    /// The span.
+    /// The id of the span.
     pub span: SpanId,
 }
 
-/// The text is no `traceparent`.
+/// The text is not a valid `traceparent`.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("`{text}` is not a traceparent")]
 pub struct NotATraceparent {
-    /// What was given instead.
+    /// The text that could not be parsed.
     pub text: String,
 }
 
 impl Traceparent {
-    /// The trace of a run: that of whoever asked for it, or its own.
+    /// Returns the trace of a run: the requester's, or its own.
     #[must_use]
     pub fn trace_of(run: RunId, asked_in: Option<Traceparent>) -> TraceId {
         asked_in.map_or_else(|| TraceId::of(run), |asked| asked.trace)
     }
 
-    /// The run as a whole, for whoever asked for it.
+    /// Returns the span of the run as a whole, for its requester.
     #[must_use]
     pub fn of_run(run: RunId, asked_in: Option<Traceparent>) -> Self {
         Traceparent { trace: Self::trace_of(run, asked_in), span: SpanId::run(run) }
     }
 
-    /// A turn, so that its agent's own spans become part of it.
+    /// Returns the span of a turn, so that its agent's own spans become part of it.
     #[must_use]
     pub fn of_turn(turn: TurnKey, asked_in: Option<Traceparent>) -> Self {
         Traceparent { trace: Self::trace_of(turn.run, asked_in), span: SpanId::turn(turn) }
@@ -102,8 +102,8 @@ impl Traceparent {
 }
 
 impl Run {
-    /// Where a turn lies in the run's trace, when that is sent: a parent that nobody gets to know
-    /// is worse than none.
+    /// Returns the position of a turn in the run's trace, if that trace is exported: a parent that
+    /// is never exported is worse than none.
     #[must_use]
     pub fn traceparent(&self, turn: TurnKey) -> Option<Traceparent> {
         let told = self.workflow.telemetry.otlp.is_some();
@@ -132,7 +132,7 @@ impl FromStr for Traceparent {
         else {
             return Err(bad());
         };
-        // Later versions may say more; the first does not.
+        // Later versions may have more fields; the first does not.
         if (version == [0] && parts.next().is_some()) || trace == [0; 16] || span == [0; 8] {
             return Err(bad());
         }
@@ -154,7 +154,7 @@ impl From<Traceparent> for String {
     }
 }
 
-/// Small hexadecimal digits.
+/// Parses lowercase hexadecimal digits.
 fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digit = |byte: u8| match byte {
         b'0'..=b'9' => Some(byte - b'0'),

@@ -1,4 +1,4 @@
-//! The dialects: how handoffs look on the wire.
+//! The dialects: the forms of handoffs on the wire.
 //!
 //! Each dialect is a set of plain types that carry every field of its documents, and a translation
 //! to the one model ([`Offer`](crate::Offer), [`Response`](crate::Response)) and back:
@@ -8,17 +8,17 @@
 //! | [`frame`] | control frames in terminals | – |
 //! | [`contract`] | handoff request, response, decision | camelCase |
 //! | [`phase`] | phase request, response, findings | snake_case |
-//! | [`context`] | what an orchestrator leaves to its next self | camelCase |
-//! | [`message`], [`state`] | messages between agents, the state that they share | snake_case |
+//! | [`context`] | the state an orchestrator leaves to its successor | camelCase |
+//! | [`message`], [`state`] | messages between agents, their shared state | snake_case |
 //!
 //! Invariants:
 //! - Reading a valid document and writing it again gives the same JSON value: unknown fields are
-//!   kept at every level, moments and numbers stay as they were written, and what is absent, null
-//!   or empty stays so.
-//! - The same holds on the way through the model. What the model has a place for is written from
-//!   the model; only the rest travels beside it, in [`Foreign`](crate::handoff::Foreign).
-//! - The types check words and structure, [`schema::validate`] checks everything. Whatever comes
-//!   from outside goes through [`Document::read`] or [`schema::validate`] first.
+//!   kept at every level, times and numbers stay as they were written, and absent, null and empty
+//!   fields stay so.
+//! - The same holds on the way through the model. Fields that the model has are written from the
+//!   model; only the rest travels beside it, in [`Foreign`](crate::handoff::Foreign).
+//! - The types check words and structure, [`schema::validate`] checks everything. Data from outside
+//!   goes through [`Document::read`] or [`schema::validate`] first.
 
 pub mod context;
 pub mod contract;
@@ -41,26 +41,26 @@ use message::Message;
 use phase::{PhaseRequest, PhaseResponse};
 use schema::{Name, Violation};
 
-/// A document that moves work: what an agent prints, or drops into a folder.
+/// A document that moves work: printed by an agent, or dropped into a folder.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Document {
-    /// Somebody needs somebody else.
+    /// An agent asks another party for help.
     HandoffRequest(Box<HandoffRequest>),
-    /// The answer to that.
+    /// The answer to a handoff request.
     HandoffResponse(Box<HandoffResponse>),
-    /// The orchestrator gives out a phase.
+    /// The orchestrator orders a phase.
     PhaseRequest(Box<PhaseRequest>),
-    /// The answer to that.
+    /// The answer to a phase request.
     PhaseResponse(Box<PhaseResponse>),
-    /// One agent writes to another.
+    /// A message from one agent to another.
     Message(Box<Message>),
 }
 
 impl Document {
-    /// Recognises, checks and reads a document.
+    /// Recognises, checks and parses a document.
     ///
     /// # Errors
-    /// Everything that is wrong with it, each with its place.
+    /// All violations, each with its place.
     pub fn read(value: &Value) -> Result<Document, Vec<Violation>> {
         let Some(name) = schema::recognise(value) else {
             return Err(vec![Violation::at_root(
@@ -80,7 +80,7 @@ impl Document {
         }
     }
 
-    /// Which document it is.
+    /// Returns the name of the document type.
     #[must_use]
     pub fn name(&self) -> Name {
         match self {
@@ -93,7 +93,7 @@ impl Document {
     }
 }
 
-/// Checks a document against its schema, then reads it into its type.
+/// Checks a document against its schema, then parses it into its type.
 fn typed<T: DeserializeOwned>(name: Name, value: &Value) -> Result<T, Vec<Violation>> {
     let violations = schema::validate(name, value);
     if !violations.is_empty() {
@@ -102,8 +102,8 @@ fn typed<T: DeserializeOwned>(name: Name, value: &Value) -> Result<T, Vec<Violat
     T::deserialize(value).map_err(|error| vec![Violation::at_root(error.to_string())])
 }
 
-/// Reads an optional field that is there. Without it, serde takes an explicit `null` for an absent
-/// field: with it, `Option<T>` refuses null and `Option<Option<T>>` keeps it.
+/// Parses an optional field that is present. Without it, serde takes an explicit `null` for an
+/// absent field: with it, `Option<T>` refuses null and `Option<Option<T>>` keeps it.
 fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
 }

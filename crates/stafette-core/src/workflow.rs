@@ -1,4 +1,4 @@
-//! A workflow: who is there, who may hand to whom, and within which limits.
+//! A workflow: its agents, the routes between them, and their limits.
 
 pub mod alerts;
 mod budget;
@@ -31,112 +31,114 @@ use serde_json::Value;
 
 use crate::{AgentName, Fields, Millis, Party, Usage};
 
-/// Everything that `stafette.toml` says.
+/// The complete content of `stafette.toml`.
 //
-// What a file says beyond that is a mistake, which `file` and the schema find. What a stored run has
-// beyond that was a setting once, and is passed over: so no type in here has serde refuse it.
+// An unknown key in a file is a mistake, which `file` and the schema report. An unknown key in a
+// stored run is a setting of an older release, and is ignored: so no type in here makes serde
+// refuse it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Workflow {
-    /// The workflow itself.
+    /// The general settings of the workflow.
     pub workflow: Header,
     /// The agents by name.
     pub agents: BTreeMap<AgentName, Agent>,
-    /// Who may hand to whom. `human` and `orchestrator` are always allowed.
+    /// The allowed handoffs between parties. `human` and `orchestrator` are always allowed as
+    /// targets.
     #[serde(default)]
     pub routes: Vec<Route>,
-    /// Who must not, and why: said instead of a plain refusal.
+    /// The forbidden handoffs, each with a reason that replaces the plain refusal.
     #[serde(default)]
     pub deny: Vec<Denied>,
-    /// Cycles that are meant.
+    /// The cycles that are allowed.
     #[serde(default)]
     pub loops: Vec<Loop>,
-    /// The phases of every run, in their order; without any, the work goes where routes lead.
+    /// The phases of every run, in order; without any, the work follows the routes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<phases::PhaseStep>,
-    /// Counts and clocks.
+    /// The limits on counts and times.
     #[serde(default)]
     pub limits: Limits,
-    /// What happens when a turn breaks.
+    /// The rules for retrying a failed turn.
     #[serde(default)]
     pub retries: Retries,
-    /// What a run may spend.
+    /// The amounts that a run may spend.
     #[serde(default)]
     pub budget: Budget,
-    /// Who provides the inputs of a source; `external` and `market` go to the agent `research`
-    /// when there is one, everything else to the orchestrator.
+    /// The provider of the inputs of each source; `external` and `market` go to the agent
+    /// `research` if there is one, everything else to the orchestrator.
     #[serde(default)]
     pub sources: BTreeMap<String, Party>,
-    /// What happens when a handoff cannot be done.
+    /// The rules for a handoff that cannot be done.
     #[serde(default)]
     pub recovery: Recovery,
-    /// Handoffs and state as files; without this there are none.
+    /// The folder that mirrors handoffs and state as files; not mirrored if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coordination: Option<Coordination>,
-    /// Where the daemon can be reached besides its socket.
+    /// The TCP listener of the daemon, besides its socket.
     #[serde(default, skip_serializing_if = "server::Server::is_silent")]
     pub server: server::Server,
-    /// Where the runs are kept; without this, in a file of the project.
+    /// The storage of the runs; a file in the project if absent.
     #[serde(default, skip_serializing_if = "store::Store::is_silent")]
     pub store: store::Store,
-    /// How locks are given.
+    /// The rules for locks.
     #[serde(default)]
     pub locks: locks::LockRules,
-    /// How changes get into the project.
+    /// The rules for applying changes to the project.
     #[serde(default, skip_serializing_if = "changes::ChangeRules::is_silent")]
     pub changes: changes::ChangeRules,
-    /// The team's own program, when it may change that.
+    /// The team's own program, if the team may change it.
     #[serde(default, rename = "self", skip_serializing_if = "Option::is_none")]
     pub own: Option<own::Own>,
-    /// The texts of the profiles that are files, by name: put in when the workflow is read, so that
-    /// what was trusted is what runs.
+    /// The texts of the profiles that are files, by name: included when the workflow is read, so
+    /// that exactly the trusted text runs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub profiles: BTreeMap<String, String>,
-    /// Commands that are told what happens, and may say no.
+    /// Commands that receive events and may refuse.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<hooks::Hook>,
-    /// What begins runs by itself.
+    /// The triggers that start runs automatically.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub triggers: Vec<triggers::Trigger>,
-    /// Whom to tell that something happened.
+    /// The notifications for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<notify::Notify>,
-    /// When people should look.
+    /// The conditions for alerts.
     #[serde(default, skip_serializing_if = "alerts::AlertRules::is_silent")]
     pub alerts: alerts::AlertRules,
-    /// Where traces go.
+    /// The export of traces.
     #[serde(default, skip_serializing_if = "telemetry::Telemetry::is_silent")]
     pub telemetry: telemetry::Telemetry,
-    /// What is known and planned; without this, nothing is.
+    /// The knowledge features; all off if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knowledge: Option<knowledge::Knowledge>,
-    /// Who decides together; without this there is no council.
+    /// The council; none if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub council: Option<council::CouncilRules>,
-    /// How the team hands over to its next self; without this a run stands for itself.
+    /// The rules for handing over to the next generation; each run stands alone if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generations: Option<generations::GenerationRules>,
 }
 
-/// The workflow itself.
+/// The general settings of a workflow.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Header {
-    /// Its name.
+    /// The name of the workflow.
     pub name: String,
-    /// Who gets the user's request: an agent, or the council.
+    /// The party that gets the user's request: an agent, or the council.
     pub entry: Party,
-    /// The version of the handoff schema that it speaks.
+    /// The version of the handoff schema that the workflow uses.
     #[serde(default = "schema_version")]
     pub schema_version: String,
     /// The word in control frames.
     #[serde(default = "frame_word")]
     pub frame_word: String,
-    /// Whether a bare frame in an agent's output may move work by itself.
+    /// True if an unsigned frame in an agent's output may move work without confirmation.
     #[serde(default)]
     pub trust_bare_frames: bool,
-    /// Whether each agent works in a git worktree of its own instead of the project itself. What
-    /// comes of a run is then left on the branch `stafette/result/RUN`.
+    /// True if each agent works in its own git worktree instead of the project itself. The result
+    /// of a run is then left on the branch `stafette/result/RUN`.
     #[serde(default)]
     pub worktrees: bool,
 }
@@ -149,65 +151,66 @@ fn frame_word() -> String {
     "ODEI".into()
 }
 
-/// A role and what runs it.
+/// An agent: its role and its runner.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Agent {
-    /// What it is for, in a sentence.
+    /// The purpose of the agent, in a sentence.
     #[serde(default)]
     pub role: String,
-    /// What it is told at the start of every turn.
+    /// The instructions at the start of every turn.
     #[serde(default)]
     pub prompt: String,
-    /// What carries out its turns.
+    /// The way in which its turns are carried out.
     pub runner: Runner,
-    /// Which program runs it, by the name of its profile.
+    /// The name of the profile of the program that runs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
-    /// The program and its arguments, for `exec`; instead of the profile's when both are there.
+    /// The program and its arguments, for `exec`; overrides the profile's.
     #[serde(default)]
     pub command: Vec<String>,
-    /// The script, for `scripted`, relative to the workflow's file.
+    /// The script, for `scripted`, relative to the workflow file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
-    /// Where the remote agent is, for `a2a`: the address that its agent card is found under.
+    /// The address of the remote agent, for `a2a`, where its agent card is found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// The environment variable with the remote agent's bearer token, for `a2a`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bearer: Option<String>,
-    /// How the prompt reaches the command.
+    /// The way in which the command receives its prompt.
     #[serde(default)]
     pub prompt_via: PromptVia,
-    /// How the result is read.
+    /// The format in which the command returns its result.
     #[serde(default)]
     pub result: ResultFormat,
     /// The environment variables that it may see, besides the harmless ones.
     #[serde(default)]
     pub env: Vec<String>,
-    /// Time for it to say that it takes input, for `pty`; instead of its profile's and of the limits'.
+    /// The time limit for becoming ready for input, for `pty`; overrides the profile's and the
+    /// limits'.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_timeout: Option<Millis>,
-    /// Time without any output in a turn, after which it is interrupted and no longer counts as
-    /// alive, for `exec` and `pty`; instead of its profile's.
+    /// The time without any output in a turn after which the agent is interrupted and no longer
+    /// counts as alive, for `exec` and `pty`; overrides the profile's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall: Option<Millis>,
-    /// What its processes may touch.
+    /// The sandbox of its processes.
     #[serde(default)]
     pub sandbox: Sandbox,
-    /// The inputs that it cannot do without.
+    /// The inputs that it requires.
     #[serde(default)]
     pub needs: Vec<Need>,
-    /// What a turn is expected to use, until its own history tells. Without it the first turn of an
-    /// agent that nobody has seen at work has the run's budget to itself.
+    /// The expected usage of a turn, until the agent has a history. Without an estimate, the first
+    /// turn of an agent without a history reserves the entire budget of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Usage")]
     pub estimate: Option<Usage>,
-    /// What it may spend in a run.
+    /// The amounts that it may spend in a run.
     #[serde(default, skip_serializing_if = "AgentBudget::is_silent")]
     pub budget: AgentBudget,
-    /// Whether it is given Stafette's tools by the Model Context Protocol, where its profile or its
-    /// runner says how.
+    /// True if the agent gets Stafette's tools through the Model Context Protocol, where its
+    /// profile or its runner supports it.
     #[serde(default = "yes")]
     pub mcp: bool,
 }
@@ -216,7 +219,7 @@ fn yes() -> bool {
     true
 }
 
-/// A way to carry out a turn.
+/// The way in which turns are carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Runner {
@@ -224,41 +227,41 @@ pub enum Runner {
     Exec,
     /// A small script, for tests and demonstrations.
     Scripted,
-    /// A command in a terminal of its own.
+    /// A command in its own terminal.
     Pty,
-    /// A command that speaks the Agent Client Protocol.
+    /// A command that uses the Agent Client Protocol.
     Acp,
-    /// Nobody here: someone comes by a door of ours and takes its turns.
+    /// Not started here: an external agent connects and claims the turns.
     External,
-    /// A remote agent that speaks the Agent2Agent protocol.
+    /// A remote agent that uses the Agent2Agent protocol.
     A2a,
 }
 
-/// Whether an agent's processes are in a sandbox.
+/// The sandbox of an agent's processes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sandbox {
-    /// They may do whatever their user may.
+    /// No sandbox: the processes have all rights of their user.
     #[default]
     Off,
-    /// As much as the system can enforce; people are told what it cannot.
+    /// As much as the system can enforce; the gaps are reported.
     Auto,
-    /// All of it, or the agent does not start.
+    /// Complete, or the agent does not start.
     Strict,
 }
 
-/// How a command gets its prompt.
+/// The way in which a command receives its prompt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PromptVia {
-    /// On standard input.
+    /// Through its standard input.
     #[default]
     Stdin,
     /// As the last argument, or in place of `{prompt}`.
     Argument,
 }
 
-/// How a command's result is read.
+/// The format of a command's result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultFormat {
@@ -269,18 +272,18 @@ pub enum ResultFormat {
     Json,
 }
 
-/// An input that an agent declares.
+/// An input that an agent requires.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Need {
-    /// Its name.
+    /// The name of the input.
     pub key: String,
-    /// Where it comes from: `external`, `market`, `user`, `decision`, or a word of `[sources]`.
+    /// The origin: `external`, `market`, `user`, `decision`, or a key of `[sources]`.
     pub source: String,
-    /// What it should look like.
+    /// The expected type of the value, such as `string`, `number` or `string[]`.
     #[serde(default = "string_type", rename = "type")]
     pub expected_type: String,
-    /// What it is.
+    /// A description for the provider.
     #[serde(default)]
     pub description: String,
 }
@@ -289,46 +292,46 @@ fn string_type() -> String {
     "string".into()
 }
 
-/// An allowed path.
+/// A handoff that the workflow allows.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Route {
-    /// Who may give.
+    /// The party that may hand over.
     pub from: Party,
-    /// Who may take.
+    /// The party that may take the work.
     pub to: Party,
-    /// The typical reason.
+    /// The typical reason for the handoff.
     #[serde(default)]
     pub reason: String,
-    /// What must be handed along.
+    /// The names of the evidence that must be included.
     #[serde(default)]
     pub requires: Vec<String>,
-    /// Who else could do it when the taker cannot.
+    /// The parties to try if the taker cannot do it, in order.
     #[serde(default)]
     pub alternatives: Vec<Party>,
 }
 
-/// A forbidden path.
+/// A handoff that the workflow forbids.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Denied {
-    /// Who must not give.
+    /// The party that must not hand over.
     pub from: Party,
-    /// Who must not take.
+    /// The party that must not take the work.
     pub to: Party,
-    /// Why.
+    /// The reason, shown to the agent.
     pub why: String,
 }
 
-/// A cycle that is meant.
+/// A cycle that is allowed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Loop {
-    /// Its name.
+    /// The name of the loop.
     pub name: String,
-    /// Who is in it.
+    /// The agents in the loop.
     pub between: Vec<AgentName>,
-    /// How often the first of them may see the work.
+    /// The maximum number of times that the first of them may receive the work.
     #[serde(default = "three")]
     pub max_rounds: u32,
 }
@@ -337,30 +340,31 @@ fn three() -> u32 {
     3
 }
 
-/// Counts and clocks. The defaults are the handoff contract's.
+/// The limits on counts and times. The defaults are the handoff contract's.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct Limits {
-    /// Handoffs for one work item.
+    /// The maximum number of handoffs per work item.
     pub handoffs_per_item: u32,
-    /// Handoffs in one run.
+    /// The maximum number of handoffs per run.
     pub handoffs_per_run: u32,
-    /// Turns of one handoff, retries and resumptions included, before a person is asked.
+    /// The maximum number of turns per handoff, including retries and resumptions, before a person
+    /// is asked.
     pub turns_per_handoff: u32,
-    /// How often an agent may propose what is refused before a person is asked.
+    /// The maximum number of refused proposals of an agent before a person is asked.
     pub refusals: u32,
-    /// Wait before the same path is used again.
+    /// The time before the same path can be used again.
     pub cooldown: Millis,
-    /// Time to accept a turn.
+    /// The time to accept a turn.
     pub accept_timeout: Millis,
-    /// Time for an agent in a terminal to say that it takes input, before people are told.
+    /// The time for an agent in a terminal to become ready for input, before people are alerted.
     pub ready_timeout: Millis,
-    /// Time between two signs of life.
+    /// The maximum time between two signs of life.
     pub lease: Millis,
-    /// Time to finish a turn.
+    /// The time to finish a turn.
     pub finish_timeout: Millis,
-    /// Time for a person to answer.
+    /// The time for a person to answer.
     pub answer_timeout: Millis,
 }
 
@@ -381,18 +385,18 @@ impl Default for Limits {
     }
 }
 
-/// What happens when a turn breaks.
+/// The rules for retrying a failed turn.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct Retries {
-    /// Attempts in all.
+    /// The maximum number of attempts, including the first.
     pub max: u32,
-    /// The first wait; each later one is twice as long.
+    /// The first delay; each later one is twice as long.
     pub backoff: Millis,
-    /// The longest wait.
+    /// The maximum delay between two attempts.
     pub max_backoff: Millis,
-    /// The part of a wait that varies, from 0 to 1.
+    /// The random part of a delay, from 0 to 1.
     pub jitter: f64,
 }
 
@@ -407,68 +411,68 @@ impl Default for Retries {
     }
 }
 
-/// What happens when a handoff cannot be done.
+/// The rules for a handoff that cannot be done.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct Recovery {
-    /// Inputs without which nothing goes on.
+    /// The inputs without which no work continues.
     pub critical: Vec<String>,
-    /// The first rule that fits decides; without one, the contract's ladder.
+    /// The rules; the first match applies, and without one, the contract's sequence.
     pub rules: Vec<RecoveryRule>,
 }
 
-/// One way out, and when to take it.
+/// A recovery strategy and its conditions.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct RecoveryRule {
-    /// For handoffs to this one only.
+    /// Matches only handoffs to this party; `None` matches all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Party>,
-    /// For this outcome only.
+    /// Matches only this cause; `None` matches all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<RecoveryCause>,
-    /// What to do.
+    /// The strategy to apply.
     pub action: Strategy,
-    /// Whom to try instead, for `retry_different_target`.
+    /// The party to try instead, for `retry_different_target`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Party>,
-    /// What to go on with, for `fallback_default`.
+    /// The values to continue with, for `fallback_default`.
     #[serde(default, skip_serializing_if = "Fields::is_empty")]
     #[schemars(with = "BTreeMap<String, Value>")]
     pub default: Fields,
 }
 
-/// What went wrong with a handoff.
+/// The cause for recovering a handoff.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryCause {
-    /// It was not done.
+    /// The work was not done.
     Failed,
-    /// It was done in part.
+    /// The work was done in part.
     Partial,
-    /// It was not done in time.
+    /// The work was not done in time.
     Expired,
 }
 
-/// A recovery strategy.
+/// A strategy for a handoff that cannot be done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
-    /// Give it to someone else.
+    /// Gives the work to another party.
     RetryDifferentTarget,
-    /// Go on with what there is.
+    /// Continues with the partial result.
     ProceedPartial,
-    /// Ask a person.
+    /// Asks a person for a decision.
     Escalate,
-    /// Go on without it.
+    /// Continues without the result.
     SkipAndContinue,
-    /// Go on with a value that the workflow gives.
+    /// Continues with values from the workflow.
     FallbackDefault,
 }
 
 impl Workflow {
-    /// The agent of that name.
+    /// Returns the agent of that name.
     #[must_use]
     pub fn agent(&self, party: &Party) -> Option<(&AgentName, &Agent)> {
         match party {
@@ -477,13 +481,13 @@ impl Workflow {
         }
     }
 
-    /// The allowed path between two parties.
+    /// Returns the route between two parties.
     #[must_use]
     pub fn route(&self, from: &Party, to: &Party) -> Option<&Route> {
         self.routes.iter().find(|route| route.from == *from && route.to == *to)
     }
 
-    /// Everyone that `from` may hand to, the reserved parties last.
+    /// Returns all parties that `from` may hand to, the reserved ones last.
     #[must_use]
     pub fn targets(&self, from: &Party) -> Vec<Party> {
         let mut targets: Vec<Party> = Vec::new();
@@ -501,7 +505,7 @@ impl Workflow {
         targets
     }
 
-    /// Who provides the inputs of `source`.
+    /// Returns the provider of the inputs of `source`.
     #[must_use]
     pub fn provider(&self, source: &str) -> Party {
         if let Some(party) = self.sources.get(source) {

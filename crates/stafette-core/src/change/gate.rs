@@ -1,12 +1,11 @@
-//! What a person has to say yes to, and what nobody can.
+//! Gates that a person has to approve, and files that no change may touch.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Action, ChangeRules, Edit, FilePath};
 
-/// Files that say what a program is made of, in the common ecosystems. Those with a `*` are any
-/// name with that beginning and end.
+/// Dependency manifests and lock files of the common ecosystems. A `*` matches any part of a name.
 const DEPENDENCIES: [&str; 54] = [
     "Cargo.toml",
     "Cargo.lock",
@@ -64,35 +63,35 @@ const DEPENDENCIES: [&str; 54] = [
     "flake.lock",
 ];
 
-/// The workflow itself.
+/// The path of the workflow file.
 const OWN: &str = "stafette.toml";
 
-/// Why a person has to say yes.
+/// The reason why a person has to approve a change.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum GateKind {
-    /// A file goes.
+    /// A file is deleted.
     Deletion,
-    /// It is what steers the team itself.
+    /// The file is part of the orchestrator itself.
     OwnLogic,
-    /// It says what the program is made of.
+    /// The file declares the dependencies of a program.
     Dependencies,
-    /// It was left by another orchestrator.
+    /// The change was left by another orchestrator.
     Foreign,
 }
 
-/// Something that a person has to say yes to.
+/// A requirement for a person's approval.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Gate {
-    /// Why.
+    /// The reason for the gate.
     pub kind: GateKind,
-    /// Which file.
+    /// The file that it is about.
     pub file: FilePath,
 }
 
-/// What a person has to say yes to before these edits are applied.
+/// Returns the gates that a person has to approve before these edits are applied.
 #[must_use]
 pub fn gates(edits: &[Edit], rules: &ChangeRules) -> Vec<Gate> {
     let mut gates = Vec::new();
@@ -115,14 +114,14 @@ pub fn gates(edits: &[Edit], rules: &ChangeRules) -> Vec<Gate> {
     gates
 }
 
-/// The setting that keeps a file from every change, if there is one.
+/// Returns the setting that protects a file from every change, if there is one.
 #[must_use]
 pub fn protection<'r>(file: &FilePath, rules: &'r ChangeRules) -> Option<&'r str> {
     let mut patterns = rules.protected.iter();
     patterns.find(|pattern| pattern.covers(file.as_str())).map(|pattern| pattern.as_str())
 }
 
-/// Whether the file says what a program is made of.
+/// True if the file declares the dependencies of a program.
 #[must_use]
 pub fn is_dependency(file: &FilePath) -> bool {
     let name = file.name();

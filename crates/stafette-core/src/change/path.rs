@@ -1,4 +1,4 @@
-//! Paths that a change may name: within the project on every file system.
+//! Paths that a change may name: inside the project on every file system.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,16 +8,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The longest path, in bytes.
+/// The maximum length of a path, in bytes.
 const LONGEST: usize = 1024;
 
-/// The longest name in a path, in bytes.
+/// The maximum length of a name in a path, in bytes.
 const LONGEST_NAME: usize = 240;
 
-/// The deepest path, in names.
+/// The maximum depth of a path, in names.
 const DEEPEST: usize = 64;
 
-/// A file's path within the project, in the only way to write it.
+/// A file's path within the project, in its only valid spelling.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -27,25 +27,25 @@ pub struct FilePath(String);
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("`{}` cannot be changed: {flaw}", text.chars().take(200).collect::<String>().escape_debug())]
 pub struct BadPath {
-    /// What was given.
+    /// The text that was rejected.
     pub text: String,
-    /// What is wrong with it.
+    /// The reason why it is invalid.
     pub flaw: &'static str,
 }
 
 impl FilePath {
-    /// The text of it.
+    /// Returns the path as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The folders that it lies in, the outermost first.
+    /// Returns the folders that contain it, outermost first.
     pub fn folders(&self) -> impl Iterator<Item = &str> {
         self.0.match_indices('/').map(|(end, _)| &self.0[..end])
     }
 
-    /// The last name of it.
+    /// Returns the last name of the path.
     #[must_use]
     pub fn name(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or(&self.0)
@@ -123,7 +123,7 @@ fn name_flaw(name: &str) -> Option<&'static str> {
         return Some("a name in it begins or ends with a space, or ends with a dot");
     }
     let folded = folded(name);
-    // A stream of a file on NTFS is the file.
+    // An NTFS stream of a file is the file.
     let plain = folded.split(':').next().unwrap_or(&folded).trim_end_matches(['.', ' ']);
     if plain == ".git" || plain == "git~1" {
         return Some("it belongs to git");
@@ -134,7 +134,7 @@ fn name_flaw(name: &str) -> Option<&'static str> {
     None
 }
 
-/// A name as file systems that ignore case and invisible characters see it.
+/// Returns a name as seen by file systems that ignore case and invisible characters.
 fn folded(name: &str) -> String {
     let is_seen = |c: &char| {
         !matches!(*c,
@@ -144,8 +144,8 @@ fn folded(name: &str) -> String {
     name.chars().filter(is_seen).flat_map(char::to_lowercase).collect()
 }
 
-/// Two paths of one set that would be one file somewhere, or of which one is the other's folder.
-/// The paths of `pairs` may differ in case alone: a rename may be just that.
+/// Returns two paths of one set that would be the same file on some file system, or of which one
+/// contains the other. The paths of `pairs` may differ in case alone: a rename may be just that.
 #[must_use]
 pub fn collisions<'p>(
     paths: impl IntoIterator<Item = &'p FilePath>,

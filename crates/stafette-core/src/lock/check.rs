@@ -1,47 +1,47 @@
-//! Whether somebody may write.
+//! Checks whether a holder may write a path.
 
 use thiserror::Error;
 
 use super::{Holder, Lock, LockId, Locks, Mode};
 use crate::Time;
 
-/// Something must not be written.
+/// A write that is not allowed.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Conflict {
-    /// Somebody else has it.
+    /// Another holder has a lock on it.
     #[error("{path} is locked by {holder} until {until} ({id})")]
     Locked {
-        /// What was to be written.
+        /// The path that was to be written.
         path: String,
-        /// Whose lock is in the way.
+        /// The holder of the conflicting lock.
         holder: Holder,
-        /// Which lock.
+        /// The id of the conflicting lock.
         id: LockId,
-        /// How long at most.
+        /// The latest time at which that lock ends.
         until: Time,
     },
     /// The lock with that number is no longer held, or never was the writer's.
     #[error("the lock with the fencing number {fence} is not held any more")]
     Lost {
-        /// The number.
+        /// The fencing number that was presented.
         fence: u64,
     },
-    /// The lock with that number is on something else, or for reading only.
+    /// The lock with that number covers other paths, or is for reading only.
     #[error("the lock with the fencing number {fence} does not allow writing {path}")]
     NotCovered {
-        /// What was to be written.
+        /// The path that was to be written.
         path: String,
-        /// The number.
+        /// The fencing number that was presented.
         fence: u64,
     },
 }
 
 impl Locks {
-    /// Whether `path` may be written with the lock that has this fencing number: it is held, its
-    /// lease is not over, and it is on that path.
+    /// Returns the lock with this fencing number if `path` may be written with it: it is held, its
+    /// lease has not ended, and it covers the path.
     ///
     /// # Errors
-    /// When it is not.
+    /// One of these conditions does not hold.
     pub fn check(&self, now: Time, path: &str, fence: u64) -> Result<&Lock, Conflict> {
         let lock = self.fenced(now, fence).ok_or(Conflict::Lost { fence })?;
         let covers = lock.claim.patterns.iter().any(|pattern| pattern.covers(path));
@@ -51,11 +51,11 @@ impl Locks {
         }
     }
 
-    /// Whether `holder` may write all of these: nobody else has a lock on any of them, and the lock
-    /// with the fencing number, when one is shown, is still theirs.
+    /// Checks that `holder` may write all of these paths: no other holder has a lock on any of
+    /// them, and the lock with the fencing number, if one is presented, is still theirs.
     ///
     /// # Errors
-    /// The first thing in the way.
+    /// The first conflict.
     pub fn may_write<'p>(
         &self,
         now: Time,

@@ -1,4 +1,4 @@
-//! Waiters that wait for each other.
+//! Finds waiters that wait for each other.
 
 use std::collections::BTreeSet;
 
@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 
 use super::{Holder, LockId, Locks, Waiter};
 
-/// One waiter of a circle.
+/// One waiter of a cycle.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Link {
-    /// Which waiter.
+    /// The id of the waiter.
     pub id: LockId,
-    /// Who waits.
+    /// The holder that waits.
     pub holder: Holder,
-    /// For what.
+    /// The patterns that it waits for, as a phrase.
     pub wants: String,
-    /// Who is in the way.
+    /// The holder that it waits for.
     pub held_by: Holder,
 }
 
-/// A circle in a sentence.
+/// Describes a cycle in a sentence.
 pub(super) fn told(circle: &[Link]) -> String {
     let links = circle
         .iter()
@@ -29,9 +29,9 @@ pub(super) fn told(circle: &[Link]) -> String {
 }
 
 impl Locks {
-    /// A circle of waiters, if there is one, and the youngest in it.
+    /// Returns a cycle of waiters, if there is one, and the youngest waiter in it.
     pub(super) fn circle(&self) -> Option<(Vec<Link>, LockId)> {
-        // Almost always: one waiter alone waits for somebody who does not wait.
+        // The usual case: there are no waiters.
         if self.waiting.is_empty() {
             return None;
         }
@@ -46,7 +46,7 @@ impl Locks {
         None
     }
 
-    /// Follows the waits from one waiter; a waiter that is met again closes a circle.
+    /// Follows the waits from one waiter; a waiter that is reached again closes a cycle.
     fn search(
         &self,
         id: LockId,
@@ -80,7 +80,7 @@ impl Locks {
         None
     }
 
-    /// Whom a waiter waits for.
+    /// Returns the holders that a waiter waits for.
     fn in_the_way(&self, waiter: &Waiter) -> BTreeSet<Holder> {
         let held = self.held.values().map(|lock| &lock.claim);
         let held = held.filter(|claim| claim.conflicts(&waiter.claim));
@@ -94,7 +94,7 @@ impl Locks {
         holders
     }
 
-    /// Whether a waiter waits for `holder`, also by way of others.
+    /// True if a waiter waits for `holder`, directly or through others.
     pub(super) fn waits_for(&self, waiter: &Waiter, holder: &Holder) -> bool {
         let mut seen = BTreeSet::from([waiter.id]);
         let mut open = vec![waiter];

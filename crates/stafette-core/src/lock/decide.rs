@@ -1,4 +1,4 @@
-//! What becomes true when something is asked of the locks.
+//! Decides requests to the locks.
 
 use super::{
     Answer, Ask, Claim, Decision, Ended, GaveUp, Holder, LONGEST_LEASE, LONGEST_TEXT, LONGEST_WAIT,
@@ -7,13 +7,13 @@ use super::{
 use crate::{HandoffId, Millis, RunId, Time};
 
 impl Locks {
-    /// What becomes true because of an ask. Changes nothing, and cannot fail: what is not to be had
-    /// is refused.
+    /// Returns the events that follow from a request. Changes nothing and cannot fail: a request
+    /// that cannot be granted is refused.
     #[must_use]
     pub fn decide(&self, now: Time, ask: Ask) -> Decision {
         let mut draft = Draft { now, locks: self.clone(), events: Vec::new() };
         draft.expire();
-        // Those in line come before whoever asks now.
+        // Those already waiting come before the new request.
         draft.settle();
         let answer = match ask {
             Ask::Take { claim, on_conflict, wait } => draft.take(claim, on_conflict, wait),
@@ -31,12 +31,13 @@ impl Locks {
         Decision { events: draft.events, answer }
     }
 
-    /// The first lock of somebody else that conflicts.
+    /// Returns the first conflicting lock of another holder.
     fn holds_against(&self, claim: &Claim) -> Option<&Lock> {
         self.held.values().find(|lock| lock.claim.conflicts(claim))
     }
 
-    /// The first in line before `place` that conflicts, and does not itself wait for the claimant.
+    /// Returns the first conflicting waiter before `place` that does not itself wait for the
+    /// claimant.
     pub(super) fn waits_before(&self, claim: &Claim, place: LockId) -> Option<&Waiter> {
         self.waiting
             .range(..place)
@@ -75,7 +76,7 @@ impl Draft {
         }
     }
 
-    /// Gives what is free to those in line, and finds those who would wait for ever.
+    /// Grants free resources to waiters, and refuses those that would wait for ever.
     fn settle(&mut self) {
         loop {
             let next = self.locks.waiting.values().find(|waiter| {
@@ -113,7 +114,7 @@ impl Draft {
         wait: Millis,
     ) -> Result<Answer, Refusal> {
         check(&claim)?;
-        // Said again, perhaps because the answer got lost: one wish has one lock.
+        // A repeated claim, perhaps because the response got lost: one claim has one lock.
         if let Some(lock) = self.locks.held.values().find(|lock| lock.claim.repeats(&claim)) {
             let id = lock.id;
             let expires_at = lock.expires_at.max(self.now + claim.lease);
@@ -157,7 +158,7 @@ impl Draft {
         }
     }
 
-    /// Ends whatever others hold against a claim, which says why.
+    /// Ends all locks of others that conflict with a claim; its reason is recorded.
     fn evict(&mut self, claim: &Claim) {
         let theirs = self.locks.held.values().filter(|lock| lock.claim.conflicts(claim));
         for id in theirs.map(|lock| lock.id).collect::<Vec<_>>() {
@@ -209,7 +210,7 @@ impl Draft {
         let claim = Claim { holder: by, turn: None, reason: why, ..lock.claim.clone() };
         check(&claim)?;
         self.take_away(id, &claim);
-        // Its holder may have had more of it by another lock.
+        // The previous holder may have covered more of it with another lock.
         self.evict(&claim);
         let id = self.next_id();
         let id = self.give(id, claim);
@@ -241,7 +242,7 @@ impl Draft {
         }
     }
 
-    /// The answer after everything has settled: a waiter may have closed a circle.
+    /// Returns the response after everything has settled: a waiter may have closed a cycle.
     fn outcome(&self, answer: Result<Answer, Refusal>) -> Result<Answer, Refusal> {
         let Ok(Answer::Waiting(waiter)) = &answer else { return answer };
         let circle = self.events.iter().find_map(|event| match event {
@@ -255,7 +256,7 @@ impl Draft {
     }
 }
 
-/// Whoever it is, at whichever place, may give their own back.
+/// Checks ownership by party only, so that a holder can release its lock from any command.
 fn owned(id: LockId, claim: &Claim, by: &Holder) -> Result<(), Refusal> {
     match claim.holder.who == by.who {
         true => Ok(()),

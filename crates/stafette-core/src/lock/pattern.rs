@@ -1,8 +1,8 @@
-//! What a lock is on: a name, a path or a glob, relative to the project.
+//! The pattern that a lock covers: a name, a path or a glob, relative to the project.
 //!
-//! `*` is any part of a name, `?` any one character, `**` any number of folders. Nothing else is
-//! special, so `app/[id].tsx` is the file of that name. A name without these covers what lies below
-//! it too: nothing lies below a file, and who locks a folder means all of it.
+//! `*` matches any part of a name, `?` any one character, `**` any number of folders. Nothing else
+//! is special, so `app/[id].tsx` is the file of that name. A pattern without wildcards also covers
+//! everything below it: nothing is below a file, and locking a folder means all of it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,46 +11,46 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The longest name or glob, in bytes.
+/// The maximum length of a name or glob, in bytes.
 pub const LONGEST_PATTERN: usize = 512;
 
-/// A name or a glob, in its plain form: no `.`, no `..`, no doubled slash.
+/// A name or a glob in normal form: no `.`, no `..`, no doubled slash.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct Pattern(String);
 
-/// The text cannot be locked.
+/// The text is not a valid pattern.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("`{}` cannot be locked: {flaw}", text.chars().take(80).collect::<String>().escape_debug())]
 pub struct BadPattern {
-    /// What was given.
+    /// The text that was rejected.
     pub text: String,
-    /// What is wrong with it.
+    /// The reason why it is invalid.
     pub flaw: &'static str,
 }
 
 impl Pattern {
-    /// The text of it.
+    /// Returns the pattern as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it stands for more than one name.
+    /// True if it can match more than one name.
     #[must_use]
     pub fn is_glob(&self) -> bool {
         self.0.contains(['*', '?'])
     }
 
-    /// Whether some path is meant by both.
+    /// True if at least one path matches both patterns.
     #[must_use]
     pub fn overlaps(&self, other: &Pattern) -> bool {
         meet(&self.parts(), &other.parts())
     }
 
-    /// Whether the file at `path`, taken letter by letter, is meant. A path that cannot be read
-    /// as one inside the project is not.
+    /// True if the file at `path`, compared character by character, matches. A path that is not
+    /// valid inside the project never matches.
     #[must_use]
     pub fn covers(&self, path: &str) -> bool {
         plain(path).is_ok_and(|path| {
@@ -63,7 +63,7 @@ impl Pattern {
         let mut parts: Vec<Part> = Vec::new();
         for segment in self.0.split('/') {
             let part = Part::of(segment);
-            // Two in a row mean no more than one.
+            // Two in a row mean the same as one.
             if !(part == Part::AnyFolders && parts.last() == Some(&Part::AnyFolders)) {
                 parts.push(part);
             }
@@ -107,7 +107,7 @@ impl fmt::Debug for Pattern {
     }
 }
 
-/// The plain form of a text that people typed.
+/// Normalises a text that a person typed.
 fn plain(text: &str) -> Result<String, BadPattern> {
     let bad = |flaw| Err(BadPattern { text: text.to_owned(), flaw });
     if text.is_empty() {
@@ -134,7 +134,7 @@ fn plain(text: &str) -> Result<String, BadPattern> {
             segment => segments.push(segment),
         }
     }
-    // The project as a whole, and a folder by its slash.
+    // An empty path means the whole project, a trailing slash a whole folder.
     if segments.is_empty() || text.ends_with('/') {
         segments.push("**");
     }
@@ -144,19 +144,19 @@ fn plain(text: &str) -> Result<String, BadPattern> {
 /// A part of a pattern between two slashes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Part {
-    /// `**`: any number of names, none included.
+    /// `**`: any number of names, including none.
     AnyFolders,
-    /// One name.
+    /// A single name, with or without wildcards.
     Name(Vec<Letter>),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Letter {
-    /// `*`: any letters, none included.
+    /// `*`: any characters, including none.
     Any,
-    /// `?`: any one letter.
+    /// `?`: any one character.
     One,
-    /// This letter.
+    /// Exactly this one character.
     Just(char),
 }
 
@@ -184,10 +184,10 @@ impl Part {
     }
 }
 
-/// Whether two ways through patterns can be walked with one path. `open` is what may stand for
-/// nothing or for anything; `same` is whether two steps can be one.
+/// True if one path can match both patterns. `open` marks elements that match nothing or anything;
+/// `same` says whether two elements can match the same element.
 fn walk<T>(a: &[T], b: &[T], open: impl Fn(&T) -> bool, same: impl Fn(&T, &T) -> bool) -> bool {
-    // reached[j]: some text is read by a[..i] and by b[..j] alike.
+    // reached[j]: some text is matched by both a[..i] and b[..j].
     let mut reached = vec![false; b.len() + 1];
     reached[0] = true;
     for j in 0..b.len() {
@@ -198,7 +198,7 @@ fn walk<T>(a: &[T], b: &[T], open: impl Fn(&T) -> bool, same: impl Fn(&T, &T) ->
         next[0] = reached[0] && open(step);
         for j in 0..b.len() {
             next[j + 1] = if open(step) {
-                // It reads nothing, or one more of what the other reads.
+                // It matches nothing, or one more element that the other matches.
                 reached[j + 1] || next[j]
             } else if open(&b[j]) {
                 next[j] || reached[j + 1]
@@ -219,7 +219,8 @@ fn meet(a: &[Part], b: &[Part]) -> bool {
     walk(a, b, |part| *part == Part::AnyFolders, same)
 }
 
-/// Two names of which one is all wildcards share more than the empty name, which is none.
+/// Two names of which one is all wildcards share more than the empty name, which is not a valid
+/// name.
 fn names_meet(a: &[Letter], b: &[Letter]) -> bool {
     let same = |a: &Letter, b: &Letter| match (a, b) {
         (Letter::Just(a), Letter::Just(b)) => a == b,
@@ -284,7 +285,7 @@ mod tests {
         }
     }
 
-    /// Every row of `a` and `b` of up to six, put together with `between`.
+    /// All combinations of up to six `a` and `b`, joined with `between`.
     fn rows(between: &str) -> Vec<String> {
         let mut rows: Vec<String> = vec!["a".to_owned(), "b".to_owned()];
         let mut from = 0;
@@ -299,7 +300,7 @@ mod tests {
         rows
     }
 
-    /// A matcher as plain as can be, to hold the other one against.
+    /// A deliberately simple matcher to compare the real one with.
     fn matches(pattern: &str, path: &str) -> bool {
         fn folders(pattern: &[&str], path: &[&str]) -> bool {
             match (pattern.split_first(), path.split_first()) {
@@ -332,13 +333,13 @@ mod tests {
         folders(&parts, &path.split('/').collect::<Vec<_>>())
     }
 
-    /// Up to three folders of one letter each: two such need no path longer than six.
+    /// Up to three folders of one letter each: two such patterns need no path longer than six.
     fn folders() -> impl Strategy<Value = String> {
         let segment = prop_oneof![Just("**"), Just("a"), Just("b"), Just("*"), Just("?")];
         prop::collection::vec(segment, 1..=3).prop_map(|segments| segments.join("/"))
     }
 
-    /// Part of a folder: a name that is `**` alone is any number of them.
+    /// Part of a folder name: a name that is just `**` would match any number of folders.
     fn name() -> impl Strategy<Value = String> {
         "[ab*?]{1,3}".prop_filter("any number of folders", |name| !name.contains("**"))
     }

@@ -5,7 +5,7 @@ use super::*;
 
 const MINUTE: i64 = 60_000;
 
-/// A project's locks, told as a story in virtual time.
+/// The locks of a project in a scenario with virtual time.
 struct Story {
     now: Time,
     locks: Locks,
@@ -27,7 +27,7 @@ impl Story {
         answer
     }
 
-    /// What must hold after every step.
+    /// Checks the invariants that hold after every step.
     fn is_sound(&self) {
         let held: Vec<&Lock> = self.locks.held.values().collect();
         for (n, one) in held.iter().enumerate() {
@@ -84,7 +84,7 @@ impl Story {
     }
 }
 
-/// A claim of 30 minutes; `read:` in front asks for a share.
+/// Creates a claim of 30 minutes; the prefix `read:` makes it shared.
 fn claim(who: &str, what: &str) -> Claim {
     let (mode, what) = match what.strip_prefix("read:") {
         Some(what) => (Mode::Shared, what),
@@ -130,7 +130,7 @@ fn s5_04_an_expired_lock_is_taken_over_and_its_holder_cannot_write_any_more() {
     let mut story = Story::new();
     let old = story.takes("ada", "src/**");
     story.locks.check(story.now, "src/a.rs", old.fence).expect("ada may write");
-    // Ada pauses; nobody says that time has passed until bob comes.
+    // Ada pauses; no tick arrives until Bob does.
     story.now = Time(31 * MINUTE);
     assert!(story.locks.check(story.now, "src/a.rs", old.fence).is_err(), "the lease alone tells");
     let new = story.takes("bob", "src/a.rs");
@@ -374,7 +374,7 @@ proptest! {
             let pick = |which: prop::sample::Index| {
                 ids.get(which.index(ids.len().max(1))).cloned()
             };
-            // Refusals are fine; after every step the story itself checks what must hold.
+            // Refusals are fine; the story checks the invariants after every step.
             let _ = match deed {
                 Deed::Take { who, what, shared, on_conflict } => {
                     let mode = if shared { Mode::Shared } else { Mode::Exclusive };
@@ -402,7 +402,7 @@ proptest! {
                 }
             };
         }
-        // Everything ends by itself.
+        // Everything expires in the end.
         story.passes(100_000);
         prop_assert!(story.locks.waiting.is_empty());
         story.passes(100_000);

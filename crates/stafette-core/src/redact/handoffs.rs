@@ -1,4 +1,4 @@
-//! Handoffs, answers and what belongs to them.
+//! Redaction of handoffs, answers and their parts.
 
 use super::{Redact, Redactor};
 use crate::change::{Comment, Gate};
@@ -48,7 +48,7 @@ impl Redact for Offer {
 impl Redact for Reason {
     fn redact(&mut self, redactor: &Redactor) {
         match self {
-            // Whoever hands over may write anything here.
+            // The giver may write anything here.
             Reason::Other(word) => word.redact(redactor),
             Reason::MissingRequiredInput
             | Reason::ValidationFailure
@@ -69,7 +69,7 @@ impl Redact for Reason {
 impl Redact for MissingInput {
     fn redact(&mut self, redactor: &Redactor) {
         let MissingInput { key, expected_type, description, source } = self;
-        // The names of fields are cleaned as well: the value that answers it has the same name.
+        // Field names are cleaned as well: the value that answers it has the same name.
         key.redact(redactor);
         expected_type.redact(redactor);
         description.redact(redactor);
@@ -122,7 +122,7 @@ impl Redact for About {
             About::Inputs
             | About::Recovery(_)
             | About::Loop(_)
-            // The agent waits for an answer to the request by the name that it gave it.
+            // The agent waits for an answer under the id that it gave the request.
             | About::Permission(_, _)
             | About::Budget
             | About::Team(_) => {}

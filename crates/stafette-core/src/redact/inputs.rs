@@ -1,4 +1,4 @@
-//! What arrives: every input, the beginning of a run, and what is asked of the locks.
+//! Redaction of everything that arrives: inputs, new runs, and requests to the locks.
 
 use super::{Redact, Redactor};
 use crate::lock::{Ask, Claim};
@@ -14,7 +14,7 @@ impl Redact for Input {
             Input::Receipt { turn: _, receipt: _ } => {}
             Input::Take { turn: _, by, lease: _ } => by.redact(redactor),
             Input::Tell { turn: _, told } => told.redact(redactor),
-            // The agent waits for an answer to the request by the name that it gave it.
+            // The agent waits for an answer under the id that it gave the request.
             Input::Ask { turn: _, request: _, question } => question.redact(redactor),
             Input::Session { agent: _, state: _, note } => note.redact(redactor),
             Input::Heartbeat { turn: _, note } => note.redact(redactor),

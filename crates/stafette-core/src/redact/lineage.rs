@@ -1,4 +1,4 @@
-//! What a run knows of the generations before it, also of those of another orchestrator.
+//! Redaction of the data from earlier generations, including those of another orchestrator.
 
 use super::{Redact, Redactor};
 use crate::team::council::{Dissent, Verdict};
@@ -199,7 +199,7 @@ impl Redact for CodeChange {
         let CodeChange {
             file: _,
             action: _,
-            // The run keeps it, so it is free text; what was taken out of a file is never applied.
+            // The run keeps it, so it is free text; a redacted file is never applied.
             content,
             applied_at: _,
             validated_at: _,

@@ -1,24 +1,24 @@
-//! What secrets look like.
+//! The shapes of secrets.
 
 use super::LONGEST_KEY;
 
-/// Longest end of a name that is looked at.
+/// The maximum length of a name suffix that is inspected.
 const LONGEST_NAME: usize = 32;
 
-/// Which bytes belong to a token.
+/// A class of bytes that can belong to a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Class {
-    /// Capitals and digits.
+    /// Capital letters and digits.
     Capital,
-    /// Letters and digits.
+    /// Letters and digits of ASCII.
     Alphanumeric,
-    /// And `_`.
+    /// Letters, digits and `_`.
     Word,
-    /// And `_` and `-`.
+    /// Letters, digits, `_` and `-`.
     Dashed,
-    /// And `_`, `-` and `.`.
+    /// Letters, digits, `_`, `-` and `.`.
     Dotted,
-    /// What stands for bytes in a header: the above, `~`, `+`, `/` and `=`.
+    /// The bytes of a header value: the above, `~`, `+`, `/` and `=`.
     Header,
     /// Everything up to a blank, a quote or a bracket.
     Bare,
@@ -51,26 +51,26 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// Whether it can be part of a name that something is assigned to.
+/// True if the byte can be part of a name that is assigned to.
 fn is_name(byte: u8) -> bool {
     is_word(byte) || byte == b'-'
 }
 
-/// How much of what follows goes.
+/// The extent of a removal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Drop {
     Exactly(usize),
-    /// So many, and then all of a class.
+    /// A fixed number of bytes, and then all bytes of a class.
     Token(usize, Class),
     While(Class),
-    /// Up to the quote that closes, or the end of the line.
+    /// Up to the closing quote, or the end of the line.
     Quoted(u8),
-    /// Up to the end of a private key; how much of it is gone already.
+    /// Up to the end of a private key; holds the number of bytes removed so far.
     Key(usize),
 }
 
 impl Drop {
-    /// How many of these bytes go now; none when it is over.
+    /// Returns the number of these bytes to remove now; 0 when the removal has ended.
     pub(super) fn step(&mut self, window: &[u8]) -> usize {
         match self {
             Drop::Exactly(left) => {
@@ -94,7 +94,7 @@ impl Drop {
                     Some(rest) => {
                         let line = &rest[..rest.len().min(64)];
                         let end = line.windows(5).position(|five| five == b"-----");
-                        // The end is the last that goes.
+                        // The end marker is the last part to be removed.
                         *dropped = LONGEST_KEY;
                         end.map_or(9, |end| 9 + end + 5)
                     }
@@ -113,7 +113,7 @@ fn is_key_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+/=-:,.\\ \t\r\n".contains(&byte)
 }
 
-/// A secret that begins here: what it is, how much before it stays, and what goes.
+/// A secret that begins here: its kind, the prefix that stays, and the extent of the removal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Match {
     pub(super) kind: &'static str,
@@ -121,7 +121,7 @@ pub(super) struct Match {
     pub(super) drop: Drop,
 }
 
-/// What a place in a text is.
+/// The classification of a position in a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
     Plain,
@@ -134,15 +134,15 @@ impl Verdict {
     }
 }
 
-/// What was written just before a place.
+/// The text just before a position.
 #[derive(Debug, Default)]
 pub(super) struct Before {
     last: Option<u8>,
     /// The end of the last name, as written.
     name: Vec<u8>,
-    /// Whether nothing but a quote and blanks came after the name.
+    /// True if only a quote and blanks followed the name.
     is_near: bool,
-    /// How far into a terminal's escape sequence it is.
+    /// The position within a terminal's escape sequence.
     escape: Escape,
 }
 
@@ -156,7 +156,7 @@ enum Escape {
 }
 
 impl Before {
-    /// After something was taken out.
+    /// Returns the state after a mark.
     pub(super) fn after_mark() -> Before {
         Before { last: Some(b']'), ..Before::default() }
     }
@@ -187,18 +187,18 @@ impl Before {
             b' ' | b'"' | b'\'' | b'\\' => {}
             _ => self.is_near = false,
         }
-        // In a quoted text a line begins after the letter of its escaped end.
+        // In a quoted text a line begins after the letter of an escaped line end.
         let is_escaped = self.last == Some(b'\\') && matches!(byte, b'n' | b'r' | b't');
         self.last = Some(if is_escaped { b'\n' } else { byte });
     }
 
-    /// Whether the next letters mean nothing but themselves.
+    /// True if the next letters have no special meaning.
     pub(super) fn is_within_text(&self) -> bool {
         self.escape == Escape::None && self.last != Some(b'\\')
     }
 
-    /// The same as [`passed`](Self::passed) with each of these, of which [`harmless`] said that they
-    /// are.
+    /// Does the same as [`passed`](Self::passed) for each of these bytes, which [`harmless`] has
+    /// checked.
     pub(super) fn passed_all(&mut self, bytes: &[u8]) {
         let goes_on = self.last.is_some_and(is_name);
         let is_blank = |byte: &u8| matches!(byte, b' ' | b'"' | b'\'');
@@ -225,7 +225,7 @@ impl Before {
     }
 }
 
-/// Which bytes may have to be looked at, because a secret may begin there or they change what follows.
+/// The bytes that need inspection, because a secret may begin there or they affect what follows.
 pub(super) static NOTABLE: [bool; 256] = {
     let mut notable = [false; 256];
     let others = b":=-[\\\x1b";
@@ -243,7 +243,7 @@ pub(super) static NOTABLE: [bool; 256] = {
     notable
 };
 
-/// Whether the first of these bytes has to be looked at.
+/// True if the first of these bytes needs inspection.
 pub(super) fn is_notable(bytes: &[u8]) -> bool {
     match bytes {
         [b':' | b'=' | b'\\' | 0x1b, ..] => true,
@@ -253,13 +253,13 @@ pub(super) fn is_notable(bytes: &[u8]) -> bool {
     }
 }
 
-/// How the marks begin that stand for what was taken out.
+/// The beginning of every mark.
 const MARK: &[u8] = b"[redacted:";
 
-/// The longest name of a kind in a mark.
+/// The maximum length of a kind in a mark.
 const LONGEST_KIND: usize = 16;
 
-/// How long the mark is that begins here, if one does.
+/// Returns the length of the mark that begins here, if one does.
 pub(super) fn mark(window: &[u8]) -> Option<usize> {
     let kind = window.strip_prefix(MARK)?;
     let length = kind
@@ -271,14 +271,14 @@ pub(super) fn mark(window: &[u8]) -> Option<usize> {
     closes.then_some(MARK.len() + length + 1)
 }
 
-/// Whether the first `length` bytes end in the middle of a mark.
+/// True if the first `length` bytes end in the middle of a mark.
 pub(super) fn ends_in_mark(window: &[u8], length: usize) -> bool {
     let longest = MARK.len() + LONGEST_KIND + 1;
     let first = length.saturating_sub(longest).max(1);
     (first..length).any(|at| mark(&window[at..]).is_some_and(|mark| at + mark > length))
 }
 
-/// What begins at the start of this window.
+/// Classifies the start of this window.
 pub(super) fn look(before: &Before, window: &[u8]) -> Verdict {
     let Some(first) = window.first() else { return Verdict::Plain };
     let found = match first {
@@ -294,7 +294,7 @@ pub(super) fn look(before: &Before, window: &[u8]) -> Verdict {
     found.map_or(Verdict::Plain, Verdict::Secret)
 }
 
-/// A token by how it begins: then at least so many of a class.
+/// The shape of a token: a prefix, then a minimum number of bytes of a class.
 struct Token {
     begins: &'static [u8],
     least: usize,
@@ -306,7 +306,7 @@ const fn token_of(begins: &'static [u8], least: usize, class: Class, kind: &'sta
     Token { begins, least, class, kind }
 }
 
-/// The first that fits counts.
+/// The known tokens; the first match counts.
 const TOKENS: [Token; 35] = [
     token_of(b"sk-ant-", 16, Class::Dashed, "anthropic"),
     token_of(b"sk-proj-", 20, Class::Dashed, "openai"),
@@ -345,8 +345,8 @@ const TOKENS: [Token; 35] = [
     token_of(b"ASIA", 16, Class::Capital, "aws"),
 ];
 
-/// Which second bytes may follow each first one at the beginning of a secret: a bit for each. It is
-/// asked for nearly every byte of everything that is kept.
+/// A bit for each second byte that may follow each first byte at the beginning of a secret. It is
+/// used for nearly every byte of everything that is stored.
 static BEGINNINGS: [[u64; 4]; 256] = {
     let mut pairs = [[0; 4]; 256];
     let mut at = 0;
@@ -374,7 +374,7 @@ fn may_begin(window: &[u8]) -> bool {
 }
 
 impl Token {
-    /// Whether it begins so unlike anything else that it counts in the middle of a word too.
+    /// True if its prefix is so distinctive that it counts in the middle of a word too.
     fn is_distinct(&self) -> bool {
         self.begins.len() >= 4 && !self.begins.iter().all(u8::is_ascii_alphanumeric)
     }
@@ -386,17 +386,17 @@ fn token(window: &[u8], is_glued: bool) -> Option<Match> {
     candidates.filter(|token| !is_glued || token.is_distinct()).find_map(|token| {
         let rest = window.strip_prefix(token.begins)?;
         let length = token.class.count(rest);
-        // A name in kebab case or a constant has no digit; a token has one for all practical ends.
+        // A name in kebab case or a constant has no digit; practically every token has one.
         let is_token = length >= token.least && rest[..length].iter().any(u8::is_ascii_digit);
         let drop = Drop::Token(token.begins.len(), token.class);
         is_token.then_some(Match { kind: token.kind, keep: 0, drop })
     })
 }
 
-/// How `{"` looks in base64.
+/// The base64 form of `{"`.
 const JWT: &[u8] = b"eyJ";
 
-/// Two parts of JSON in base64.
+/// Matches a JWT: two parts of JSON in base64.
 fn jwt(window: &[u8]) -> Option<Match> {
     let header = window.strip_prefix(JWT)?;
     let length = Class::Dashed.count(header);
@@ -410,7 +410,7 @@ fn jwt(window: &[u8]) -> Option<Match> {
 
 const SCHEMES: [&[u8]; 3] = [b"Bearer ", b"bearer ", b"Basic "];
 
-/// What stands in a header after the name of its scheme.
+/// Matches the value after the scheme name in a header.
 fn bearer(window: &[u8]) -> Option<Match> {
     let scheme = SCHEMES.into_iter().find(|scheme| window.starts_with(scheme))?;
     let rest = &window[scheme.len()..];
@@ -435,7 +435,7 @@ fn private_key(window: &[u8]) -> Option<Match> {
     is_private.then_some(Match { kind: "private_key", keep: 0, drop: Drop::Key(0) })
 }
 
-/// `://user:password@`.
+/// Matches `://user:password@` in an address.
 fn address(window: &[u8]) -> Option<Match> {
     let rest = window.strip_prefix(b"://")?;
     let is_part = |byte: &u8| !is_break(*byte) && !b"/?#@".contains(byte);
@@ -446,13 +446,13 @@ fn address(window: &[u8]) -> Option<Match> {
     let is_placeholder = password.first().is_some_and(|byte| b"$*%".contains(byte));
     (password_ends && length > 0 && !is_placeholder).then_some(Match {
         kind: "url",
-        // Tokens are given as the user as often as as the password, so both go.
+        // Tokens are given as the user as often as the password, so both are removed.
         keep: 3,
         drop: Drop::Exactly(user + 1 + length),
     })
 }
 
-/// Ends of names that secrets are assigned to, in small letters and with `_`.
+/// Suffixes of names that secrets are assigned to, in lower case and with `_`.
 const NAMES: [&[u8]; 12] = [
     b"password",
     b"passwd",
@@ -468,7 +468,7 @@ const NAMES: [&[u8]; 12] = [
     b"credential",
 ];
 
-/// Ends of names of environment variables, which alone are written in capitals.
+/// Suffixes of environment variable names, which alone are written in capitals.
 const CAPITALS: [&[u8]; 4] = [b"KEY", b"TOKEN", b"SECRET", b"PASSWORD"];
 
 fn is_secret_name(name: &[u8]) -> bool {
@@ -485,8 +485,8 @@ fn is_variable(name: &[u8]) -> bool {
     name.iter().all(plain) && CAPITALS.iter().any(|end| name.ends_with(end))
 }
 
-/// A value after a name that says what it is. In source most such values are types, calls and
-/// other names, so a value must look like none of them.
+/// Matches a value after a name that marks it as a secret. In source code most such values are
+/// types, calls and other names, so the value must look like none of them.
 fn assignment(before: &Before, window: &[u8]) -> Option<Match> {
     let name = before.name()?;
     let is_tight = window[0] == b'=' && before.last.is_some_and(is_word);
@@ -529,7 +529,7 @@ fn assignment(before: &Before, window: &[u8]) -> Option<Match> {
     }
 }
 
-/// Whether a field of this name holds a secret in this text.
+/// True if a field of this name holds a secret in this text.
 pub(super) fn is_assigned_secret(name: &str, value: &str) -> bool {
     is_secret_name(name.as_bytes()) && is_quoted_secret(value.as_bytes())
 }
@@ -540,7 +540,7 @@ fn is_quoted_secret(value: &[u8]) -> bool {
     !is_marked && !has_blank && is_mixed(value)
 }
 
-/// Not a word and not a number.
+/// True if it is neither a word nor a number.
 fn is_mixed(value: &[u8]) -> bool {
     is_plain_value(value)
         && value.iter().any(u8::is_ascii_digit)
@@ -548,7 +548,7 @@ fn is_mixed(value: &[u8]) -> bool {
         && !value.windows(2).any(|two| two == b"::" || two == b"//")
 }
 
-/// Long enough, and not the name of something that is filled in later.
+/// True if it is long enough, and not a placeholder that is filled in later.
 fn is_plain_value(value: &[u8]) -> bool {
     value.len() >= 8
         && value.iter().any(u8::is_ascii_alphanumeric)

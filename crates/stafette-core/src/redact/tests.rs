@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Put together here, so that no file of ours looks as if it held a secret.
+/// Assembled here, so that no source file appears to contain a secret.
 fn tokens() -> Vec<(&'static str, String)> {
     let long = "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5zA7bC9";
     vec![
@@ -175,7 +175,7 @@ fn b_17_a_stream_holds_back_little_and_time_is_linear() {
     let redactor = Redactor::new();
     let mut stream = redactor.stream();
     let mut out = 0;
-    // Beginnings without end, the worst there is: 4 MiB of them take no noticeable time.
+    // Endless beginnings, the worst case: 4 MiB of them take no noticeable time.
     let hard = "eyJaaaaaaaaa-eyJ://a:b://=password=\"-----BEGIN x sk-".repeat(64);
     for _ in 0..(4 << 20) / hard.len() {
         out += stream.push(hard.as_bytes()).len();
@@ -290,7 +290,7 @@ proptest! {
         cuts in prop_oneof![Just(vec![1]), prop::collection::vec(1usize..40, 1..20)],
     ) {
         let redactor = Redactor::knowing(["zX9-kkQ2.mm"]);
-        // With so much behind it, each piece is decided upon by itself.
+        // With so much behind it, each piece is decided on its own.
         let text = text + &"\n".repeat(LOOK);
         let whole = redactor.bytes(text.as_bytes()).into_owned();
         let mut stream = redactor.stream();

@@ -1,5 +1,5 @@
-//! A process takes the run over: turns that were out are delivered again, under the same keys and
-//! with fresh clocks, because the time that nobody was there is not the agents' fault.
+//! A process takes the run over: open turns are delivered again, under the same keys and with fresh
+//! deadlines, because the agents are not to blame for the time without a process.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,31 +11,32 @@ use crate::{Event, Fields, Handoff, HandoffId, Reply, Time};
 /// A process took the run over.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunAdopted {
-    /// Who.
+    /// The process that took it over.
     pub by: String,
     /// The turns that are delivered again.
     #[serde(default)]
     pub redelivered: Vec<HandoffId>,
-    /// The turns that stay with somebody from outside.
+    /// The turns that stay with external agents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<HandoffId>,
-    /// The new clocks of both; older releases left them to be worked out.
+    /// The new deadlines of both; `None` in events of older releases, where they are computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clocks: Option<Vec<Clock>>,
 }
 
-/// When something is expected of a turn.
+/// The deadlines of a turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Clock {
-    /// The handoff whose turn it is.
+    /// The handoff that the turn belongs to.
     pub handoff: HandoffId,
-    /// When the next sign of life is due.
+    /// The deadline for the next sign of life.
     pub due: Time,
-    /// When it must have ended.
+    /// The deadline for the end of the turn.
     pub finish_by: Time,
 }
 
-/// The clocks of a turn that was out when nobody was there: fresh ones, within its deadline.
+/// Returns fresh deadlines, within the handoff's own, for a turn that was open while no process ran
+/// the run.
 fn clock(run: &Run, now: Time, handoff: &Handoff) -> Option<Clock> {
     let limits = &run.workflow.limits;
     let turn = handoff.state.turn()?;
@@ -56,7 +57,7 @@ pub(crate) fn decide(draft: &mut Draft, by: String) -> Reply {
     }
     let run = &draft.run;
     let clocks = Some(run.open().filter_map(|it| clock(run, draft.now, it)).collect());
-    // A fork may begin in the middle of another run's step: what was undecided then is done again.
+    // A fork may begin in the middle of another run's step: undecided handoffs are decided again.
     let undecided: Vec<HandoffId> =
         draft.run.open().filter(|it| it.is_undecided()).map(|it| it.id).collect();
     draft.record(Event::RunAdopted(RunAdopted { by, redelivered, kept, clocks }));

@@ -1,4 +1,4 @@
-//! Something went wrong that people must see, though the work goes on.
+//! An error that people must see, although the work continues.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use super::Draft;
 use crate::{Event, Reply};
 
-/// People must see this.
+/// An alert for people was raised.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AlertRaised {
-    /// An UPPER_SNAKE code.
+    /// The alert code, in UPPER_SNAKE case.
     pub code: String,
-    /// In a sentence.
+    /// The description, in a sentence.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! A person answers: what the answer decides, the question says.
+//! A person answers a question; the question's `about` determines the effect.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,22 +15,22 @@ use crate::{
 /// A person answered a question.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct QuestionAnswered {
-    /// Which question.
+    /// The handoff that asks the question.
     pub handoff: HandoffId,
-    /// With what.
+    /// The answer with its values.
     #[serde(flatten)]
     pub answer: Answer,
 }
 
-/// What a person said.
+/// A person's answer to a question.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Answer {
-    /// Values by name.
+    /// The answer as values by name.
     pub values: Fields,
-    /// Words.
+    /// The answer as free text.
     pub text: String,
-    /// Who said it.
+    /// The name of the person.
     pub by: String,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) -> Reply 
     close::answered(draft, id, response.clone());
     let word = answer.text.trim().to_lowercase();
     match about {
-        // Closing the question has given the asker its inputs.
+        // Closing the question has passed the inputs to the asker.
         About::Inputs => {}
         About::Recovery(failed) => recover(draft, failed, &word, response.outputs),
         About::Loop(parked) => go_round(draft, parked, &word, response.outputs),
@@ -63,7 +63,8 @@ pub(crate) fn decide(draft: &mut Draft, id: HandoffId, answer: Answer) -> Reply 
     Reply::Answered
 }
 
-/// The words fill the one input that was asked for, or `answer` when none was named.
+/// Builds the response: the text fills the one input that was asked for, or `answer` if none was
+/// named.
 fn response(handoff: &Handoff, answer: &Answer) -> Result<Response, Vec<String>> {
     let missing = &handoff.offer.missing;
     let mut outputs = answer.values.clone();
@@ -102,7 +103,7 @@ fn recover(draft: &mut Draft, failed: HandoffId, word: &str, outputs: Fields) {
             close::answered(draft, failed, skipped);
         }
         "stop" => close::end(draft, Status::Failed, "stopped by a person"),
-        // Somebody waits for a result, and here it is.
+        // Another handoff waits for a result, and this is it.
         _ if waits => {
             let done = Response::new(Party::Human, Outcome::Resolved);
             close::answered(draft, failed, Response { outputs, ..done });

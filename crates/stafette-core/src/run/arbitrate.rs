@@ -10,7 +10,7 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId) {
     };
     let answered = handoff.answers.last().cloned();
     if let Some(answer) = answered {
-        // The person has spoken: what they said is the orchestrator's answer.
+        // A person has answered: that answer is the orchestrator's answer.
         let response = Response { by: Party::Orchestrator, ..answer };
         return close::answered(draft, id, response);
     }

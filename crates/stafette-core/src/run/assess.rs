@@ -1,4 +1,4 @@
-//! Before an agent starts: does it have what it needs, and if not, who provides it?
+//! Before an agent starts: checks its inputs, and requests those that are missing.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,28 +8,28 @@ use super::{Draft, Run, resume};
 use crate::workflow::Need;
 use crate::{Event, HandoffId, Kind, MissingInput, Offer, Party, Reason};
 
-/// What an agent lacks was found out, in the contract's words.
+/// The check of an agent's inputs, in the contract's terms.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct InputsAssessed {
-    /// For which handoff.
+    /// The handoff that was checked.
     pub handoff: HandoffId,
-    /// Whether the agent can start.
+    /// True if the agent can start.
     pub can_handle: bool,
-    /// How sure that is, from 0 to 1.
+    /// The confidence in that result, from 0 to 1.
     pub confidence: f64,
-    /// Who is asked for what is missing.
+    /// The party that is asked for the missing inputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handoff_to: Option<Party>,
-    /// In a few words.
+    /// A short explanation for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// What is missing.
+    /// The names of the missing inputs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
 }
 
-/// Whether the agent can start now. When something is missing, whoever provides it is asked and
-/// the handoff waits.
+/// True if the agent can start now. Otherwise requests the missing inputs from their provider and
+/// lets the handoff wait.
 pub(super) fn can_start(draft: &mut Draft, id: HandoffId) -> bool {
     let Some((provider, wanted)) = missing(&draft.run, id) else {
         return true;
@@ -58,7 +58,7 @@ pub(super) fn can_start(draft: &mut Draft, id: HandoffId) -> bool {
         missing: wanted.iter().map(as_missing).collect(),
         ..Offer::new(agent, provider, Kind::Delegate, Reason::MissingRequiredInput)
     };
-    // A need is declared by the workflow: that is its route.
+    // A need is declared by the workflow: that serves as its route.
     let proposal = Proposal { declared: true, ..Proposal::within(offer, id) };
     match propose(draft, proposal) {
         Ok(child) => {
@@ -78,14 +78,14 @@ pub(super) fn can_start(draft: &mut Draft, id: HandoffId) -> bool {
                 reason: "going on without".to_owned(),
                 missing: keys,
             }));
-            // Someone else may have to be asked for the rest.
+            // Another party may have to be asked for the rest.
             can_start(draft, id)
         }
     }
 }
 
-/// The inputs to ask for next, and whom: what a person must say comes first. What was asked for
-/// once and did not come is asked for again only when it is critical.
+/// Returns the inputs to ask for next, and their provider: questions for a person come first. An
+/// input that was requested and not provided is requested again only if it is critical.
 fn missing(run: &Run, id: HandoffId) -> Option<(Party, Vec<Need>)> {
     let handoff = run.handoff(id)?;
     let (_, agent) = run.workflow.agent(&handoff.offer.to)?;
@@ -97,10 +97,10 @@ fn missing(run: &Run, id: HandoffId) -> Option<(Party, Vec<Need>)> {
         .filter(|need| !was_asked(&need.key) || is_critical(run, &need.key))
         .collect();
     let provider_of = |need: &Need| {
-        // Asked before and not given: the arbiter, and so a person, decides.
+        // Requested before and not provided: the orchestrator, and so a person, decides.
         let again = was_asked(&need.key);
         let provider = run.workflow.provider(&need.source);
-        // Nobody can give itself what it lacks.
+        // No party can provide what it lacks itself.
         if again || provider == handoff.offer.to { Party::Orchestrator } else { provider }
     };
     let first = open

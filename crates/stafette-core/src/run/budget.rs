@@ -1,4 +1,4 @@
-//! Money, tokens, handoffs and time: set aside before a turn, settled after it.
+//! Money, tokens, handoffs and time: reserved before a turn, settled after it.
 
 mod purse;
 #[cfg(test)]
@@ -18,41 +18,41 @@ use crate::{
 
 pub use purse::{Account, Day, Purse};
 
-/// The run would spend more than it may.
+/// The run would exceed a budget.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct BudgetReached {
-    /// Which part: `money`, `tokens`, `handoffs` or `time`.
+    /// The exhausted part: `money`, `tokens`, `handoffs` or `time`.
     pub part: String,
-    /// Whose budget, when it is an agent's own.
+    /// The agent, if it is an agent's own budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// In a sentence.
+    /// The reason, in a sentence.
     pub why: String,
 }
 
-/// The run may spend more.
+/// The run or an agent may spend more.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct BudgetRaised {
-    /// What it may spend now.
+    /// The run's new budget.
     pub limit: Budget,
-    /// Which agent may spend as much again as it might before.
+    /// The agent whose own budget is granted once more, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
 }
 
-/// What is known before a run about the cost of one turn of an agent.
+/// The expected cost of one turn of an agent, as known before a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Forecast {
-    /// Its runner cannot report costs: handoffs and time bound it, and it never waits for money.
+    /// The runner cannot report costs: handoffs and time bound the agent, and it never waits for
+    /// money.
     Unmetered,
     /// The most that one of its turns used in earlier runs of the project.
     Known(Usage),
 }
 
-/// What the next turn of `handoff` may use at most, as far as anybody can know: what its agent's
-/// turns have used in this run, what the workflow says, or what earlier runs have seen. None when
-/// nobody knows.
+/// Returns the most that the next turn of `handoff` is expected to use, from the agent's turns in
+/// this run, the workflow's estimate or earlier runs. `None` if there is no data.
 fn known(run: &Run, handoff: &Handoff) -> Option<Usage> {
     let (name, agent) = run.workflow.agent(&handoff.offer.to)?;
     let account = run.purse.agents.get(name.as_str());
@@ -68,20 +68,21 @@ fn known(run: &Run, handoff: &Handoff) -> Option<Usage> {
     }
 }
 
-/// Whether the cost of the turn that `handoff` has out was known when it began.
+/// True if the cost of the open turn of `handoff` was known when it began.
 pub(crate) fn is_known(run: &Run, handoff: &Handoff) -> bool {
     known(run, handoff).is_some()
 }
 
-/// What to set aside for the next turn of `handoff`. While nobody knows what a turn of its agent
-/// costs, that is all that is left, so that nothing which costs money begins beside it: a budget is
-/// passed by one turn at most.
+/// Returns the amount to reserve for the next turn of `handoff`. If the cost of its agent is
+/// unknown, that is the entire remaining budget, so that no other paid turn begins beside it: at
+/// most one turn can exceed a budget.
 fn expected(run: &Run, handoff: &Handoff) -> Option<Usage> {
     run.workflow.agent(&handoff.offer.to)?;
     Some(known(run, handoff).unwrap_or_else(|| run.purse.left()))
 }
 
-/// Why the next turn of `handoff` waits although its moment has come; none when it does not.
+/// Returns the reason why the next turn of `handoff` waits although it is due; `None` if it does
+/// not wait.
 #[must_use]
 pub fn waits_because(run: &Run, handoff: &Handoff) -> Option<String> {
     if handoff.state.not_before().is_none() || !waits_for_others(run, handoff) {
@@ -97,7 +98,7 @@ pub fn waits_because(run: &Run, handoff: &Handoff) -> Option<String> {
     })
 }
 
-/// What stands in the way of the next turn of `handoff`: the run's budget, or its agent's own.
+/// Returns the budget that blocks the next turn of `handoff`: the run's, or its agent's own.
 fn obstacle(run: &Run, handoff: &Handoff) -> Option<BudgetReached> {
     let more = expected(run, handoff)?;
     let new = handoff.turn == 0;
@@ -114,21 +115,21 @@ fn obstacle(run: &Run, handoff: &Handoff) -> Option<BudgetReached> {
     run.purse.obstacle(more, new).or_else(own)
 }
 
-/// Whether a turn is out of which nobody knows what it costs. All that was left is set aside for it,
-/// but what others give back or a person adds is not, and two such turns could pass the budget twice.
+/// True if a turn of unknown cost is open. The entire remaining budget is reserved for it, but not
+/// what others release or a person adds, and two such turns could exceed the budget twice.
 fn is_unknown_out(run: &Run) -> bool {
     run.turns_out().any(|(_, handoff)| known(run, handoff).is_none())
 }
 
-/// Whether the next turn of `handoff` has to wait until a turn that is out has ended and shown
-/// what it really used: it may be less than was set aside.
+/// True if the next turn of `handoff` must wait until an open turn has ended and reported its
+/// actual usage, which may be less than was reserved.
 pub(crate) fn waits_for_others(run: &Run, handoff: &Handoff) -> bool {
     let others_out = run.open().any(|handoff| handoff.state.turn().is_some());
     others_out && obstacle(run, handoff).is_some()
 }
 
-/// What to set aside for the next turn of `id`; nothing when the budget does not allow it, and
-/// then a person is asked.
+/// Returns the amount to reserve for the next turn of `id`; `None` if the budget does not allow it,
+/// and then a person is asked.
 pub(crate) fn reserve(draft: &mut Draft, id: HandoffId) -> Option<Usage> {
     if draft.run.open_budget_question().is_some() {
         return None;
@@ -160,7 +161,7 @@ fn ask(draft: &mut Draft, id: HandoffId, reached: BudgetReached) {
     propose::ask(draft, Proposal { cause: Some(id), ..Proposal::of(offer) });
 }
 
-/// Called when time has passed: a run has only so much of it.
+/// Checks the run's time limit; called when time has passed.
 pub(crate) fn check_time(draft: &mut Draft) {
     let run = &draft.run;
     if run.status().is_final()
@@ -180,12 +181,13 @@ pub(crate) fn is_budget_question(handoff: &Handoff) -> bool {
     handoff.offer.question.as_ref().is_some_and(|question| question.about == About::Budget)
 }
 
-/// `raise` allows as much again, an amount allows that much more, anything else stops.
+/// Applies a person's answer: `raise` grants the same amount again, a number grants that much more,
+/// anything else stops the run.
 pub(crate) fn answered(draft: &mut Draft, word: &str) {
     let initial = &draft.run.workflow.budget;
     let own = draft.run.purse.reached.as_ref().is_some_and(|reached| reached.agent.is_some());
     let (money, tokens) = match (word, Usd::parse(word)) {
-        // The run has enough; it is the agent who may spend as much again.
+        // The run has enough; only the agent's budget is granted again.
         ("raise", _) | (_, Ok(_)) if own => (Usd(0), 0),
         ("raise", _) => (initial.money, initial.tokens),
         (_, Ok(money)) => (money, initial.tokens),
@@ -206,7 +208,7 @@ pub(crate) fn raise(draft: &mut Draft, money: Usd, tokens: u64) -> Reply {
 fn grow(draft: &mut Draft, money: Usd, tokens: u64) {
     let run = &draft.run;
     let now = &run.purse.limit;
-    // Whoever allows more of anything allows the time for it, counted from now.
+    // Granting more of anything also grants the time for it, counted from now.
     let elapsed = draft.now.since(run.created_at);
     let time = match run.out_of_time() <= draft.now {
         true => Millis(elapsed.0.saturating_add(run.workflow.budget.time.0)),
@@ -229,7 +231,7 @@ fn grow(draft: &mut Draft, money: Usd, tokens: u64) {
     draft.record(Event::BudgetRaised(BudgetRaised { limit, agent }));
 }
 
-/// The turn is over: what was set aside for it is free again, what it used is spent.
+/// Settles a turn that has ended: releases its reservation and records what it used.
 pub(crate) fn settle(run: &mut Run, turn: TurnKey, used: Usage) {
     let Some(handoff) = run.handoff_mut(turn.handoff) else {
         return;

@@ -1,4 +1,4 @@
-//! The run is called off.
+//! The run is cancelled.
 
 use super::{Draft, Status, close};
 use crate::Reply;

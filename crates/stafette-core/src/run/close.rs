@@ -1,4 +1,4 @@
-//! A handoff is over, and with the last one the run.
+//! A handoff ends, and with the last one the run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,55 +10,57 @@ use crate::team::Awaited;
 use crate::team::{self, Closed};
 use crate::{Event, Handoff, HandoffId, Outcome, Party, Response, Time};
 
-/// A handoff is over.
+/// A handoff has ended.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct HandoffClosed {
-    /// Which one.
+    /// The handoff that ended.
     pub handoff: HandoffId,
-    /// With which answer.
+    /// The answer that closed it.
     pub response: Response,
-    /// Which way.
+    /// The way in which it ended.
     pub way: Way,
-    /// Those that take its place: whoever waited for it waits for them now.
+    /// The handoffs that replace it: the handoff that waited for it now waits for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub succeeded_by: Vec<HandoffId>,
-    /// The inputs of whoever waited that have to be cut, because they would be too large together.
+    /// The inputs of the waiting handoff that must be cut, because they would be too large
+    /// together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cuts: Vec<String>,
-    /// What follows for a coordinator. Older releases left that to be worked out.
+    /// The effect on a coordinator. `None` in events of older releases, where it is computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<Box<Closed>>,
 }
 
 impl HandoffClosed {
-    /// A handoff that ends, and whose answer goes to whoever waits for it.
+    /// Creates the end of a handoff whose answer goes to the handoff that waits for it.
     fn new(handoff: HandoffId, response: Response, way: Way) -> Self {
         let (succeeded_by, cuts) = (Vec::new(), Vec::new());
         HandoffClosed { handoff, response, way, succeeded_by, cuts, team: None }
     }
 }
 
-/// The run is over.
+/// The run has ended.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunFinished {
-    /// How.
+    /// The result of the run.
     #[serde(flatten)]
     pub ending: Ending,
-    /// What a person has to say first, when whoever goes on with its work is the one to hear it.
+    /// The questions that a person must answer first, if the answers go to the run that continues
+    /// this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub awaits: Vec<Awaited>,
 }
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Ending {
-    /// Well or not.
+    /// The final status of the run.
     pub status: Status,
-    /// Why, in a sentence.
+    /// The reason, in a sentence.
     pub why: String,
 }
 
-/// Somebody answered.
+/// Closes a handoff with the answer of its taker.
 pub(crate) fn answered(draft: &mut Draft, id: HandoffId, response: Response) {
     close(draft, id, response, Way::Answered);
 }
@@ -92,7 +94,7 @@ pub(crate) fn succeeded_by(
     }
     match waiting {
         Some(waiting) => resume::resume_if_free(draft, waiting),
-        // The baton was dropped and nobody picks it up.
+        // The work was lost, and no other handoff takes it up.
         None if lost => end(draft, Status::Failed, &why),
         None => {}
     }
@@ -103,13 +105,15 @@ fn record(draft: &mut Draft, mut closed: HandoffClosed) {
     draft.record(Event::HandoffClosed(Box::new(closed)));
 }
 
-/// Who gets the answer to a handoff: whoever waits for it, or who asked a person by the way.
+/// Returns the handoff that receives the answer: the one that waits for it, or the one that asked a
+/// person without waiting.
 fn receiver(run: &Run, closed: &Handoff, response: &Response) -> Option<HandoffId> {
     let aside = || closed.cause.filter(|_| response.by == Party::Human);
     closed.returns_to.or_else(aside).filter(|id| run.handoff(*id).is_some_and(Handoff::is_open))
 }
 
-/// The inputs of the receiver that are too large once it has this answer, and all that was gathered.
+/// Returns the inputs of the receiver that become too large with this answer and everything
+/// gathered.
 fn surplus(run: &Run, id: HandoffId, response: &Response) -> Vec<String> {
     let Some(closed) = run.handoff(id) else { return Vec::new() };
     let receiver = receiver(run, closed, response).and_then(|id| run.handoff(id));
@@ -125,7 +129,7 @@ fn surplus(run: &Run, id: HandoffId, response: &Response) -> Vec<String> {
     fields::surplus(&inputs, &closed.offer.missing)
 }
 
-/// Calls off everything that `id` waits for, directly or through others.
+/// Cancels everything that `id` waits for, directly or through others.
 pub(crate) fn call_off_below(draft: &mut Draft, id: HandoffId, why: &str) {
     let below = |run: &Run, above: HandoffId| -> Vec<HandoffId> {
         let waited_for = run.open().filter(|handoff| handoff.returns_to == Some(above));
@@ -137,7 +141,7 @@ pub(crate) fn call_off_below(draft: &mut Draft, id: HandoffId, why: &str) {
     }
 }
 
-/// Ends the run when nothing is open that anyone waits for.
+/// Ends the run if nothing is open that any handoff waits for.
 pub(crate) fn finish_if_done(draft: &mut Draft) {
     let aside = |h: &crate::Handoff| h.offer.question.as_ref().is_some_and(|q| !q.blocking);
     if !draft.run.status().is_final() && draft.run.open().all(aside) {
@@ -145,12 +149,12 @@ pub(crate) fn finish_if_done(draft: &mut Draft) {
     }
 }
 
-/// Ends the run now; whatever is open is called off.
+/// Ends the run now and cancels everything that is open.
 pub(crate) fn end(draft: &mut Draft, status: Status, why: &str) {
     end_awaiting(draft, status, why, Vec::new());
 }
 
-/// Ends the run now, and leaves it to whoever goes on with its work to ask a person what is awaited.
+/// Ends the run now; the run that continues its work asks a person the awaited questions.
 pub(crate) fn end_awaiting(draft: &mut Draft, status: Status, why: &str, awaits: Vec<Awaited>) {
     if draft.run.status().is_final() {
         return;
@@ -169,7 +173,7 @@ impl HandoffClosed {
             .handoff(self.handoff)
             .and_then(|h| Some((h.offer.to.clone(), h.state.turn()?.reserved)));
         if let Some((agent, reserved)) = out {
-            // Called off in the middle of a turn: nothing is set aside for it any more.
+            // Cancelled in the middle of a turn: its reservation is released.
             run.purse.release(&agent, reserved);
         }
         let follows = self.team.clone().or_else(|| team::closing(run, self));
@@ -182,7 +186,7 @@ impl HandoffClosed {
         handoff.state = State::Closed(Box::new(Closing { at, response, way }));
         handoff.answers = Vec::new();
         let gathered = std::mem::take(&mut handoff.gathered);
-        // Whoever gets the work passed on owes the whole answer, with what others gave of it.
+        // The successor owes the whole answer, including what others contributed.
         let next = self.succeeded_by.first().and_then(|id| run.handoff_mut(*id));
         if let Some(next) = next.filter(|next| next.gathered.is_empty()) {
             next.gathered.clone_from(&gathered);
@@ -203,7 +207,8 @@ impl HandoffClosed {
                 }
             }
         } else if self.response.by == Party::Human {
-            // A question that nobody waited for: its answer helps whoever asked, if still at it.
+            // A question without a waiting handoff: its answer goes to the asker, if that is still
+            // open.
             if let Some(asker) = aside.and_then(|id| run.handoff_mut(id)).filter(|h| h.is_open()) {
                 asker.inputs.extend(self.response.outputs.clone());
                 fields::cut(&mut asker.inputs, &self.cuts, self.handoff);

@@ -15,38 +15,38 @@ use crate::trace::Traceparent;
 use crate::workflow::Budget;
 use crate::{Event, Fields, HandoffId, Kind, Offer, Party, Reason, RunId, Time, Workflow};
 
-/// The run was created. Carries its workflow, so that replaying needs no file.
+/// The run was created. Includes its workflow, so that replaying needs no file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunCreated {
-    /// Its name.
+    /// The id of the run.
     pub run: RunId,
-    /// What it follows.
+    /// The workflow that the run follows.
     pub workflow: Arc<Workflow>,
-    /// What the user asks for.
+    /// The user's request, word for word.
     pub request: String,
-    /// What is known from the start.
+    /// The inputs that are known from the start.
     #[serde(default)]
     pub inputs: Fields,
-    /// What it may spend.
+    /// The amounts that the run may spend.
     pub budget: Budget,
-    /// Who asked.
+    /// The name of the requester.
     pub by: String,
-    /// What the one who asked knows it by, when it came by a protocol with names of its own.
+    /// The requester's own id for the run, if it came through a protocol with its own ids.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Foreign>,
-    /// What the one who asked did it in, in a trace of theirs.
+    /// The span of the requester's own trace in which the run was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Traceparent>,
-    /// What is known about the cost of each agent's turns; an agent without one may cost anything.
+    /// The expected cost of each agent's turns; an agent without an entry may cost any amount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecasts: Option<BTreeMap<String, Forecast>>,
-    /// What its coordinators begin with.
+    /// The initial state of the coordinators.
     #[serde(flatten)]
     pub team: Inheritance,
 }
 
 impl RunCreated {
-    /// A run of `workflow` within the workflow's own budget.
+    /// Creates a run of `workflow` with the workflow's own budget.
     pub fn new(
         run: RunId,
         workflow: Arc<Workflow>,
@@ -69,7 +69,7 @@ impl RunCreated {
 }
 
 impl Run {
-    /// The events of a new run.
+    /// Returns the events of a new run.
     #[must_use]
     pub fn begin(now: Time, created: RunCreated) -> Vec<Event> {
         let run = Run::new(now, &created);

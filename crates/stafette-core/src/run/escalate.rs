@@ -1,4 +1,4 @@
-//! A person is asked.
+//! Asking a person.
 
 use super::Draft;
 use super::propose::{self, Proposal, Refusal};
@@ -7,7 +7,7 @@ use crate::fields;
 use crate::handoff::About;
 use crate::{HandoffId, Kind, MissingInput, Offer, Party, Question, Reason};
 
-/// What a person can do about an open question, for those who ask by the contract.
+/// Returns the options of a person for an open question, for callers that use the contract.
 pub(crate) fn recommendations() -> Vec<String> {
     [
         "Look at the question and its context with `stafette inbox`",
@@ -18,8 +18,8 @@ pub(crate) fn recommendations() -> Vec<String> {
     .to_vec()
 }
 
-/// Whatever goes to a person is a question, also when the giver did not phrase one. Where values are
-/// asked for, it says how to give them.
+/// Adds a question to an offer that goes to a person without one. If values are requested, it says
+/// how to give them.
 pub(crate) fn with_question(offer: Offer) -> Offer {
     if offer.to != Party::Human {
         return offer;
@@ -45,7 +45,7 @@ pub(crate) fn question_of(offer: &Offer) -> Question {
     offer.question.clone().unwrap_or(plain)
 }
 
-/// The inputs that are asked for, each with what it is.
+/// Returns the requested inputs, each with its description.
 fn wanted(offer: &Offer) -> String {
     let one = |input: &crate::MissingInput| match input.description.as_str() {
         "" => input.key.clone(),
@@ -54,12 +54,14 @@ fn wanted(offer: &Offer) -> String {
     offer.missing.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// Holds `id` back until `question` is answered; what the answer means is the question's `about`.
+/// Holds `id` back until `question` is answered; the question's `about` determines the effect of
+/// the answer.
 pub(crate) fn park(draft: &mut Draft, id: HandoffId, question: Question) {
     park_for(draft, id, question, Vec::new());
 }
 
-/// The same for an answer that fills in inputs. Returns the question; none when `id` is not known.
+/// Does the same for an answer that fills in inputs. Returns the question; `None` if `id` is
+/// unknown.
 pub(crate) fn park_for(
     draft: &mut Draft,
     id: HandoffId,
@@ -80,14 +82,14 @@ pub(crate) fn park_for(
             Reason::RequiresHumanDecision,
         )
     };
-    // The answer is acted upon by its meaning, not merged: so nothing returns to `id` by itself.
+    // The answer is interpreted, not merged: so nothing returns to `id` automatically.
     let proposal = Proposal { cause: Some(id), ..Proposal::of(offer) };
     let question = propose::ask(draft, proposal);
     resume::block(draft, id, vec![question], Vec::new());
     Some(question)
 }
 
-/// A handoff failed for good, and nothing in the workflow helps.
+/// Asks about a handoff that failed and that no rule of the workflow can recover.
 pub(crate) fn about_failure(draft: &mut Draft, id: HandoffId, failure: &str) {
     let Some(handoff) = draft.run.handoff(id) else {
         return;
@@ -104,7 +106,7 @@ pub(crate) fn about_failure(draft: &mut Draft, id: HandoffId, failure: &str) {
     park(draft, id, question);
 }
 
-/// A loop went round too often, or for nothing.
+/// Asks about a loop that ran too often or changed nothing.
 pub(crate) fn about_loop(draft: &mut Draft, id: HandoffId, refusal: &Refusal) {
     let reason = match refusal {
         Refusal::NoProgress { .. } => "no_progress",
@@ -128,7 +130,7 @@ mod tests {
     use crate::run::story::{RELAY, Story, fields, h};
     use crate::{FailureKind, Millis, Status};
 
-    /// As much as a handoff may carry, nearly.
+    /// Returns fields close to the maximum size of a handoff.
     fn full() -> crate::Fields {
         fields(json!({ "notes": "x".repeat(1_048_500) }))
     }

@@ -1,4 +1,4 @@
-//! Time has passed: whatever was due and did not come is acted upon.
+//! Time has passed: handles everything that was due and did not arrive.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,12 +8,12 @@ use crate::handoff::{State, Way};
 use crate::workflow::RecoveryCause;
 use crate::{Event, Failure, FailureKind, HandoffId, Reply, Response, Time, Usage};
 
-/// A handoff was not answered within the time that its document gives it.
+/// A handoff was not answered within the time limit of its document.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct HandoffOverdue {
-    /// The handoff, whose deadline is over.
+    /// The handoff whose deadline has passed.
     pub handoff: HandoffId,
-    /// When it should have been answered.
+    /// The deadline for the answer.
     pub deadline: Time,
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn decide(draft: &mut Draft) -> Reply {
 }
 
 fn one(draft: &mut Draft, id: HandoffId) {
-    // What was due before it in the same step may have closed it.
+    // An earlier deadline in the same step may have closed it.
     let Some(handoff) = draft.run.handoff(id).filter(|handoff| handoff.is_open()) else {
         return;
     };
@@ -55,8 +55,8 @@ fn one(draft: &mut Draft, id: HandoffId) {
     gone(draft, id, message, trouble);
 }
 
-/// The turn that is out is given up. What it really used is not known: what was set aside for it
-/// counts as spent, unless that was all there is, because nobody knows what its agent costs.
+/// Gives up the open turn. Its actual usage is unknown: the reserved amount counts as spent, unless
+/// that was the entire remaining budget because the agent's cost is unknown.
 fn gone(draft: &mut Draft, id: HandoffId, message: String, trouble: RecoveryCause) {
     let Some(handoff) = draft.run.handoff(id) else { return };
     let reserved = handoff.state.turn().map_or(Usage::default(), |turn| turn.reserved);
@@ -69,7 +69,7 @@ fn gone(draft: &mut Draft, id: HandoffId, message: String, trouble: RecoveryCaus
     fail::broke(draft, turn, failure, usage, trouble);
 }
 
-/// What comes after the deadline is late, also when nobody has looked at the clock since.
+/// Treats an answer after the deadline as late, even if no tick has arrived since.
 pub(crate) fn if_overdue(draft: &mut Draft, id: HandoffId) {
     let deadline = draft.run.handoff(id).and_then(|handoff| handoff.deadline);
     if let Some(deadline) = deadline.filter(|deadline| *deadline <= draft.now) {
@@ -77,8 +77,8 @@ pub(crate) fn if_overdue(draft: &mut Draft, id: HandoffId) {
     }
 }
 
-/// The time of the whole handoff is over, wherever it stands: nobody works on it any longer, and
-/// recovery decides what its asker gets.
+/// Ends a handoff whose total time has passed, in any state: work on it stops, and recovery decides
+/// what its asker gets.
 fn overdue(draft: &mut Draft, id: HandoffId, deadline: Time) {
     let Some(handoff) = draft.run.handoff(id) else { return };
     let within = handoff.offer.timeout.unwrap_or(deadline.since(handoff.admitted_at));
@@ -102,14 +102,15 @@ impl HandoffOverdue {
     }
 }
 
-/// Nobody answered: the default is taken; without one the run cannot go on.
+/// Handles a question without an answer: takes the default; without one the run cannot continue.
 fn unanswered(draft: &mut Draft, id: HandoffId) {
     let Some(question) = draft.run.handoff(id).and_then(|h| h.offer.question.clone()) else {
         return;
     };
     if let Some(text) = question.default {
         let taken = answer::Answer { text, by: "default".into(), ..answer::Answer::default() };
-        // A default that is not what was asked for is none: nobody is there to say it better.
+        // A default that does not match the question counts as none: it cannot be corrected by
+        // anyone.
         if answer::decide(draft, id, taken) == Reply::Answered {
             return;
         }
@@ -160,7 +161,7 @@ mod tests {
         limits = { cooldown = 0 }
     "#;
 
-    /// An offer with a `timeoutMs` of two seconds.
+    /// Creates an offer with a `timeoutMs` of two seconds.
     fn within_two_seconds(to: &str) -> Offer {
         Offer { timeout: Some(Millis::seconds(2)), ..ask(to) }
     }
@@ -246,7 +247,7 @@ mod tests {
         story.later(Millis::hours(2));
         assert_eq!(story.state(h(2)), "asked");
 
-        // Nor does it run while a person is asked on the way to the answer.
+        // Nor does the timeout run while a person is asked on the way to the answer.
         let mut story = Story::new(PAIR);
         story.hands(h(1), vec![within_two_seconds("research")]).hands(h(2), vec![ask("human")]);
         story.later(Millis::hours(2)).person_says(h(3), "JWT").done(h(2)).done(h(1));

@@ -1,4 +1,4 @@
-//! A turn breaks: another attempt after a while, or recovery once there have been enough.
+//! A turn fails: it is retried after a delay, or recovered once the attempts are used up.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,26 +11,26 @@ use crate::{
     Usage,
 };
 
-/// A turn broke.
+/// A turn failed before it had a result.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TurnFailed {
-    /// Which turn.
+    /// The turn that failed.
     pub turn: TurnKey,
-    /// How.
+    /// The cause of the failure.
     pub failure: Failure,
-    /// What it used until then.
+    /// The usage until the failure.
     #[serde(default)]
     pub usage: Usage,
 }
 
-/// Another attempt will be made. Fences all earlier ones: their results are late from now on.
+/// Another attempt is scheduled. Fences all earlier ones: their results are late from now on.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RetryScheduled {
-    /// Of which handoff.
+    /// The handoff that is retried.
     pub handoff: HandoffId,
-    /// Which attempt.
+    /// The number of the next attempt.
     pub attempt: u32,
-    /// Not before.
+    /// The earliest time of the next attempt.
     pub not_before: Time,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, failure: Failure, usage: 
     }
 }
 
-/// The turn that is out has ended badly, by its own word or by the clock.
+/// Handles a failure of the open turn, reported by the agent or detected by a deadline.
 pub(super) fn broke(
     draft: &mut Draft,
     turn: TurnKey,
@@ -74,8 +74,9 @@ pub(super) fn broke(
     draft.record(Event::RetryScheduled(RetryScheduled { handoff: id, attempt, not_before }));
 }
 
-/// Twice as long after each attempt, and a little different for each turn, so that many do not
-/// come back at once. The difference is drawn from the key: chance has no place in the core.
+/// Returns a delay that doubles after each attempt and differs a little for each turn, so that many
+/// turns do not return in the same moment. The difference is derived from the key: the core uses no
+/// randomness.
 fn backoff(retries: &Retries, turn: TurnKey) -> Millis {
     let doublings = turn.attempt.saturating_sub(1).min(32);
     let plain = retries.backoff.0.saturating_mul(1 << doublings).min(retries.max_backoff.0);
@@ -94,7 +95,7 @@ impl TurnFailed {
             handoff.permits.clear();
             handoff.told = super::tell::TurnReport::default();
             if again && handoff.constraints.keeps {
-                // The next attempt hears what was wrong with this one.
+                // The next attempt receives the error of this one.
                 handoff.answers.push(Response::failed(self.failure.message.clone()));
             }
             handoff.state = State::Undecided;

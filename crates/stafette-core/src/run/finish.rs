@@ -1,5 +1,5 @@
-//! A turn ends: its cost is settled, its answer closes the handoff or what it hands on moves the
-//! work. A result whose turn is no longer the one that is out is kept and changes nothing.
+//! A turn ends: its cost is settled, and either its answer closes the handoff or its offers move
+//! the work on. A result whose turn is no longer open is kept and changes nothing.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,18 +16,18 @@ use crate::{
 /// A turn ended with a result.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TurnFinished {
-    /// Which turn.
+    /// The turn that ended.
     pub turn: TurnKey,
-    /// With what.
+    /// The result of the turn.
     pub result: TurnResult,
 }
 
-/// A result came when its turn was no longer the one that is out: evidence, nothing more.
+/// A result arrived after its turn had ended. It is kept as evidence only.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LateResultKept {
-    /// Which turn.
+    /// The turn that the result belongs to.
     pub turn: TurnKey,
-    /// What it would have been.
+    /// The result that was not used.
     pub result: TurnResult,
 }
 
@@ -50,8 +50,8 @@ pub(super) fn decide(draft: &mut Draft, turn: TurnKey, result: TurnResult) -> Re
     hand_on(draft, turn.handoff, result)
 }
 
-/// Keeps the result of a turn that is over. Also of a turn that this state has never heard of: if it
-/// is another process that gave it out, storing this fails, and the state that knows it decides.
+/// Keeps the result of a turn that has ended. Also of a turn unknown to this state: if another
+/// process ordered it, storing this fails, and the state that knows the turn decides.
 pub(super) fn keep_late(draft: &mut Draft, turn: TurnKey, result: TurnResult) -> Reply {
     if turn.run == draft.run.id {
         let late = LateResultKept { turn, result };
@@ -60,8 +60,8 @@ pub(super) fn keep_late(draft: &mut Draft, turn: TurnKey, result: TurnResult) ->
     Reply::Late
 }
 
-/// Plain output can be imitated by any file that an agent prints, so what was read off it only
-/// proposes: a person says whether it is meant.
+/// Asks a person to confirm offers that were read from plain output: any file that an agent prints
+/// could imitate them, so they are only proposals.
 fn confirm(draft: &mut Draft, id: HandoffId, result: TurnResult) {
     let targets: Vec<&str> = result.offers.iter().map(|offer| offer.to.as_str()).collect();
     let says = match result.response.outcome {
@@ -82,8 +82,8 @@ fn confirm(draft: &mut Draft, id: HandoffId, result: TurnResult) {
     escalate::park(draft, id, question);
 }
 
-/// Moves the work on: every offer is proposed, and the handoff closes, waits or gets its refusals
-/// back.
+/// Moves the work on: proposes every offer, and then closes the handoff, lets it wait or returns
+/// the refusals to it.
 pub(super) fn hand_on(draft: &mut Draft, id: HandoffId, result: TurnResult) -> Reply {
     team::turn_ended(draft, id, &result);
     let TurnResult { mut response, offers, fingerprint, .. } = result;
@@ -110,7 +110,7 @@ pub(super) fn hand_on(draft: &mut Draft, id: HandoffId, result: TurnResult) -> R
         let waits = proposal.returns_to.is_some();
         let aside = !waits && proposal.offer.to == Party::Human;
         if !waits && !aside {
-            // Whoever gets the work owes the answer to whoever waits for it.
+            // The successor owes the answer to the waiting handoff.
             proposal.returns_to = waiting;
         }
         let proposed = propose(draft, proposal);
@@ -126,7 +126,7 @@ pub(super) fn hand_on(draft: &mut Draft, id: HandoffId, result: TurnResult) -> R
         let answers = refused.iter().map(Refusal::response).collect();
         resume::block(draft, id, waits_for, answers);
     } else if !successors.is_empty() {
-        // Its own part is done, whatever it thinks of what it passed on.
+        // Its own part is done, whatever outcome it reports for the rest.
         let response = Response { outcome: Outcome::Resolved, ..response };
         close::succeeded_by(draft, id, response, Way::Answered, successors);
     } else if !refused.is_empty() {
@@ -137,12 +137,13 @@ pub(super) fn hand_on(draft: &mut Draft, id: HandoffId, result: TurnResult) -> R
     Reply::Finished { admitted, refused }
 }
 
-/// "I am done" said to the orchestrator is the answer itself, not one more handoff.
+/// True for a completion offered to the orchestrator: that is the answer itself, not another
+/// handoff.
 fn is_completion(offer: &Offer) -> bool {
     offer.to == Party::Orchestrator && offer.reason == Reason::Completion
 }
 
-/// The agent handed nothing on: its answer decides.
+/// Applies the answer of an agent that handed nothing on.
 fn conclude(draft: &mut Draft, id: HandoffId, response: Response) {
     let response = match tell::fitting(draft.run.handoff(id), response) {
         Ok(response) => response,
@@ -158,8 +159,8 @@ fn conclude(draft: &mut Draft, id: HandoffId, response: Response) {
     }
 }
 
-/// Everything that the agent proposed was refused: it hears why and may think again, until a
-/// person is asked.
+/// Returns the refusals of all its proposals to the agent, which may try again until a person is
+/// asked.
 fn give_back(draft: &mut Draft, id: HandoffId, refusals: &[Refusal]) {
     if let Some(parked) = refusals.iter().find(|refusal| refusal.parks()) {
         return escalate::about_loop(draft, id, parked);
@@ -171,8 +172,8 @@ fn give_back(draft: &mut Draft, id: HandoffId, refusals: &[Refusal]) {
     resume::refused(draft, id, refusals.iter().map(Refusal::response).collect());
 }
 
-/// The answer is not what was asked for: the agent hears why and may give another one, until a person
-/// is asked.
+/// Rejects an answer that does not match the request: the agent receives the reasons and may answer
+/// again, until a person is asked.
 fn think_again(draft: &mut Draft, id: HandoffId, complaints: Vec<String>) {
     if is_worn_out(draft, id) {
         return escalate::about_failure(draft, id, &complaints.join("; "));
@@ -180,7 +181,7 @@ fn think_again(draft: &mut Draft, id: HandoffId, complaints: Vec<String>) {
     resume::refused(draft, id, complaints.into_iter().map(Response::failed).collect());
 }
 
-/// Whether the agent has got as much back as it may.
+/// True if the agent has used up its allowed refusals.
 fn is_worn_out(draft: &Draft, id: HandoffId) -> bool {
     let limit = draft.run.workflow.limits.refusals;
     draft.run.handoff(id).is_some_and(|handoff| handoff.refusals >= limit)

@@ -1,7 +1,9 @@
-//! A run goes its own way from a moment in another one's past.
+//! A run that starts from an earlier point of another run.
 //!
-//! It begins with the state of that moment, whole, so that replaying it needs nobody else's events.
-//! What was out then is out again, under keys of its own; what was spent before is not its expense.
+//! It begins with the complete state of that point, so that replaying it needs no events of the
+//! other
+//! run. Turns that were open then are open again, under keys of their own; earlier spending is not
+//! counted.
 
 use std::sync::Arc;
 
@@ -13,25 +15,25 @@ use crate::handoff::About;
 use crate::team;
 use crate::{Event, RunId, Time};
 
-/// The run began as another one was.
+/// The run was created from the state of another run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunForked {
-    /// Its name.
+    /// The id of the new run.
     pub run: RunId,
-    /// The one that it comes from.
+    /// The id of the original run.
     pub from: RunId,
-    /// The last event that the two have in common.
+    /// The number of the last event that the two runs have in common.
     pub after: u64,
-    /// Who wanted it.
+    /// The name of the requester.
     pub by: String,
-    /// What the other one was then.
+    /// The state of the original run at that point.
     #[schemars(with = "crate::Fields")]
     pub state: Box<Run>,
 }
 
 impl Run {
-    /// The events of a run that goes on from this one as it is. Nothing when this one is over: then
-    /// there is nothing to go on with.
+    /// Returns the events of a new run that continues from the current state; `None` if this run
+    /// has ended, because there is nothing to continue.
     #[must_use]
     pub fn fork(&self, now: Time, run: RunId, by: String) -> Option<Vec<Event>> {
         if self.status().is_final() {

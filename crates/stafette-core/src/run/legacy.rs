@@ -1,5 +1,5 @@
-//! What older releases left to replay: their events say less, and this fills in what they meant by
-//! the rules of their time. Frozen: a rule that changes leaves these as they are.
+//! Defaults for events of older releases: those events have fewer fields, and this module derives
+//! the missing values by the rules of that time. Frozen: later rule changes do not apply here.
 
 use super::adopt::Clock;
 use super::propose::{HandoffAdmitted, Terms};
@@ -8,14 +8,14 @@ use crate::handoff::{PriorAttempt, State};
 use crate::team;
 use crate::{Handoff, HandoffId, Offer, Party, Time};
 
-/// What an admission without [`Terms`] meant.
+/// Returns the meaning of an admission without [`Terms`].
 pub(super) fn terms(run: &Run, admitted: &HandoffAdmitted, at: Time) -> Terms {
     let offer = &admitted.offer;
     let constraints = team::old_constraints(run, offer);
     let moves = matches!(offer.to, Party::Agent(_));
     Terms {
         counts: moves && offer.from != Party::Human && !constraints.fixed_taker,
-        // Paths were used, and cooled down, when a handoff was admitted.
+        // Paths were marked as used, and cooled down, on admission.
         cools: false,
         windowed: offer.to != Party::Human && !constraints.fixed_taker,
         inherits: !constraints.fresh,
@@ -28,7 +28,7 @@ pub(super) fn terms(run: &Run, admitted: &HandoffAdmitted, at: Time) -> Terms {
     }
 }
 
-/// Which closed handoffs the run no longer remembers after one more.
+/// Returns the closed handoffs that the run drops after one more.
 pub(super) fn forgotten(run: &Run, now: Time) -> Vec<HandoffId> {
     let closed_at = |handoff: &Handoff| match &handoff.state {
         State::Closed(closing) => Some(closing.at),
@@ -38,11 +38,11 @@ pub(super) fn forgotten(run: &Run, now: Time) -> Vec<HandoffId> {
         run.handoffs.values().filter_map(|h| Some((closed_at(h)?, h.id))).collect();
     closed.sort_unstable();
     let surplus = closed.len().saturating_sub(CLOSED_KEPT);
-    // What was closed this very moment stays, because its row is still to be written.
+    // Handoffs closed in this same moment stay, because their rows are still to be written.
     closed.into_iter().take(surplus).filter(|(at, _)| *at < now).map(|(_, id)| id).collect()
 }
 
-/// The clocks that an adoption without them meant.
+/// Returns the deadlines for an adoption event without them.
 pub(super) fn clocks(run: &Run, at: Time) -> Vec<Clock> {
     let limits = &run.workflow.limits;
     let one = |handoff: &Handoff| {
@@ -53,7 +53,7 @@ pub(super) fn clocks(run: &Run, at: Time) -> Vec<Clock> {
     run.open().filter_map(one).collect()
 }
 
-/// Whom earlier attempts went to, which used to be told by a sentence.
+/// Returns the targets of earlier attempts, which used to be recorded as a sentence.
 pub(super) fn attempts(offer: &Offer) -> Vec<PriorAttempt> {
     let named = |prior: &PriorAttempt| prior.action.strip_prefix("handed to ").map(Party::from);
     let tried = |prior: &PriorAttempt| PriorAttempt { tried: named(prior), ..prior.clone() };

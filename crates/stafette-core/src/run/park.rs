@@ -1,5 +1,5 @@
-//! An agent's quota is used up: somebody else takes the work, or it waits until the agent may work
-//! again. No attempt is spent on it.
+//! An agent's quota is used up: another agent takes the work, or it waits until the quota is
+//! restored. This uses up no attempt.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,27 +8,27 @@ use super::{Draft, Run, recover};
 use crate::handoff::State;
 use crate::{Event, Failure, HandoffId, Millis, Time};
 
-/// How long to wait when nobody says how long.
+/// The time to wait if the agent reports none.
 pub const UNKNOWN: Millis = Millis::hours(1);
 
 /// A handoff waits for its agent's quota.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct HandoffParked {
-    /// Which one.
+    /// The handoff that waits.
     pub handoff: HandoffId,
-    /// Until when.
+    /// The end of the wait.
     pub until: Time,
-    /// What the agent said.
+    /// The agent's own message.
     pub why: String,
 }
 
-/// The turn of `id` has just ended for want of quota.
+/// Handles a turn of `id` that has just ended because the quota is used up.
 pub(super) fn decide(draft: &mut Draft, id: HandoffId, failure: Failure) {
     if recover::fail_over(draft, id, &failure.message) {
         return;
     }
-    // A moment that has passed, or nearly, must not become a busy loop: nothing is spent on it
-    // that would end it.
+    // A time that has (nearly) passed must not cause a busy loop: no attempt is used up that would
+    // end it.
     let soonest = draft.now + draft.run.workflow.retries.max_backoff;
     let until = failure.until.unwrap_or(draft.now + UNKNOWN).max(soonest);
     let event = HandoffParked { handoff: id, until, why: failure.message };

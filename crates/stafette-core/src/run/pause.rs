@@ -1,4 +1,4 @@
-//! The run is told to give out nothing new, and to go on.
+//! Pausing and unpausing a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 use super::{Draft, Run, Stage};
 use crate::{Event, Ignored, Reply};
 
-/// Nothing new is given out.
+/// The run was paused: no new turns are ordered.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunPaused {
-    /// Who said so.
+    /// The name of the person who paused it.
     pub by: String,
 }
 
-/// The run goes on.
+/// The run continues after a pause.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunUnpaused {
-    /// Who said so.
+    /// The name of the person who resumed it.
     pub by: String,
 }
 

@@ -1,4 +1,4 @@
-//! An agent asks in the middle of its turn whether it may do something, and waits there.
+//! An agent asks for permission during its turn, and waits there.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,25 +9,25 @@ use super::{Run, close};
 use crate::handoff::{About, Way};
 use crate::{Event, HandoffId, Kind, Offer, Party, Question, Reason, Reply, Response, TurnKey};
 
-/// What the answer to an agent's request is.
+/// The answer to an agent's permission request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Permit {
-    /// The agent's own name for the request.
+    /// The agent's own id of the request.
     pub request: String,
     /// The option that was chosen.
     pub choice: String,
 }
 
-/// An agent was told whether it may.
+/// An agent received the answer to its permission request.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PermitGiven {
-    /// In which turn.
+    /// The turn in which it asked.
     pub turn: TurnKey,
-    /// What it was told.
+    /// The answer that it received.
     pub permit: Permit,
 }
 
-/// An agent asks; whoever asks twice for the same thing asked once.
+/// Asks a person for permission; a repeated request counts once.
 pub(super) fn ask(draft: &mut Draft, turn: TurnKey, request: String, question: Question) -> Reply {
     if !draft.run.is_current(turn) {
         return Reply::Late;
@@ -37,7 +37,7 @@ pub(super) fn ask(draft: &mut Draft, turn: TurnKey, request: String, question: Q
     }
     let Some(handoff) = draft.run.handoff(turn.handoff) else { return Reply::Late };
     let about = About::Permission(turn, request);
-    // The turn goes on, so the handoff does not wait for this; the agent does.
+    // The turn continues, so the handoff does not wait for this; the agent does.
     let question = Question { about, blocking: false, ..question };
     let offer = Offer {
         detail: question.details.clone(),
@@ -60,7 +60,7 @@ pub(super) fn answered(draft: &mut Draft, turn: TurnKey, request: String, choice
     }
 }
 
-/// The turn is over: nobody waits for these answers any more.
+/// Withdraws the questions of a turn that has ended.
 pub(super) fn withdraw(draft: &mut Draft, turn: TurnKey) {
     let asked: Vec<HandoffId> = open(&draft.run, turn).map(|(id, _)| id).collect();
     for id in asked {

@@ -1,4 +1,4 @@
-//! Nobody can answer at the moment: a question gets more time.
+//! A question gets more time because no one can answer at the moment.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,21 +7,21 @@ use super::{Draft, Run};
 use crate::handoff::State;
 use crate::{Event, HandoffId, Ignored, Millis, Reply, Time};
 
-/// The furthest that a deadline moves at once.
+/// The latest deadline that a question can get, counted from now.
 pub const FURTHEST: Millis = Millis::hours(60 * 24);
 
-/// A question has more time to be answered.
+/// A question has a later deadline.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct QuestionPostponed {
-    /// Which question.
+    /// The handoff that asks the question.
     pub handoff: HandoffId,
-    /// Until when it can be answered now.
+    /// The new deadline for the answer.
     pub until: Time,
-    /// Why.
+    /// The reason for the extension.
     pub why: String,
 }
 
-/// A deadline only moves away, and never without end.
+/// Moves a deadline further away, up to [`FURTHEST`] from now; it never moves closer.
 pub(super) fn decide(draft: &mut Draft, handoff: HandoffId, until: Time, why: String) -> Reply {
     let Some(State::Asked { until: before }) = draft.run.handoff(handoff).map(|h| &h.state) else {
         return Reply::Ignored(Ignored::NotOpen);

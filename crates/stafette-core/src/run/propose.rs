@@ -1,4 +1,4 @@
-//! Somebody proposes a handoff: it is admitted, or refused under a rule that is named.
+//! A proposed handoff is admitted, or refused under a named rule.
 //!
 //! The order of the rules is the contract's: limits, circularity, route.
 
@@ -25,12 +25,12 @@ pub(crate) use limits::ready_at;
 pub use limits::{MAX_PAYLOAD, MAX_QUESTION};
 pub use refusal::Refusal;
 
-/// A handoff was admitted and has its number.
+/// A handoff was admitted and numbered.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct HandoffAdmitted {
-    /// Its name within the run.
+    /// The id of the handoff, unique in the run.
     pub id: HandoffId,
-    /// What is asked.
+    /// The offer as it was admitted.
     pub offer: Offer,
     /// The handoff that the giver was working on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,43 +38,43 @@ pub struct HandoffAdmitted {
     /// The handoff that waits for this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub returns_to: Option<HandoffId>,
-    /// How far the request has come.
+    /// The path of the request so far.
     pub trail: Trail,
-    /// Where it starts.
+    /// The initial state of the handoff.
     pub state: State,
-    /// What was decided about it besides; older releases did not say.
+    /// Further decisions of the kernel about it; `None` in events of older releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms: Option<Terms>,
 }
 
-/// What the kernel decided about a handoff when it admitted it, so that nothing is left to decide
-/// when the event is applied.
+/// The kernel's decisions on admitting a handoff, so that nothing is left to decide when the event
+/// is applied.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Terms {
-    /// Whether it counts against the limits of its item and of the run.
+    /// True if it counts against the limits of its item and of the run.
     pub counts: bool,
-    /// Whether each use of its path is followed by the cooldown.
+    /// True if each use of its path starts the cooldown.
     pub cools: bool,
-    /// Whether it is part of the window in which repetitions are looked for.
+    /// True if it belongs to the window in which repetitions are detected.
     pub windowed: bool,
-    /// Whether it begins with what its cause knows.
+    /// True if it begins with the inputs of its cause.
     pub inherits: bool,
-    /// When it has to be answered, where its document says so.
+    /// The deadline for the answer, if the document sets one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Time>,
     /// The handoffs whose deadline ends here, because a person is asked on their behalf.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub releases: Vec<HandoffId>,
-    /// The handoff that it takes the place of: what was gathered there counts here.
+    /// The handoff that it replaces: answers gathered there count here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub continues: Option<HandoffId>,
-    /// How many turns it may have before a person is asked.
+    /// The number of turns after which a person is asked.
     pub turn_limit: u32,
-    /// Closed handoffs that the run no longer remembers.
+    /// Closed handoffs that the run drops from memory.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forgets: Vec<HandoffId>,
-    /// What holds for it because a coordinator gave it out.
+    /// The special rules set by the coordinator that created it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub constraints: Option<Constraints>,
 }
@@ -82,14 +82,14 @@ pub struct Terms {
 /// A proposal was refused.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct HandoffRefused {
-    /// Its name within the run.
+    /// The id of the handoff, unique in the run.
     pub id: HandoffId,
-    /// What was asked.
+    /// The offer that was refused.
     pub offer: Offer,
     /// The handoff that the giver was working on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<HandoffId>,
-    /// Under which rule.
+    /// The rule that refused it.
     pub refusal: Refusal,
 }
 
@@ -98,13 +98,14 @@ pub(crate) struct Proposal {
     pub(crate) offer: Offer,
     pub(crate) cause: Option<HandoffId>,
     pub(crate) returns_to: Option<HandoffId>,
-    /// What the work looks like, for loops.
+    /// A fingerprint of the work, to detect loops without progress.
     pub(crate) fingerprint: Option<String>,
-    /// The workflow declares this step by a need or a recovery rule, so no route is asked for.
+    /// True if the workflow declares this step by a need or a recovery rule, so that no route is
+    /// required.
     pub(crate) declared: bool,
-    /// The handoff that it takes the place of, with what is left of its time.
+    /// The handoff that it replaces, and whose remaining time it inherits.
     pub(crate) continues: Option<HandoffId>,
-    /// What holds for it because a coordinator gives it out.
+    /// The special rules set by the coordinator that creates it.
     pub(crate) constraints: Constraints,
 }
 
@@ -121,7 +122,8 @@ impl Proposal {
         }
     }
 
-    /// The giver is at work on `cause`, and waits for the answer when the offer says so.
+    /// Creates a proposal from a giver that works on `cause`, and waits for the answer if the offer
+    /// says so.
     pub(crate) fn within(offer: Offer, cause: HandoffId) -> Self {
         let waits = match &offer.question {
             Some(question) => question.blocking,
@@ -131,12 +133,12 @@ impl Proposal {
     }
 }
 
-/// Someone outside a turn proposes a handoff.
+/// Decides about a handoff proposed outside a turn.
 pub(crate) fn decide(draft: &mut Draft, offer: Offer) -> Reply {
     reply(draft, Proposal::of(from_outside(offer)))
 }
 
-/// Proposes, and says what became of it.
+/// Proposes, and returns the reply for the outcome.
 pub(crate) fn reply(draft: &mut Draft, proposal: Proposal) -> Reply {
     let handoff = HandoffId(draft.run.next_handoff);
     match propose(draft, proposal) {
@@ -145,8 +147,8 @@ pub(crate) fn reply(draft: &mut Draft, proposal: Proposal) -> Reply {
     }
 }
 
-/// What the answer to a question decides, and who was tried before, is ours to say, never the
-/// asker's: otherwise an agent could dress up as the budget.
+/// Removes fields that only the kernel may set: the effect of an answer, and the parties tried
+/// before. Otherwise an agent could disguise its question as one about the budget.
 pub(crate) fn from_outside(mut offer: Offer) -> Offer {
     if let Some(question) = &mut offer.question {
         question.about = About::Inputs;
@@ -174,9 +176,9 @@ pub(crate) fn propose(draft: &mut Draft, proposal: Proposal) -> Result<HandoffId
     }
 }
 
-/// Asks a person what only the system can ask: about a budget, a failure, a loop. Nothing refuses
-/// such a question, or a run could stall with nobody knowing. It carries nothing but its words, and
-/// those are cut to a length that fits every inbox.
+/// Asks a person a system question: about a budget, a failure, a loop. No rule refuses such a
+/// question, or a run could stall unnoticed. It carries nothing but its text, cut to a length that
+/// every inbox accepts.
 pub(crate) fn ask(draft: &mut Draft, mut proposal: Proposal) -> HandoffId {
     let cause = proposal.cause.and_then(|id| draft.run.handoff(id));
     let trail = cause.map(|handoff| handoff.trail.clone()).unwrap_or_default();
@@ -226,7 +228,8 @@ fn admit(draft: &mut Draft, proposal: Proposal, trail: Trail, inherits: bool) ->
     id
 }
 
-/// The handoffs with a deadline that wait, directly or through others, for what `id` does next.
+/// Returns the handoffs with a deadline that wait, directly or through others, for the next action
+/// of `id`.
 fn timed_above(run: &Run, id: Option<HandoffId>) -> Vec<HandoffId> {
     let mut found = Vec::new();
     let mut next = id;
@@ -234,7 +237,7 @@ fn timed_above(run: &Run, id: Option<HandoffId>) -> Vec<HandoffId> {
         if handoff.deadline.is_some() {
             found.push(handoff.id);
         }
-        // Whoever waits for a handoff is older than it, so this ends.
+        // A waiting handoff is older than the one it waits for, so this ends.
         next = handoff.returns_to.filter(|above| *above < handoff.id);
     }
     found
@@ -244,8 +247,8 @@ pub(crate) fn judge(run: &Run, proposal: &Proposal) -> Result<Trail, Refusal> {
     let offer = &proposal.offer;
     let held = proposal.cause.and_then(|id| run.handoff(id)).map(|handoff| &handoff.inputs);
     limits::check_size(offer, held)?;
-    // Nobody is ever kept from asking a person, and a person may override every rule but one: the
-    // target has to exist.
+    // Every party may always ask a person, and a person may override every rule but one: the target
+    // has to exist.
     let to_person = offer.to == Party::Human;
     let from_person = offer.from == Party::Human;
     if !to_person && !from_person && !proposal.constraints.fixed_taker {
@@ -344,7 +347,7 @@ fn remember(run: &mut Run, offer: &Offer) {
     }
 }
 
-/// The path was used now: the next use of it waits for the cooldown.
+/// Records the use of a path: its next use waits for the cooldown.
 pub(crate) fn used(run: &mut Run, offer: &Offer, at: Time) {
     match run.last_use.iter_mut().find(|path| path.from == offer.from && path.to == offer.to) {
         Some(path) => path.at = at,
@@ -361,7 +364,7 @@ impl HandoffRefused {
         }
     }
 
-    /// The answer that the proposer gets.
+    /// Returns the answer for the proposer.
     #[must_use]
     pub fn response(&self) -> Response {
         debug_assert_eq!(self.refusal.response().outcome, Outcome::Failed);

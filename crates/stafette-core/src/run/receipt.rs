@@ -1,4 +1,4 @@
-//! An agent got its turn: how far it got is known step by step, and the clock changes from
+//! An agent received its turn: the progress is recorded step by step, and the deadline changes from
 //! acceptance to the lease.
 
 use schemars::JsonSchema;
@@ -8,14 +8,14 @@ use super::{Draft, Run};
 use crate::handoff::{Receipt, State};
 use crate::{Event, Reply, Time, TurnKey};
 
-/// A turn got this far.
+/// The delivery of a turn made progress.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ReceiptGiven {
-    /// Which turn.
+    /// The turn that was delivered.
     pub turn: TurnKey,
-    /// How far.
+    /// The new progress of the delivery.
     pub receipt: Receipt,
-    /// When the next sign of life is due.
+    /// The deadline for the next sign of life.
     pub due: Time,
 }
 
@@ -38,7 +38,7 @@ impl ReceiptGiven {
         let mut turn = turn.clone();
         turn.receipt = self.receipt;
         turn.due = match handoff.state {
-            // The time to accept it is over, however much of it is left.
+            // The time to accept has ended, however much of it is left.
             State::Ordered(_) => self.due,
             _ => turn.due.max(self.due),
         };

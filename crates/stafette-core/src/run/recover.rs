@@ -1,4 +1,4 @@
-//! A handoff could not be done: one of five ways out, chosen by the workflow.
+//! A handoff could not be done: the workflow chooses one of five recovery strategies.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,19 +9,19 @@ use crate::handoff::{PriorAttempt, Way};
 use crate::workflow::{RecoveryCause, Strategy};
 use crate::{Event, Fields, Handoff, HandoffId, Kind, Offer, Outcome, Party, Response};
 
-/// A way out was chosen.
+/// A recovery strategy was chosen.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RecoveryChosen {
-    /// For which handoff.
+    /// The handoff that could not be done.
     pub handoff: HandoffId,
-    /// Which way.
+    /// The strategy that was chosen.
     pub action: Strategy,
-    /// Why that one.
+    /// The reason for the choice.
     pub reason: String,
-    /// Whom to try instead.
+    /// The party to try instead, if the strategy needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Party>,
-    /// What was given before it failed: it counts when the rest comes from somebody else.
+    /// The partial answer before the failure: it counts when another party provides the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gathered: Option<Box<Response>>,
 }
@@ -41,8 +41,8 @@ pub(crate) fn decide(draft: &mut Draft, id: HandoffId, response: Response, troub
     take(draft, id, response, choice);
 }
 
-/// Gives the work at once to the next of the route's alternatives, where one is left; tells whether
-/// it did.
+/// Gives the work immediately to the next of the route's alternatives. Returns false if none is
+/// left.
 pub(crate) fn fail_over(draft: &mut Draft, id: HandoffId, failure: &str) -> bool {
     let target = draft.run.handoff(id).and_then(|handoff| listed(&draft.run, handoff));
     let found = target.is_some();
@@ -72,7 +72,7 @@ fn take(draft: &mut Draft, id: HandoffId, response: Response, choice: Choice) {
     let failure = response.failure.clone().unwrap_or_else(|| choice.reason.clone());
     match choice.action {
         Strategy::RetryDifferentTarget => match choice.target {
-            // To try a person is to ask one.
+            // Trying a person means asking one.
             Some(Party::Human) => escalate::about_failure(draft, id, &failure),
             target => {
                 let target = target.unwrap_or(Party::Orchestrator);
@@ -100,8 +100,9 @@ fn take(draft: &mut Draft, id: HandoffId, response: Response, choice: Choice) {
     }
 }
 
-/// The first rule of the workflow that fits, or the contract's ladder: another target, then what
-/// there is, then a person. What lacks a critical input never goes on by itself.
+/// Returns the first matching rule of the workflow, or the contract's sequence: another target,
+/// then the partial result, then a person. Work that lacks a critical input never continues
+/// automatically.
 fn choose(run: &Run, handoff: &Handoff, response: &Response, trouble: RecoveryCause) -> Choice {
     let recovery = &run.workflow.recovery;
     let stays = handoff.constraints.fixed_taker;
@@ -150,8 +151,8 @@ fn choose(run: &Run, handoff: &Handoff, response: &Response, trouble: RecoveryCa
     choice(Strategy::Escalate, "cannot recover from the failure", None)
 }
 
-/// The next of the route's alternatives that was not tried. For inputs that somebody waits for, the
-/// orchestrator is always one more: it asks a person for them.
+/// Returns the next alternative of the route that was not tried. For inputs that another handoff
+/// waits for, the orchestrator is always one more: it asks a person for them.
 fn alternative(run: &Run, handoff: &Handoff) -> Option<Party> {
     let offer = &handoff.offer;
     let for_inputs = offer.kind == Kind::Delegate && !offer.missing.is_empty();
@@ -159,8 +160,8 @@ fn alternative(run: &Run, handoff: &Handoff) -> Option<Party> {
     listed(run, handoff).or_else(|| orchestrator.filter(|party| is_new(handoff, party)))
 }
 
-/// The next of the route's alternatives that was not tried. A successor keeps the giver, so its
-/// alternatives are those of the route that was first taken.
+/// Returns the next alternative of the route that was not tried. A successor keeps the giver, so
+/// its alternatives are those of the route that was first taken.
 fn listed(run: &Run, handoff: &Handoff) -> Option<Party> {
     let offer = &handoff.offer;
     if handoff.constraints.fixed_taker {
@@ -210,7 +211,7 @@ fn try_other(draft: &mut Draft, id: HandoffId, response: Response, target: Party
         result: failure.to_owned(),
         tried: Some(handoff.offer.to.clone()),
     });
-    // What somebody has given already is not asked for again.
+    // Inputs that were already provided are not requested again.
     offer.missing.retain(|input| !is_given(handoff, &input.key));
     let proposal = Proposal {
         cause: handoff.cause,
@@ -413,7 +414,7 @@ mod tests {
             story.hands(h(1), vec![wants(&["size", "trend"])]);
             story.answers(h(2), Outcome::Partial, json!({"trend": "up"}));
             assert_eq!(story.status(), Status::WaitingForHuman, "{rule}");
-            // Whoever waits for a result takes the person's.
+            // The waiting handoff takes the person's result.
             let values = fields(json!({"size": "9 bn"}));
             let (text, by) = (String::new(), "ada".into());
             story.input(crate::Input::Answer { handoff: h(3), values, text, by });

@@ -1,4 +1,4 @@
-//! An agent shows that it lives: its lease is renewed, but not recorded more often than needed.
+//! An agent shows that it is alive: its lease is renewed, but not recorded more often than needed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,17 +7,17 @@ use super::{Draft, Run, receipt};
 use crate::handoff::{Receipt, State};
 use crate::{Event, Millis, Reply, Time, TurnKey};
 
-/// How often in the time of a lease a new note is recorded at most.
+/// The maximum number of new notes recorded per lease.
 const NEWS: u64 = 12;
 
-/// The agent lives and has its lease renewed.
+/// The lease of a live agent was renewed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LeaseRenewed {
-    /// Which turn.
+    /// The turn whose lease is renewed.
     pub turn: TurnKey,
-    /// When the next sign of life is due.
+    /// The deadline for the next sign of life.
     pub due: Time,
-    /// What it says it is doing.
+    /// The agent's description of its current activity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! A handoff waits for others, and goes on when they are over.
+//! A handoff waits for others, and continues when they have ended.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,30 +11,30 @@ use crate::{Event, Fields, HandoffId, Response, Time};
 /// A handoff waits for others.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct HandoffBlocked {
-    /// Which one.
+    /// The handoff that waits.
     pub handoff: HandoffId,
-    /// For which.
+    /// The handoffs that it waits for.
     pub on: Vec<HandoffId>,
-    /// Answers that are there already: refusals of others that were proposed along with them.
+    /// Answers that exist already: refusals of others that were proposed along with them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Response>,
 }
 
-/// A handoff goes on: its next turn may be given out.
+/// A handoff continues: its next turn may be ordered.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HandoffResumed {
-    /// Which one.
+    /// The handoff that continues.
     pub handoff: HandoffId,
-    /// What it has learned besides what it waited for.
+    /// Inputs received besides the awaited answers.
     #[serde(default, skip_serializing_if = "Fields::is_empty")]
     pub inputs: Fields,
-    /// Answers to proposals of its own that were refused.
+    /// Answers to its own proposals that were refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<Response>,
-    /// A person lets it begin again: loops, turns and refusals are counted from here.
+    /// True if a person lets it start again: loops, turns and refusals are counted from here.
     #[serde(default)]
     pub afresh: bool,
-    /// Inputs that have to be cut, because they would be too large together.
+    /// Inputs that must be cut, because they would be too large together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cuts: Vec<String>,
 }
@@ -43,17 +43,17 @@ pub(crate) fn block(draft: &mut Draft, id: HandoffId, on: Vec<HandoffId>, answer
     draft.record(Event::HandoffBlocked(HandoffBlocked { handoff: id, on, answers }));
 }
 
-/// Goes on, with these inputs besides what it has.
+/// Continues a handoff with these additional inputs.
 pub(crate) fn resume(draft: &mut Draft, id: HandoffId, inputs: Fields) {
     record(draft, HandoffResumed { handoff: id, inputs, ..HandoffResumed::default() });
 }
 
-/// Gets its own proposals back and may think again.
+/// Continues a handoff with its refused proposals, so that it can try again.
 pub(crate) fn refused(draft: &mut Draft, id: HandoffId, refusals: Vec<Response>) {
     record(draft, HandoffResumed { handoff: id, refusals, ..HandoffResumed::default() });
 }
 
-/// Goes on because a person says so, whatever was counted so far.
+/// Continues a handoff on a person's decision and resets its counts.
 pub(crate) fn afresh(draft: &mut Draft, id: HandoffId, inputs: Fields) {
     record(
         draft,
@@ -71,7 +71,7 @@ fn record(draft: &mut Draft, mut event: HandoffResumed) {
     draft.record(Event::HandoffResumed(Box::new(event)));
 }
 
-/// Called when `id` may have been waiting for what has just closed.
+/// Continues `id` if it waits for nothing any more; called after a handoff has closed.
 pub(crate) fn resume_if_free(draft: &mut Draft, id: HandoffId) {
     let free = |h: &crate::Handoff| matches!(&h.state, State::Blocked { on } if on.is_empty());
     if draft.run.handoff(id).is_some_and(free) {
@@ -101,7 +101,7 @@ impl HandoffResumed {
             handoff.answers.extend(self.refusals.iter().cloned());
         }
         if let Some(lap) = handoff.trail.lap_mut().filter(|lap| lap.away) {
-            // An answer brings the work back as much as a handoff does.
+            // An answer brings the work back just as a handoff does.
             lap.away = false;
             lap.visit(&handoff.offer.to);
         }

@@ -1,4 +1,4 @@
-//! What becomes of an agent's process, for people to see: it starts, is ready, works, waits, dies.
+//! The life of an agent's process, for people to see: it starts, is ready, works, waits, dies.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,39 +6,39 @@ use serde::{Deserialize, Serialize};
 use super::{Draft, Run};
 use crate::{AgentName, Event, Reply};
 
-/// Where an agent's process stands.
+/// The state of an agent's process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionState {
-    /// It was started.
+    /// The process was started.
     Starting,
-    /// It takes input.
+    /// The process accepts input.
     Ready,
-    /// It did not say in time that it takes input. It may still do.
+    /// The process did not become ready in time. It still may.
     NotReady,
-    /// It is at work.
+    /// The agent is working.
     Working,
-    /// It waits for somebody.
+    /// The agent waits for an answer, such as a person's permission.
     Waiting,
-    /// It died.
+    /// The process died unexpectedly.
     Crashed,
-    /// It is started again.
+    /// The process is being started again.
     Restarting,
-    /// It is over.
+    /// The process has ended.
     Ended,
 }
 
-/// The most characters of a note: a last screen.
+/// The maximum length of a note, in characters: enough for a last screen.
 const NOTE: usize = 4000;
 
-/// An agent's process changed.
+/// The state of an agent's process changed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SessionChanged {
-    /// Whose.
+    /// The agent that the process belongs to.
     pub agent: AgentName,
-    /// How it stands now.
+    /// The new state of the process.
     pub state: SessionState,
-    /// What there is to know about it: the last screen of one that died.
+    /// Details, such as the last screen of a process that died.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
 }

@@ -1,7 +1,7 @@
-//! How tests tell what happens to a run: inputs in, a transcript out.
+//! A test harness that describes what happens to a run: inputs in, a transcript out.
 //!
-//! After every step the harness checks what must always hold: replaying the events gives the state
-//! that lived through them, events survive being stored, and nothing open is without a deadline.
+//! After every step the harness checks the invariants: replaying the events gives the same state,
+//! events survive being stored, and nothing open is without a deadline.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl Story {
         Self::given(workflow, Fields::new())
     }
 
-    /// A story whose run is given something from the start.
+    /// Creates a story whose run has these inputs from the start.
     pub(crate) fn given(workflow: &str, inputs: Fields) -> Self {
         let workflow = file::parse(workflow).expect("a workflow");
         let forecasts = Some(free(&workflow));
@@ -71,14 +71,14 @@ impl Story {
         story
     }
 
-    /// The run as it is now becomes the beginning, after a test has changed something by hand.
+    /// Makes the current run the beginning, after a test has changed it directly.
     pub(crate) fn restart(&mut self) {
         let (now, id) = (self.now, RunId(Uuid::from_u128(9)));
         let events = self.run.fork(now, id, "test".into()).expect("it goes on");
         *self = Story::from_events(now, events);
     }
 
-    /// A story that begins with these events.
+    /// Creates a story that begins with these events.
     pub(crate) fn from_events(now: Time, events: Vec<Event>) -> Self {
         let log = number(0, now, events);
         let mut story = Story { run: Run::replay(&log).expect("a run"), now, log };
@@ -86,7 +86,7 @@ impl Story {
         story
     }
 
-    /// RELAY with some settings of its own behind it.
+    /// Creates a story from RELAY with additional settings.
     pub(crate) fn relay_with(more: &str) -> Self {
         Self::new(&format!("{RELAY}{more}"))
     }
@@ -96,7 +96,7 @@ impl Story {
         self
     }
 
-    /// The same, for those who want to know what became of it.
+    /// Feeds an input and returns the reply.
     pub(crate) fn reply(&mut self, input: impl Into<Input>) -> Reply {
         let input = input.into();
         let ticks = input == Input::Tick;
@@ -155,7 +155,7 @@ impl Story {
         self.ends(id, done())
     }
 
-    /// The agent answers with this.
+    /// The agent answers with these values.
     pub(crate) fn answers(&mut self, id: HandoffId, outcome: Outcome, outputs: Value) -> &mut Self {
         let response =
             Response { outputs: fields(outputs), ..Response::new(Party::Orchestrator, outcome) };
@@ -213,7 +213,7 @@ impl Story {
         }
     }
 
-    /// What happened, a line each.
+    /// Returns the events, one line each.
     pub(crate) fn transcript(&self) -> String {
         self.log.iter().map(|recorded| line(&recorded.event) + "\n").collect()
     }
@@ -230,7 +230,7 @@ pub(crate) fn done() -> TurnResult {
     }
 }
 
-/// Agents that are known to cost nothing, so that none waits for another.
+/// Returns forecasts of zero cost, so that no agent waits for another.
 pub(crate) fn free(workflow: &Workflow) -> BTreeMap<String, Forecast> {
     let names = workflow.agents.keys();
     names.map(|name| (name.to_string(), Forecast::Known(Usage::default()))).collect()

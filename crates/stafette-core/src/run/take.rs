@@ -1,5 +1,5 @@
-//! Somebody from outside takes the turn of an agent that nobody here starts: from then on it is
-//! theirs until they answer, or until their lease runs out.
+//! An external agent claims the turn of an agent that is not started here: from then on the turn is
+//! theirs until they answer, or until their lease expires.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,21 +9,21 @@ use crate::handoff::{Receipt, State, Taken};
 use crate::workflow::Runner;
 use crate::{Event, Ignored, Millis, Reply, Time, TurnKey};
 
-/// A turn is in somebody's hands.
+/// An external agent claimed a turn.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TurnTaken {
-    /// Which turn.
+    /// The turn that was claimed.
     pub turn: TurnKey,
-    /// Whose, and how often they have to show up.
+    /// The claim: its owner and lease.
     pub taken: Taken,
-    /// When the next sign of life is due.
+    /// The deadline for the next sign of life.
     pub due: Time,
-    /// When it must have ended.
+    /// The deadline for the end of the turn.
     pub finish_by: Time,
 }
 
-/// The first to come has it. The reply names the holder, so that the same caller may come again and
-/// a second one finds another name.
+/// Gives the turn to the first claimant. The reply names the holder, so that the same caller may
+/// claim it again and a second one finds another name.
 pub(super) fn decide(draft: &mut Draft, turn: TurnKey, by: String, lease: Option<Millis>) -> Reply {
     if !draft.run.is_current(turn) {
         return Reply::Late;
@@ -101,7 +101,7 @@ mod tests {
     fn b_11_a_new_daemon_leaves_the_turn_with_whoever_has_it() {
         let mut story = outside();
         takes(&mut story, "alice", None);
-        // Nobody was there to let the lease run out.
+        // No process was running to let the lease expire.
         story.now = story.now + Millis::hours(1);
         story.input(Input::Adopt { by: "node 2".into() });
         story.input(Input::Tick);

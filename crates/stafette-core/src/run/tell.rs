@@ -1,5 +1,5 @@
-//! An agent says what it hands on while it still works, by a channel of its own: it hears at once
-//! whether that will be taken, and what was taken is not lost when it dies.
+//! An agent reports offers and answers while it still works, through its own channel: it receives
+//! the verdict immediately, and accepted reports are not lost if it dies.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,30 +12,30 @@ use crate::team::Said;
 use crate::wire::contract;
 use crate::{Event, HandoffId, Offer, Outcome, Reply, Response, TurnKey, TurnResult, Usage};
 
-/// The most handoffs that one turn may tell of.
+/// The maximum number of handoffs that one turn may report.
 pub const MAX_OFFERS: usize = 32;
 
-/// What an agent told in the turn that is out.
+/// The agent's reports during the open turn.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TurnReport {
-    /// What it hands on.
+    /// The handoffs that it proposes.
     pub offers: Vec<Offer>,
-    /// What it answers.
+    /// The answer that it gives.
     pub response: Option<Response>,
-    /// What it used.
+    /// The usage that it reports.
     pub usage: Usage,
-    /// What its coordinator wants to know besides.
+    /// Additional data for its coordinator.
     #[serde(flatten)]
     pub said: Said,
 }
 
-/// An agent told something, and it was taken.
+/// A report of an agent was accepted.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TurnTold {
-    /// In which turn.
+    /// The turn in which it was made.
     pub turn: TurnKey,
-    /// What.
+    /// The content of the report.
     pub told: TurnReport,
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn decide(draft: &mut Draft, turn: TurnKey, told: TurnReport) -> Repl
     };
     let said = told.said.bounded(constraints);
     let told = TurnReport { offers: taken, response, usage: told.usage, said };
-    // Whoever tells something about its turn has it.
+    // An agent that reports about its turn has received it.
     receipt::decide(draft, turn, Receipt::Acknowledged);
     if told != TurnReport::default() {
         draft.record(Event::TurnTold(Box::new(TurnTold { turn, told })));
@@ -95,20 +95,20 @@ impl Run {
         answer(self, turn.handoff).filter(|_| self.is_current(turn))
     }
 
-    /// Whether an answer could be the one to the handoff of `turn`, before it is given: its sender may
-    /// still correct it.
+    /// Checks whether an answer is acceptable for the handoff of `turn` before it is given, so that
+    /// its sender can still correct it.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The problems with the answer.
     pub fn check_response(&self, turn: TurnKey, response: &Response) -> Result<(), Vec<String>> {
         fitting(self.handoff(turn.handoff), response.clone()).map(drop)
     }
 }
 
-/// The answer to a handoff, with its values as what was asked for.
+/// Returns the answer with its values converted to the requested form.
 ///
 /// # Errors
-/// What is wrong with it: too much, not what was asked for, or the answer to another request.
+/// The problems with it: too large, not what was asked for, or the answer to another request.
 pub(crate) fn fitting(
     handoff: Option<&Handoff>,
     mut response: Response,
@@ -130,7 +130,8 @@ pub(crate) fn fitting(
     Ok(response)
 }
 
-/// What a turn ended with, given what it told before: its own channel beats what it printed.
+/// Combines the result of a turn with its earlier reports: the agent's own channel takes precedence
+/// over printed output.
 pub(crate) fn complete(run: &Run, id: HandoffId, mut result: TurnResult) -> TurnResult {
     let Some(handoff) = run.handoff(id) else { return result };
     let told = &handoff.told;
@@ -147,14 +148,15 @@ pub(crate) fn complete(run: &Run, id: HandoffId, mut result: TurnResult) -> Turn
     }
     result.said.update(&told.said);
     if told.said.is_answer() {
-        // What was only printed of the turn is no more than words then.
+        // Anything that was only printed counts as plain text then.
         result.bare &= !result.offers.is_empty();
     }
     result.usage += told.usage;
     result
 }
 
-/// What a turn told, as its result; nothing when it told neither an answer nor a handoff.
+/// Returns the reports of a turn as its result; `None` if it reported neither an answer nor a
+/// handoff.
 pub(crate) fn answer(run: &Run, id: HandoffId) -> Option<TurnResult> {
     let handoff = run.handoff(id)?;
     let TurnReport { offers, response, said, .. } = &handoff.told;
@@ -176,7 +178,7 @@ impl TurnTold {
     pub(crate) fn apply(&self, run: &mut Run) {
         let Some(handoff) = run.handoff_mut(self.turn.handoff) else { return };
         for offer in &self.told.offers {
-            // A turn that is delivered again tells the same again.
+            // A turn that is delivered again repeats its reports.
             let same = |known: &Offer| {
                 known.to == offer.to && known.reason == offer.reason && known.item == offer.item
             };

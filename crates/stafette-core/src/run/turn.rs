@@ -1,4 +1,4 @@
-//! The next turn of a handoff is given out, once nothing holds it back.
+//! The next turn of a handoff is ordered, once nothing prevents it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,20 +9,20 @@ use crate::team;
 use crate::workflow::Runner;
 use crate::{Event, Handoff, HandoffId, Millis, Party, Time, TurnKey, TurnOrder, Usage};
 
-/// A turn was given out, and its cost set aside. From here on it is in the outbox.
+/// A turn was ordered, and its cost reserved. From here on it is in the outbox.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TurnOrdered {
-    /// Which turn.
+    /// The turn that was ordered.
     pub turn: TurnKey,
-    /// When it must be accepted.
+    /// The deadline for acceptance.
     pub accept_by: Time,
-    /// When it must have ended.
+    /// The deadline for the end of the turn.
     pub finish_by: Time,
-    /// What is set aside for it.
+    /// The amounts reserved for it.
     pub reserved: Usage,
 }
 
-/// A pending handoff comes up: the orchestrator rules on it, or an agent gets a turn.
+/// Handles a pending handoff that is due: the orchestrator decides it, or an agent gets a turn.
 pub(super) fn decide(draft: &mut Draft, id: HandoffId) {
     let Some(handoff) = draft.run.handoff(id) else {
         return;
@@ -62,8 +62,8 @@ pub(super) fn decide(draft: &mut Draft, id: HandoffId) {
     draft.record(Event::TurnOrdered(TurnOrdered { turn, accept_by, finish_by, reserved }));
 }
 
-/// How long a turn may wait for its agent. External agents connect on their own, so the answer timeout
-/// applies.
+/// Returns the time limit for acceptance. External agents connect on their own, so the answer
+/// timeout applies.
 pub(super) fn time_to_accept(run: &Run, handoff: &Handoff) -> Millis {
     let limits = &run.workflow.limits;
     match run.workflow.agent(&handoff.offer.to).map(|(_, agent)| agent.runner) {
@@ -99,7 +99,7 @@ impl TurnOrdered {
     }
 }
 
-/// The order that stands in the outbox while the turn is out.
+/// Returns the order that is in the outbox while the turn is open.
 pub(super) fn order(run: &Run, handoff: &Handoff) -> Option<TurnOrder> {
     let turn = handoff.state.turn()?;
     let (agent, _) = run.workflow.agent(&handoff.offer.to)?;

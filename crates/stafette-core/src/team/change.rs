@@ -1,9 +1,10 @@
-//! Somebody in the run wants to change the project: the set is proposed, talked about, revised,
-//! allowed and settled.
+//! Changes to the project that are proposed in a run: a set is proposed, discussed, revised,
+//! approved and settled.
 //!
-//! The edits themselves are kept beside the runs; what is recorded here is that they are proposed,
-//! which contents they are, and what became of them. What a person has to allow is a question of
-//! the run, and what somebody says about a set goes back to the agent that proposed it.
+//! The edits themselves are stored beside the runs; recorded here are the proposal, the digests of
+//! the
+//! contents and the outcome. A required approval is a question of the run, and comments on a set go
+//! back to the agent that proposed it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,166 +21,167 @@ use crate::{
     Response, TeamAbout, TeamEvent, TurnKey,
 };
 
-/// The most sets that a run remembers; those that are settled are forgotten first.
+/// The maximum number of sets that a run keeps; settled ones are dropped first.
 pub const MOST_SETS: usize = 64;
 
-/// The most remarks that one turn is given, and that a run remembers of a set.
+/// The maximum number of comments that one turn receives, and that a run keeps per set.
 const REMARKS: usize = 32;
 
-/// The most files that are told of a set; the set itself has them all.
+/// The maximum number of files recorded per set; the set itself has them all.
 pub const FILES_TOLD: usize = 100;
 
-/// The most gates that are named in a question.
+/// The maximum number of gates named in a question.
 const GATES_TOLD: usize = 10;
 
-/// A file of a set, with what it was and what it becomes.
+/// A file of a set, with its content before and after.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct FileNote {
-    /// Which file.
+    /// The path of the file.
     pub file: FilePath,
-    /// What is done to it.
+    /// The effect on the file.
     pub action: Action,
-    /// Where it comes from.
+    /// The previous path, for a rename.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<FilePath>,
-    /// Its content before.
+    /// The digest of the content before; `None` if the file did not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Digest>,
-    /// Its content afterwards.
+    /// The digest of the content afterwards; `None` if the file is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Digest>,
 }
 
-/// A set as the run knows it.
+/// The summary of a set that the run records.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ProposedSet {
-    /// Which set.
+    /// The id of the set.
     pub change: ChangeId,
-    /// By which agent.
+    /// The agent that proposed it, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentName>,
-    /// In which handoff.
+    /// The handoff in which it was proposed, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handoff: Option<HandoffId>,
-    /// How often it was proposed: 1 at first, one more with each revision.
+    /// The number of the revision, from 1.
     pub revision: u32,
-    /// What for.
+    /// The purpose of the set.
     pub reason: String,
-    /// How many files it touches.
+    /// The number of files that it touches.
     pub count: usize,
-    /// The first of them.
+    /// The first files of the set, up to `FILES_TOLD`.
     pub files: Vec<FileNote>,
-    /// What a person has to say yes to.
+    /// The gates that a person has to approve.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<Gate>,
 }
 
-/// A set was proposed, or revised when its revision is not the first.
+/// A set was proposed, or revised if its revision is not the first.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ChangeProposed {
-    /// In which turn; none when it came when that was over, or from a person.
+    /// The turn in which it was proposed; `None` if it came after the turn, or from a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnKey>,
-    /// What.
+    /// The summary of the set.
     #[serde(flatten)]
     pub set: ProposedSet,
 }
 
-/// Somebody said something about a set.
+/// A comment was made on a set.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ChangeCommented {
-    /// About which set.
+    /// The set that the comment is about.
     pub change: ChangeId,
-    /// The handoff that it was proposed in.
+    /// The handoff in which the set was proposed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handoff: Option<HandoffId>,
-    /// Who, about which place, and what.
+    /// The comment, with its author and place.
     pub comment: Comment,
 }
 
-/// What was said about a set went back to the agent that proposed it.
+/// The comments on a set went back to the agent that proposed it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ChangeReturned {
-    /// Which set.
+    /// The set that the comments are about.
     pub change: ChangeId,
-    /// The handoff that it went back with; none when it could not.
+    /// The handoff that carries them; `None` if it was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handoff: Option<HandoffId>,
 }
 
-/// What is to be done to the project.
+/// An action on the project.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeWork {
-    /// The set is to get in.
+    /// Applies the set to the project.
     Apply,
-    /// It is to get out again.
+    /// Undoes the applied set.
     Undo,
 }
 
-/// Somebody wants a set in the project, or out of it. Nothing is touched before this is recorded.
+/// A set is to be applied or undone. Nothing is touched before this is recorded.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ChangeOrdered {
-    /// Which set.
+    /// The set to apply or undo.
     pub change: ChangeId,
-    /// The handoff that it was proposed in.
+    /// The handoff in which the set was proposed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handoff: Option<HandoffId>,
-    /// What is to be done.
+    /// The action that is requested.
     pub work: ChangeWork,
-    /// Who wants it.
+    /// The name of the requester.
     pub by: String,
 }
 
-/// A set is allowed, refused, in the project, or out of it.
+/// The status of a set changed: approved, rejected, applied or undone.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ChangeSettled {
-    /// Which set.
+    /// The set whose status changed.
     pub change: ChangeId,
-    /// The handoff that it was proposed in.
+    /// The handoff in which the set was proposed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handoff: Option<HandoffId>,
-    /// How far it is now.
+    /// The new status of the set.
     pub status: ChangeStatus,
-    /// Who had it so.
+    /// Who made the decision.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub by: String,
-    /// What is worth knowing about it: why it failed, which commit it became.
+    /// Details: the cause of a failure, or the commit.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
 
-/// What a run remembers of a set.
+/// The state of a set that a run keeps.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SetState {
-    /// The handoff that it was proposed in.
+    /// The handoff in which the set was proposed.
     pub handoff: Option<HandoffId>,
-    /// Who proposed it.
+    /// The agent that proposed it, if any.
     pub agent: Option<AgentName>,
-    /// What for.
+    /// The purpose of the set.
     pub reason: String,
-    /// Its revision.
+    /// The number of the latest revision.
     pub revision: u32,
-    /// How many files it touches.
+    /// The number of files that it touches.
     pub count: usize,
-    /// What a person has to say yes to.
+    /// The gates that a person has to approve.
     pub gates: Vec<Gate>,
-    /// How far it is.
+    /// The current status of the set.
     pub status: ChangeStatus,
-    /// Whether a person is still to be asked about it.
+    /// True if a person still has to be asked about it.
     pub asks: bool,
-    /// What is being done to the project and has no outcome yet.
+    /// The action that is under way and has no outcome yet.
     pub ordered: Option<ChangeWork>,
-    /// The handoff that asks for its revision.
+    /// The handoff that asks for a revision.
     pub returned: Option<HandoffId>,
-    /// What was said about it and has not gone back yet.
+    /// Comments that have not gone back to the agent yet.
     pub remarks: Vec<Comment>,
-    /// What was said about it last: the set itself has it too, or gets it after a crash.
+    /// The latest comments: the set itself has them too, or gets them after a crash.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub said: Vec<Comment>,
 }
 
-/// Takes sets of edits from their proposal into the project, by way of a person where one has to agree.
+/// Takes sets of edits from their proposal into the project, with a person's approval where
+/// required.
 pub(super) struct ChangeCoordinator;
 
 impl Coordinator for ChangeCoordinator {
@@ -190,8 +192,8 @@ impl Coordinator for ChangeCoordinator {
     }
 }
 
-/// A set is proposed. What comes twice is proposed once, and what comes for a turn that is over is
-/// not taken.
+/// Records a proposed set. A repeated proposal counts once, and a proposal for a turn that has
+/// ended is not accepted.
 pub(super) fn propose_set(draft: &mut Draft, turn: Option<TurnKey>, mut set: ProposedSet) -> Reply {
     let known = draft.run.team.changes.get(&set.change);
     if known.is_some_and(|known| known.revision == set.revision) {
@@ -210,7 +212,7 @@ pub(super) fn propose_set(draft: &mut Draft, turn: Option<TurnKey>, mut set: Pro
         set.handoff = Some(handoff.id);
         set.agent = draft.run.workflow.agent(&handoff.offer.to).map(|(name, _)| name.clone());
     }
-    // Whoever is asked about the set as it was is asked anew.
+    // A question about the previous revision is withdrawn and asked anew.
     withdraw(draft, set.change, "the set was revised");
     draft.record(Event::Team(TeamEvent::ChangeProposed(Box::new(ChangeProposed { turn, set }))));
     Reply::Recorded
@@ -226,7 +228,7 @@ fn fits(run: &Run, set: &ProposedSet) -> bool {
     }
 }
 
-/// Somebody says something about a set; the reply is whether an agent hears it.
+/// Records a comment on a set; the reply says whether an agent receives it.
 pub(super) fn comment(draft: &mut Draft, change: ChangeId, comment: Comment) -> Reply {
     let Some(known) = draft.run.team.changes.get(&change) else {
         return Reply::Ignored(Ignored::Unknown);
@@ -241,7 +243,7 @@ pub(super) fn comment(draft: &mut Draft, change: ChangeId, comment: Comment) -> 
     }
 }
 
-/// Somebody wants a set in the project, or out of it.
+/// Records a request to apply or undo a set.
 pub(super) fn order(draft: &mut Draft, change: ChangeId, work: ChangeWork, by: String) -> Reply {
     let Some(known) = draft.run.team.changes.get(&change) else {
         return Reply::Ignored(Ignored::Unknown);
@@ -256,7 +258,7 @@ pub(super) fn order(draft: &mut Draft, change: ChangeId, work: ChangeWork, by: S
     Reply::Recorded
 }
 
-/// A set is so far; to hear it again changes nothing.
+/// Records the status of a set; a repeated report changes nothing.
 pub(super) fn settle(
     draft: &mut Draft,
     change: ChangeId,
@@ -279,7 +281,7 @@ pub(super) fn settle(
     Reply::Recorded
 }
 
-/// A person answered the question about a set.
+/// Applies a person's answer to the question about a set.
 pub(super) fn answered(draft: &mut Draft, change: ChangeId, word: &str, answer: &Answer) {
     let by = answer.by.clone();
     let status = match word {
@@ -298,7 +300,7 @@ pub(super) fn answered(draft: &mut Draft, change: ChangeId, word: &str, answer: 
     settle(draft, change, status, by, String::new());
 }
 
-/// Asks what is to be asked, and gives back what was said.
+/// Asks pending questions, and sends comments back to their agents.
 fn advance(draft: &mut Draft) {
     let waiting = |known: &SetState| known.asks || !known.remarks.is_empty();
     let waiting = draft.run.team.changes.iter().filter(|(_, known)| waiting(known));
@@ -310,7 +312,7 @@ fn advance(draft: &mut Draft) {
         if handoff(known.returned).is_some_and(Handoff::is_open) {
             continue;
         }
-        // An agent that is still at it hears of it afterwards.
+        // An agent that is still working receives it afterwards.
         let is_at_it = handoff(known.handoff).is_some_and(|h| h.state.turn().is_some());
         match known.remarks.is_empty() {
             false if is_at_it => {}
@@ -365,11 +367,11 @@ fn ask(draft: &mut Draft, change: ChangeId) {
         question: Some(question),
         ..Offer::new(from, Party::Human, Kind::Delegate, Reason::RequiresHumanDecision)
     };
-    // Nobody waits for the answer but the run: the agent has long gone on.
+    // Only the run waits for the answer: the agent has long continued.
     propose::ask(draft, Proposal { cause, ..Proposal::of(offer) });
 }
 
-/// What the gates are about, in words that follow "it".
+/// Describes the gates in words that follow "it".
 #[must_use]
 pub fn told(gates: &[Gate]) -> String {
     let mut said: Vec<String> = gates
@@ -408,13 +410,13 @@ fn send_back(draft: &mut Draft, change: ChangeId) {
         ..Offer::new(Party::Human, Party::from(agent), Kind::Transfer, Reason::FixRequest)
     };
     withdraw(draft, change, "it goes back to be revised");
-    // A refusal is recorded like any other; what was said stays with the set.
+    // A refusal is recorded like any other; the comments stay with the set.
     let handoff = propose(draft, Proposal::of(offer)).ok();
     draft.record(Event::Team(TeamEvent::ChangeReturned(ChangeReturned { change, handoff })));
 }
 
 impl SetState {
-    /// Whether nothing more is expected of it here.
+    /// True if nothing more is expected of the set in this run.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         !self.asks
@@ -463,7 +465,7 @@ impl ChangeCommented {
         known.said.push(self.comment.clone());
         let surplus = known.said.len().saturating_sub(REMARKS);
         known.said.drain(..surplus);
-        // What is in the project is talked about, no more.
+        // Comments on an applied set are only recorded.
         let goes_back = known.agent.is_some() && !known.status.is_in() && !is_over;
         if goes_back && known.remarks.len() < REMARKS {
             known.remarks.push(self.comment.clone());
@@ -490,7 +492,7 @@ impl ChangeOrdered {
 impl ChangeSettled {
     pub(super) fn apply(&self, run: &mut Run) {
         if let Some(known) = run.team.changes.get_mut(&self.change) {
-            // An attempt that came to nothing leaves the question open.
+            // A failed attempt leaves the question open.
             known.asks &= known.ordered.is_some() && self.status == ChangeStatus::Pending;
             known.status = self.status;
             known.ordered = None;

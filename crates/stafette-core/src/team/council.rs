@@ -1,8 +1,10 @@
-//! A council: members speak on a topic, in turn or all at once, until enough of them agree.
+//! A council: members speak on a topic, one after another or in parallel, until enough of them
+//! agree.
 //!
-//! Work handed to `council` waits while each member gets a handoff of its own, so that whatever can
-//! become of a turn can become of theirs. What they say is heard when they have said it; whoever
-//! says nothing has spoken all the same.
+//! Work handed to `council` waits while each member gets a handoff of its own, so that a member's
+//! turn
+//! can fail, expire or be retried like any other. A speech counts once its turn has ended; a member
+//! that says nothing has used its turn.
 
 mod blind_vote;
 mod session;
@@ -27,74 +29,74 @@ use vote::Vote;
 
 pub use session::{Council, Decision, Dissent, Position, Speech, Verdict};
 
-/// A council has met.
+/// A council was opened.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CouncilOpened {
     /// The handoff that it decides on.
     pub handoff: HandoffId,
-    /// What about.
+    /// The topic of the discussion.
     pub topic: String,
-    /// Who has a voice, and how much it counts.
+    /// The members and the weights of their votes.
     pub members: Vec<Seat>,
-    /// How they speak.
+    /// The order of speaking.
     pub mode: Mode,
-    /// Whether everyone speaks once before anyone hears the others.
+    /// True if every member speaks once before any member sees the others' speeches.
     pub blind: bool,
-    /// How many have to agree.
+    /// The share of votes that has to agree.
     pub quorum: Quorum,
-    /// How often each may speak.
+    /// The maximum number of turns per member.
     pub turns: u32,
 }
 
 /// A member and its weight.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Seat {
-    /// Who.
+    /// The name of the member.
     pub member: AgentName,
-    /// How much its voice counts.
+    /// The weight of its vote.
     pub weight: u32,
 }
 
-/// A member has spoken, or let its turn pass.
+/// A member has spoken, or passed its turn.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CouncilHeard {
     /// The handoff that the council decides on.
     pub handoff: HandoffId,
-    /// The handoff in which it spoke, when it had one.
+    /// The handoff in which it spoke, if it had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spoke_in: Option<HandoffId>,
-    /// Who.
+    /// The name of the member.
     pub member: AgentName,
-    /// Its own turn, from 1.
+    /// The number of the member's turn, from 1.
     pub round: u32,
-    /// What it said.
+    /// The text of the speech.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub said: String,
-    /// Where it stands; nothing when it did not say.
+    /// The member's vote; `None` if it gave none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vote: Option<Vote>,
 }
 
-/// The council is over.
+/// The council has ended.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CouncilConcluded {
     /// The handoff that it decided on.
     pub handoff: HandoffId,
-    /// What came of it.
+    /// The result of the council.
     pub verdict: Verdict,
 }
 
-/// A person lets an exhausted council speak on.
+/// A person lets an exhausted council continue.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CouncilReopened {
     /// The handoff that it decides on.
     pub handoff: HandoffId,
-    /// What the person said, for all to hear.
+    /// The person's advice, for all members.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub advice: String,
 }
 
-/// Whether a council hears one of its members by this offer.
+/// True if a council gives a turn to one of its members by this offer.
 #[must_use]
 pub fn is_turn(offer: &Offer) -> bool {
     offer.from.as_str() == NAME && offer.reason.as_str() == NAME
@@ -126,7 +128,7 @@ impl Coordinator for CouncilCoordinator {
     }
 
     fn closing(&self, run: &Run, closed: &HandoffClosed, follows: &mut Closed) {
-        // What is said in the dark does not travel.
+        // Speeches of a blind vote are not passed on.
         follows.withheld = run.votes_blindly()
             && run.handoff(closed.handoff).is_some_and(|handoff| is_turn(&handoff.offer));
     }
@@ -138,21 +140,21 @@ impl Coordinator for CouncilCoordinator {
     }
 }
 
-/// Work for the council comes up: it meets, hears its next member, or has decided.
+/// Handles work for the council that is due: opens it, lets the next member speak, or concludes it.
 fn decide(draft: &mut Draft, id: HandoffId) {
     let Some(rules) = draft.run.workflow.council.clone() else {
         return close::answered(draft, id, Response::failed("The workflow has no council"));
     };
     if in_session(&draft.run, id) {
-        // It comes up again when the other is decided. That never waits for this one: what a member
-        // hands back to the council is a cycle.
+        // It is due again when the other is decided. That never waits for this one: handing work
+        // from a member back to the council is a cycle.
         return;
     }
     if draft.run.in_council(id).is_none() {
         open(draft, id, &rules);
     }
     let Some(council) = draft.run.in_council(id) else { return };
-    // Everyone who had a turn is through with it.
+    // All members that had a turn have finished it.
     let silent: Vec<(HandoffId, AgentName)> =
         council.sitting.iter().map(|(id, member)| (*id, member.clone())).collect();
     for (spoke_in, member) in silent {
@@ -181,7 +183,7 @@ fn decide(draft: &mut Draft, id: HandoffId) {
     }
 }
 
-/// Whether the council decides on another handoff now.
+/// True if the council currently decides on another handoff.
 fn in_session(run: &Run, id: HandoffId) -> bool {
     let council = run.team.council.as_deref().filter(|council| council.verdict.is_none());
     let other = council.map(|council| council.handoff).filter(|other| *other != id);
@@ -207,7 +209,7 @@ fn open(draft: &mut Draft, id: HandoffId, rules: &CouncilRules) {
     draft.record(Event::Team(TeamEvent::CouncilOpened(Box::new(opened))));
 }
 
-/// What a member is asked, and what it may know.
+/// Returns the offer for a member, with the information that it may see.
 fn invitation(run: &Run, id: HandoffId, rules: &CouncilRules, member: &AgentName) -> Option<Offer> {
     let council = run.in_council(id)?;
     let (round, blind) = (council.turns_of(member) + 1, !council.may_hear(rules));
@@ -242,7 +244,7 @@ fn invitation(run: &Run, id: HandoffId, rules: &CouncilRules, member: &AgentName
     })
 }
 
-/// A turn is over: when it was a member's, it has been heard.
+/// Records a speech if the turn that has ended was a member's.
 fn hear(draft: &mut Draft, id: HandoffId, result: &TurnResult) {
     let Some(council) = draft.run.team.council.as_deref() else { return };
     let Some(member) = council.sitting.get(&id).cloned() else { return };
@@ -251,7 +253,7 @@ fn hear(draft: &mut Draft, id: HandoffId, result: &TurnResult) {
         None => offer.kind == Kind::Delegate,
     };
     let failed = matches!(result.response.outcome, Outcome::Failed | Outcome::Escalated);
-    // It goes on later, or somebody decides what becomes of its failure.
+    // It continues later, or recovery handles its failure.
     if failed || result.offers.iter().any(waits) {
         return;
     }
@@ -273,7 +275,7 @@ fn heard(
     draft.record(Event::Team(TeamEvent::CouncilHeard(Box::new(event))));
 }
 
-/// Everyone has spoken as often as allowed.
+/// Handles a council whose members have used all their turns.
 fn exhausted(draft: &mut Draft, id: HandoffId, rules: &CouncilRules) {
     let Some(council) = draft.run.in_council(id) else { return };
     let verdict = council.verdict(rules, Decision::Exhausted);
@@ -296,7 +298,7 @@ fn exhausted(draft: &mut Draft, id: HandoffId, rules: &CouncilRules) {
     escalate::park(draft, id, question);
 }
 
-/// A person decided what becomes of an exhausted council.
+/// Applies a person's decision about an exhausted council.
 pub(super) fn answered(draft: &mut Draft, id: HandoffId, word: &str, text: &str) {
     let Some(rules) = draft.run.workflow.council.clone() else { return };
     let Some(verdict) = draft.run.acceptable(id) else { return };
@@ -312,7 +314,7 @@ pub(super) fn answered(draft: &mut Draft, id: HandoffId, word: &str, text: &str)
     }
 }
 
-/// A person takes what the council of the last generation had: it meets no more on that.
+/// Closes a topic with the result of the last generation's council, which a person accepted.
 pub(super) fn accepted(draft: &mut Draft, id: HandoffId, verdict: Verdict) {
     let Some(rules) = draft.run.workflow.council.clone() else { return };
     open(draft, id, &rules);
@@ -339,7 +341,7 @@ fn conclude(draft: &mut Draft, id: HandoffId, rules: &CouncilRules, verdict: Ver
         verdict,
     }))));
     let Some(handoff) = draft.run.handoff(id) else { return };
-    // Whoever waits for the answer carries it out itself.
+    // The handoff that waits for the answer carries it out itself.
     let Some(to) = rules.then.clone().filter(|_| settled && handoff.returns_to.is_none()) else {
         return close::answered(draft, id, response);
     };
@@ -361,14 +363,14 @@ fn conclude(draft: &mut Draft, id: HandoffId, rules: &CouncilRules, verdict: Ver
 }
 
 impl Run {
-    /// The council that decides on `id` at the moment.
+    /// Returns the council that currently decides on `id`.
     #[must_use]
     pub fn in_council(&self, id: HandoffId) -> Option<&Council> {
         let council = self.team.council.as_deref()?;
         (council.handoff == id && council.verdict.is_none()).then_some(council)
     }
 
-    /// What the council that decides on `id` has, for a person to take.
+    /// Returns the current result of the council that decides on `id`, for a person to accept.
     pub(crate) fn acceptable(&self, id: HandoffId) -> Option<Verdict> {
         let rules = self.workflow.council.as_ref()?;
         self.in_council(id).map(|council| council.verdict(rules, Decision::Accepted))
@@ -413,13 +415,13 @@ impl CouncilReopened {
     }
 }
 
-/// A member got a turn.
+/// Records that a member got a turn.
 fn seated(run: &mut Run, admitted: &HandoffAdmitted) {
     let HandoffAdmitted { id, offer, cause, .. } = admitted;
     if !is_turn(offer) {
         return;
     }
-    // What came back before is in the discussion.
+    // Earlier answers are in the discussion.
     if let Some(waiting) = cause.and_then(|id| run.handoff_mut(id)) {
         waiting.answers.clear();
     }

@@ -1,8 +1,9 @@
-//! Generations: a team that hands over to its next self.
+//! Generations: a team that hands over to a successor run.
 //!
-//! A generation is a run. When it is over, a rule says what comes next ([`next`]); the one that
-//! follows is made of nothing but what the last one left ([`successor`]), under a name that follows
-//! from the last one's, so that making it twice makes it once.
+//! A generation is a run. When it has ended, a rule decides what comes next ([`next`]); the next
+//! generation is built only from the state of the last one ([`successor`]), under an id derived
+//! from the
+//! last one's, so that creating it twice creates it once.
 
 mod briefing;
 mod context;
@@ -38,87 +39,88 @@ pub use briefing::{BRIEFING, briefing, narrative};
 pub use context::{Imported, context, import};
 pub use next::{Cause, ChangeCounts, Next, next};
 
-/// The most of each kind that is remembered over generations.
+/// The maximum number of entries of each kind that are kept over generations.
 const KEPT: usize = 32;
 
-/// The longest note of a person, in characters.
+/// The maximum length of a person's note, in characters.
 pub const NOTE: usize = 2000;
 
-/// How generations follow each other without a person.
+/// The plan for a series of generations that follow each other automatically.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
-    /// How many, the first one included.
+    /// The maximum number of generations, including the first one.
     pub max_runs: u32,
-    /// What they may cost together.
+    /// The maximum total cost, in US dollars.
     pub max_cost: Usd,
-    /// After how many a person is asked; 0 is never.
+    /// The number of generations after which a person is asked; 0 means never.
     pub check_in_every: u32,
-    /// The wait before the next one.
+    /// The pause before the next generation.
     pub pause: Millis,
-    /// What each may spend.
+    /// The budget of each generation.
     pub budget: Budget,
-    /// The number of the first one.
+    /// The number of the first generation of the series.
     pub first: u32,
-    /// What had been spent before it.
+    /// The cost before the series began, in US dollars.
     pub spent: Usd,
 }
 
-/// Something that a person wants the team to know.
+/// A person's note for the team.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Note {
-    /// What.
+    /// The text of the note.
     pub text: String,
-    /// Who says it.
+    /// The name of the person.
     pub by: String,
-    /// Since when.
+    /// The time of the note.
     pub at: Time,
 }
 
-/// A generation that was before.
+/// An earlier generation of the team.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Past {
-    /// Which one.
+    /// The number of the generation.
     pub number: u32,
-    /// Its run, when it was here.
+    /// Its run; `None` if it ran under another orchestrator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// What it was in.
+    /// The team's phase in that generation.
     pub phase: TeamPhase,
-    /// What it did.
+    /// A summary of its work.
     pub summary: String,
-    /// What it cost.
+    /// Its cost, in US dollars.
     pub cost: Usd,
 }
 
-/// What an agent did in earlier generations.
+/// The work of an agent in earlier generations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Service {
-    /// Turns.
+    /// The number of turns.
     pub turns: u64,
-    /// What they cost.
+    /// The cost of those turns, in US dollars.
     pub cost: Usd,
 }
 
-/// What somebody in a generation has to hear from a person before it can go on.
+/// A question that a person must answer before the team can continue.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Awaited {
-    /// Who asks.
+    /// The party that asks.
     pub from: Party,
-    /// What.
+    /// The question as the person reads it.
     pub question: Question,
     /// The inputs that the answer fills in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingInput>,
-    /// Whether somebody waits for what it is about, so that to take what there is would not be all.
+    /// True if another handoff waits for the result, so that accepting what there is would not be
+    /// enough.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub owed: bool,
-    /// What a council that does not agree would have decided, if a person takes it.
+    /// The result of a council that does not agree, for a person to accept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Box<Verdict>>,
 }
 
 impl Awaited {
-    /// What the open handoff `asked` asks a person.
+    /// Creates the entry for the open question `asked`.
     fn of(run: &Run, asked: &Handoff) -> Self {
         let question = asked.offer.question.clone().unwrap_or_default();
         let waits = |id| run.handoff(id).is_some_and(|handoff| handoff.returns_to.is_some());
@@ -131,12 +133,12 @@ impl Awaited {
         Awaited { from, question, missing, owed, verdict }
     }
 
-    /// Whether the answer decides what becomes of the work, rather than going into it.
+    /// True if the answer decides how the work continues, rather than becoming an input.
     pub(crate) fn decides(&self) -> bool {
         self.question.about != About::Inputs
     }
 
-    /// How the work comes out when a person says this: nothing when it goes on.
+    /// Returns the outcome of the work for this answer; `None` if it continues.
     pub(crate) fn settles(&self, word: &str) -> Option<Outcome> {
         match (&self.question.about, word) {
             _ if self.owed => None,
@@ -149,7 +151,7 @@ impl Awaited {
     }
 }
 
-/// What a run asks people at the moment and cannot go on without.
+/// Returns the open questions that block the run.
 fn blocking(run: &Run) -> impl Iterator<Item = &Handoff> {
     let blocks = |asked: &&Handoff| {
         let question = asked.offer.question.as_ref();
@@ -158,15 +160,14 @@ fn blocking(run: &Run) -> impl Iterator<Item = &Handoff> {
     run.open().filter(blocks)
 }
 
-/// What a run asks people at the moment and cannot go on without.
+/// Returns the open questions that block the run, for the next generation.
 pub(crate) fn awaited(run: &Run) -> Vec<Awaited> {
     blocking(run).take(KEPT).map(|asked| Awaited::of(run, asked)).collect()
 }
 
-/// Whether all that a run asks people can be asked by the generation after it as well, and nothing is
-/// lost by that.
+/// True if the next generation can ask all open questions of a run instead, without loss.
 pub(crate) fn can_be_left(run: &Run) -> bool {
-    // What an agent has passed on and nobody has begun yet is in this run alone.
+    // Work that an agent has passed on and that has not begun yet exists in this run alone.
     let is_in_the_air = |handoff: &Handoff| {
         let is_begun = match &handoff.offer.to {
             party if *party == party_of_council() => {
@@ -181,14 +182,14 @@ pub(crate) fn can_be_left(run: &Run) -> bool {
         && blocking(run).all(|asked| {
             let is_for_team =
                 asked.offer.question.as_ref().is_some_and(|it| is_for_team(&it.about));
-            // What the stages ask a person to approve comes with the question, and is approved there.
+            // An approval requested by the stages belongs to its question, and is given there.
             let approves = run.workflow.knowledge.is_some() && !asked.offer.outputs.is_empty();
             is_for_team && !approves
         })
 }
 
-/// Whether it is about how a team goes on, which its next generation can be told as well. What a
-/// person allows or refuses is something that only the run has that asks.
+/// True if the question is about how a team continues, so that its next generation can ask it as
+/// well. Permissions belong to the run that asks for them.
 fn is_for_team(about: &About) -> bool {
     match about {
         About::Inputs | About::Recovery(_) | About::Loop(_) => true,
@@ -197,12 +198,12 @@ fn is_for_team(about: &About) -> bool {
     }
 }
 
-/// Whether a party is one agent, rather than those who decide together.
+/// True if a party is a single agent, not the council.
 fn is_agent(party: &Party) -> bool {
     matches!(party, Party::Agent(_)) && *party != party_of_council()
 }
 
-/// Hands over to the next generation when a run is over, or nobody can go on in it.
+/// Hands over to the next generation when a run has ended, or when no agent can continue in it.
 pub(super) struct GenerationCoordinator;
 
 impl Coordinator for GenerationCoordinator {
@@ -225,7 +226,8 @@ impl Coordinator for GenerationCoordinator {
     }
 }
 
-/// Where a new run stands: after those that it follows, or at the beginning of a team.
+/// Returns the lineage of a new run: after the generations that it follows, or at the start of a
+/// team.
 pub(super) fn lineage(at: Time, created: &RunCreated) -> Option<Box<Lineage>> {
     let workflow = &created.workflow;
     let is_team = workflow.council.is_some() || workflow.generations.is_some();
@@ -233,64 +235,65 @@ pub(super) fn lineage(at: Time, created: &RunCreated) -> Option<Box<Lineage>> {
     created.team.lineage.clone().or_else(|| is_team.then(first))
 }
 
-/// Where a run stands among the generations of its team.
+/// The position of a run among the generations of its team.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Lineage {
-    /// Which generation it is, from 1.
+    /// The number of the generation, from 1.
     pub number: u32,
-    /// When the first one began.
+    /// The time at which the first generation began.
     pub since: Time,
-    /// The run before it, when it was here.
+    /// The previous run; `None` if it ran under another orchestrator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<RunId>,
-    /// What the team is doing.
+    /// The current phase of the team.
     pub phase: TeamPhase,
-    /// How others follow by themselves, if they do.
+    /// The plan for generations that follow automatically, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
-    /// Whether a person is asked before it begins.
+    /// True if a person is asked before the generation begins.
     #[serde(default)]
     pub check_in: bool,
-    /// What the one before it has left for a person to say before it begins.
+    /// Questions of the previous generation that a person must answer before this one begins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asks: Vec<Awaited>,
-    /// What a person has to say before the team can go on, when it ended for that.
+    /// Questions that a person must answer before the team can continue, if the run ended because
+    /// of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub awaits: Vec<Awaited>,
-    /// How far the one before it was in its phases, when it ended in the middle of one.
+    /// The progress of the previous generation in its phases, if it ended in the middle of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phases: Option<Phases>,
-    /// Those before it, the oldest first.
+    /// The earlier generations, oldest first.
     #[serde(default)]
     pub past: Vec<Past>,
-    /// What those before it have cost.
+    /// The total cost of the earlier generations, in US dollars.
     #[serde(default)]
     pub spent: Usd,
-    /// What each agent did in them.
+    /// The work of each agent in the earlier generations.
     #[serde(default)]
     pub agents: BTreeMap<String, Service>,
-    /// What they have settled.
+    /// The decisions of the earlier generations.
     #[serde(default)]
     pub decisions: Vec<String>,
-    /// What people want it to know.
+    /// People's notes for the team.
     #[serde(default)]
     pub notes: Vec<Note>,
-    /// What was known from the start.
+    /// The inputs that were known from the start.
     #[serde(default)]
     pub given: Fields,
     /// Changes that another orchestrator left.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<CodeChange>,
-    /// Fields of another orchestrator's own.
+    /// Additional fields of another orchestrator.
     #[serde(default, skip_serializing_if = "Fields::is_empty")]
     pub foreign: Fields,
-    /// What comes after it, once it is over.
+    /// The handover to the next generation, once the run has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handed_over: Option<Box<GenerationHandedOver>>,
 }
 
 impl Lineage {
-    /// The first generation of a team.
+    /// Creates the lineage of a team's first generation.
     #[must_use]
     pub fn first(since: Time, given: Fields) -> Self {
         Lineage {
@@ -315,27 +318,27 @@ impl Lineage {
         }
     }
 
-    /// Begins a series that goes on by itself.
+    /// Starts a series that continues automatically.
     #[must_use]
     pub fn planned(mut self, plan: Plan) -> Self {
         self.plan = Some(Plan { first: self.number, spent: self.spent, ..plan });
         self
     }
 
-    /// What people have said, as an input.
+    /// Returns people's notes as an input.
     pub(crate) fn said(&self) -> Fields {
         let notes: Vec<&str> = self.notes.iter().map(|note| note.text.as_str()).collect();
         let said = (!notes.is_empty()).then(|| ("human_notes".to_owned(), json!(notes)));
         said.into_iter().collect()
     }
 
-    /// How many generations of the series there have been, this one included.
+    /// Returns the number of generations in the series, including this one.
     pub(crate) fn count(&self) -> u32 {
         let first = self.plan.as_ref().map_or(self.number, |plan| plan.first);
         self.number.saturating_sub(first).saturating_add(1)
     }
 
-    /// Adds a note; the oldest goes when there are too many.
+    /// Adds a note; the oldest one is dropped if there are too many.
     pub(crate) fn note(&mut self, note: Note) {
         self.notes.push(note);
         trim(&mut self.notes);
@@ -347,20 +350,20 @@ fn trim<T>(items: &mut Vec<T>) {
     items.drain(..surplus);
 }
 
-/// The name of the generation after `run`, which ended at `at`: a UUIDv7 of that moment whose chance
-/// is the last one's name.
+/// Returns the id of the generation after `run`, which ended at `at`: a UUIDv7 of that time whose
+/// random part is derived from the id of `run`.
 #[must_use]
 pub fn successor_id(run: RunId, at: Time) -> RunId {
     let whole = Uuid::new_v5(&run.0, b"stafette:generation");
     let mut chance = [0; 10];
-    // The ends of the hash: its middle says what kind of UUID it is.
+    // Both ends of the hash: its middle holds the version and variant of the UUID.
     chance[..6].copy_from_slice(&whole.as_bytes()[..6]);
     chance[6..].copy_from_slice(&whole.as_bytes()[12..]);
     let moment = u64::try_from(at.0).unwrap_or(0);
     RunId(Builder::from_unix_timestamp_millis(moment, &chance).into_uuid())
 }
 
-/// What a run leaves to the generation after it.
+/// Returns the lineage that a run leaves to the next generation.
 fn heir(run: &Run, lineage: &Lineage, over: &GenerationHandedOver) -> Lineage {
     let mut heir = Lineage {
         number: lineage.number.saturating_add(1),
@@ -387,7 +390,7 @@ fn heir(run: &Run, lineage: &Lineage, over: &GenerationHandedOver) -> Lineage {
     heir
 }
 
-/// What each agent did, in this generation and those before.
+/// Returns the work of each agent in this generation and those before.
 fn services(run: &Run) -> BTreeMap<String, Service> {
     let mut agents =
         run.team.lineage.as_ref().map(|lineage| lineage.agents.clone()).unwrap_or_default();
@@ -399,7 +402,7 @@ fn services(run: &Run) -> BTreeMap<String, Service> {
     agents
 }
 
-/// What is settled, by this generation and those before.
+/// Returns the decisions of this generation and those before.
 fn decisions(run: &Run, council: Option<&Council>) -> Vec<String> {
     let earlier = run.team.lineage.iter().flat_map(|lineage| &lineage.decisions);
     let now = council.iter().flat_map(|council| &council.decisions);
@@ -413,7 +416,7 @@ fn decisions(run: &Run, council: Option<&Council>) -> Vec<String> {
     all
 }
 
-/// The generation that follows, if one does: all of it is in the one that is over.
+/// Returns the next generation, if one follows, built only from the run that has ended.
 #[must_use]
 pub fn successor(run: &Run) -> Option<RunCreated> {
     let lineage = run.team.lineage.as_deref()?;

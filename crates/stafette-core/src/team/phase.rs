@@ -1,8 +1,11 @@
-//! Phases: the orchestrator gives out one after the other, each with the summary of the one before
-//! and nothing else of it.
+//! Phases: the orchestrator orders one after the other, each with nothing but the summary of the
+//! one
+//! before.
 //!
-//! An agent answers in the shape of its phase. PROCEED goes on, CLARIFY asks the user, STOP halts.
-//! A phase with several agents is over when all of them are, and its rule says whether it passed.
+//! An agent answers in the shape of its phase. PROCEED continues, CLARIFY asks the user, STOP
+//! halts.
+//! A phase with several agents has ended when all of them have, and its rule decides whether it
+//! passed.
 
 mod judge;
 mod progress;
@@ -29,85 +32,86 @@ use crate::{
 pub use progress::{Brought, Hop, Part, Phases, Saving, Tokens};
 pub use request::MAX_SUMMARY;
 
-/// The reason of a handoff that gives out a part of a phase.
+/// The reason of a handoff that orders a part of a phase.
 pub const REASON: &str = "phase";
 
-/// A phase began: these handoffs are its parts.
+/// A phase began with these handoffs as its parts.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseBegun {
-    /// The task, by the name that requests and answers carry.
+    /// The task id that requests and answers carry.
     pub task_id: String,
-    /// Its place among the phases of the workflow, from 0.
+    /// The position among the phases of the workflow, from 0.
     pub place: usize,
-    /// Which phase.
+    /// The kind of phase.
     pub phase: Phase,
-    /// How often it has been entered, this time included.
+    /// The number of times that the phase was entered, including this one.
     pub round: u32,
-    /// Its parts.
+    /// The handoffs of its parts.
     pub parts: Vec<HandoffId>,
-    /// Its parts that were over when the generation before ended in the middle of it.
+    /// The parts that had ended before the previous generation ended in the middle of the phase.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<Part>,
-    /// What the run was given, for the contexts of all phases.
+    /// The inputs of the run, for the contexts of all phases.
     #[serde(default, skip_serializing_if = "Fields::is_empty")]
     pub given: Fields,
 }
 
-/// A phase is over.
+/// A phase has ended.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseEnded {
-    /// Its place among the phases of the workflow, from 0.
+    /// The position among the phases of the workflow, from 0.
     pub place: usize,
-    /// Which phase.
+    /// The kind of phase.
     pub phase: Phase,
-    /// How often it has been entered, this time included.
+    /// The number of times that the phase was entered, including this one.
     pub round: u32,
-    /// PROCEED when it passed, STOP when it did not.
+    /// PROCEED if it passed, STOP if it did not.
     pub decision: Decision,
-    /// Why, in a sentence.
+    /// The reason, in a sentence.
     pub why: String,
-    /// What its parts brought.
+    /// The parts with their results.
     pub parts: Vec<Part>,
-    /// By which rule they count together.
+    /// The rule that combined the results.
     pub rule: String,
-    /// What the next phase is told.
+    /// The summary for the next phase.
     pub summary: String,
-    /// What all of it took.
+    /// The total tokens of the phase.
     pub tokens: Tokens,
 }
 
-/// The tokens of a turn's answer were counted. Older releases told it by an event of its own; the
-/// result of the turn carries it now.
+/// The tokens of a turn's answer were counted. Older releases recorded this as a separate event;
+/// the result of the turn carries it now.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TurnMeasured {
-    /// Which turn.
+    /// The turn that was measured.
     pub turn: TurnKey,
-    /// What was counted.
+    /// The token counts of the answer.
     pub measured: Measured,
 }
 
-/// What was counted of an answer; nothing where it was too long to be counted.
+/// The token counts of an answer; `None` where a text was too long to be counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Measured {
-    /// The request that it answers.
+    /// The tokens of the request.
     pub request: Option<u64>,
-    /// All of it.
+    /// The tokens of the whole answer.
     pub response: Option<u64>,
-    /// Its summary.
+    /// The tokens of the answer's summary.
     pub summary: Option<u64>,
 }
 
-/// The answer to a phase, for whoever counts tokens.
+/// The answer to a phase, for counting its tokens.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Answer {
-    /// What was asked.
+    /// The request that is answered.
     pub request: PhaseRequest,
-    /// What is answered.
+    /// The response of the agent.
     pub response: PhaseResponse,
 }
 
 impl Run {
-    /// What is wrong with an answer to a phase, before it is given: whoever gives it may think again.
+    /// Returns the problem with an answer to a phase before it is given, so that its sender can
+    /// correct it.
     #[must_use]
     pub fn phase_complaint(
         &self,
@@ -121,7 +125,7 @@ impl Run {
         judge::judge(self, turn.handoff, response, Some(measured)).err()
     }
 
-    /// What `input` answers a phase with; nothing when it does not.
+    /// Returns the answer to a phase in `input`, if it contains one.
     #[must_use]
     pub fn phase_answer(&self, input: &Input) -> Option<Answer> {
         let (turn, response) = match input {
@@ -142,21 +146,21 @@ impl Run {
     }
 }
 
-/// What becomes of a part whose handoff is closed.
+/// The effect of a closed handoff on its part.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PartClosed {
-    /// The tokens that its agent says it used.
+    /// The tokens that its agent reports.
     pub reported: u64,
-    /// The handoff that takes its place, and its agent.
+    /// The handoff that replaces it, with its agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub successor: Option<(HandoffId, Party)>,
-    /// What it brought, when it is over.
+    /// The result of the part, if it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub brought: Option<Brought>,
 }
 
-/// Gives the phases of a workflow out, one after the other.
+/// Orders the phases of a workflow, one after the other.
 pub(super) struct PhaseCoordinator;
 
 impl Coordinator for PhaseCoordinator {
@@ -187,7 +191,7 @@ impl Coordinator for PhaseCoordinator {
     fn follow(&self, run: &mut Run, event: &Event) {
         let Some(phases) = &mut run.team.phases else { return };
         match event {
-            // What was counted of an earlier turn says nothing about this one.
+            // Counts of an earlier turn say nothing about this one.
             Event::TurnOrdered(ordered) => {
                 let part = phases.part_mut(ordered.turn.handoff);
                 part.into_iter().for_each(|part| part.measured = None);
@@ -203,7 +207,7 @@ impl Coordinator for PhaseCoordinator {
     }
 }
 
-/// The first phase of a new run.
+/// Starts the first phase of a new run.
 fn begin(draft: &mut Draft, given: Fields) {
     let named = given.get("task_id").and_then(serde_json::Value::as_str);
     let task_id = named.map_or_else(|| draft.run.id.short(), str::to_owned);
@@ -212,13 +216,14 @@ fn begin(draft: &mut Draft, given: Fields) {
     enter(draft, phases, place, None);
 }
 
-/// How far a new run is: at the first phase, or where the generation before it had to end.
+/// Returns the progress of a new run: at the first phase, or where the previous generation had to
+/// end.
 fn opening(run: &Run, task_id: String, given: Fields) -> Phases {
     let left = run.team.lineage.as_ref().and_then(|lineage| lineage.phases.clone());
     Phases { given, ..left.unwrap_or_else(|| Phases::new(task_id)) }
 }
 
-/// Gives a phase out to its agents, all at once.
+/// Orders a phase from all its agents in parallel.
 fn enter(draft: &mut Draft, phases: Phases, place: usize, after: Option<HandoffId>) {
     let workflow = draft.run.workflow.clone();
     let Some(step) = workflow.phases.get(place) else { return };
@@ -259,17 +264,17 @@ fn enter(draft: &mut Draft, phases: Phases, place: usize, after: Option<HandoffI
     draft.record(Event::Team(TeamEvent::PhaseBegun(Box::new(begun))));
 }
 
-/// Whether `id` is a part of the phase that the run is in.
+/// True if `id` is a part of the current phase.
 fn holds(run: &Run, id: HandoffId) -> bool {
     run.team.phases.as_ref().is_some_and(|phases| phases.part(id).is_some())
 }
 
-/// Whether an offer gives out a part of a phase.
+/// True if an offer orders a part of a phase.
 pub(super) fn is_part(offer: &Offer) -> bool {
     offer.from == Party::Orchestrator && offer.reason.as_str() == REASON
 }
 
-/// Whether `agent` is one of several in a phase.
+/// True if `agent` shares a phase with others.
 pub(super) fn is_shared(run: &Run, agent: &Party) -> bool {
     let shares = |step: &PhaseStep| {
         step.agents.len() > 1 && step.agents.iter().any(|name| Party::from(name) == *agent)
@@ -277,7 +282,7 @@ pub(super) fn is_shared(run: &Run, agent: &Party) -> bool {
     run.workflow.phases.iter().any(shares)
 }
 
-/// An agent has answered its phase.
+/// Handles the answer of an agent to its phase.
 fn conclude(draft: &mut Draft, id: HandoffId, response: Response) {
     let part = draft.run.team.phases.as_ref().and_then(|phases| phases.part(id));
     let measured = part.and_then(|part| part.measured);
@@ -294,7 +299,8 @@ fn conclude(draft: &mut Draft, id: HandoffId, response: Response) {
     }
 }
 
-/// The agent hears what is wrong with its answer and may give another one, until a person is asked.
+/// Returns an answer to its agent with the problem; the agent may answer again, until a person is
+/// asked.
 fn give_back(draft: &mut Draft, id: HandoffId, complaint: String) {
     let Some(handoff) = draft.run.handoff(id) else { return };
     if handoff.refusals >= draft.run.workflow.limits.refusals {
@@ -303,7 +309,7 @@ fn give_back(draft: &mut Draft, id: HandoffId, complaint: String) {
     resume::refused(draft, id, vec![Response::failed(complaint)]);
 }
 
-/// The agent needs to know more: the user is asked, and it goes on with the answer.
+/// Asks the user for clarification; the agent continues with the answer.
 fn clarify(draft: &mut Draft, id: HandoffId, response: &Response) {
     let Some(handoff) = draft.run.handoff(id) else { return };
     let foreign = response.foreign.as_ref().map(|foreign| &foreign.fields);
@@ -334,8 +340,8 @@ fn clarify(draft: &mut Draft, id: HandoffId, response: &Response) {
     resume::block(draft, id, vec![question], Vec::new());
 }
 
-/// Called whenever something has happened: a phase whose parts are all over is over, and the next
-/// one begins, an earlier one has another go, or the run ends.
+/// Ends a phase whose parts have all ended, and then begins the next one, repeats an earlier one or
+/// ends the run. Called after every step.
 fn advance(draft: &mut Draft) {
     let Some(phases) = draft.run.team.phases.clone().filter(Phases::is_complete) else { return };
     let workflow = draft.run.workflow.clone();
@@ -381,14 +387,14 @@ fn sum_up(step: &PhaseStep, phases: &Phases) -> PhaseEnded {
     }
 }
 
-/// What becomes of a part whose handoff closes: it is over, or others take its place.
+/// Returns the effect of a closed handoff on its part: the part has ended, or others replace it.
 fn part_closed(run: &Run, closed: &HandoffClosed) -> Option<PartClosed> {
     let phases = run.team.phases.as_ref()?;
     phases.part(closed.handoff)?;
     let reported = run.handoff(closed.handoff)?.usage.tokens;
     let successor = closed.succeeded_by.first().and_then(|id| run.handoff(*id));
     let successor = successor.map(|handoff| (handoff.id, handoff.offer.to.clone()));
-    // What is called off ends with the run, not by itself.
+    // A cancelled part ends with the run, not on its own.
     let is_over = successor.is_none() && closed.way != Way::Cancelled;
     let alone = phases.parts.len() == 1;
     let brought = is_over.then(|| judge::brought(closed.way, &closed.response, alone));

@@ -1,4 +1,4 @@
-//! What an orchestrator leaves to its next self: `data/state/orchestrator-context.json`.
+//! The state that an orchestrator leaves to its successor: `data/state/orchestrator-context.json`.
 
 use std::collections::BTreeMap;
 
@@ -13,75 +13,75 @@ use crate::Fields;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub enum ContextVersion {
-    /// The only one there is.
+    /// Version 1, the only one.
     #[default]
     #[serde(rename = "v1.0")]
     V1,
 }
 
-/// Where a team stands, for the orchestrator that comes next.
+/// The state of a team, for the next orchestrator.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OrchestratorContext {
     /// The version of the file.
     pub version: ContextVersion,
-    /// Counts the orchestrators.
+    /// The number of the orchestrator's run.
     pub run_number: Count,
-    /// When the first of them started.
+    /// The time at which the first orchestrator started.
     pub started_at: Stamp,
-    /// When the file was written.
+    /// The time at which the file was written.
     pub last_updated: Stamp,
-    /// What the team is doing.
+    /// The current phase of the team.
     pub current_phase: TeamPhase,
-    /// What it has talked about.
+    /// The summary of the discussion.
     pub discussion_summary: DiscussionSummary,
-    /// What it wants to change.
+    /// The changes that the team proposes.
     pub code_changes: Vec<CodeChange>,
-    /// How each member stands, by name.
+    /// The state of each member, by name.
     pub agent_states: BTreeMap<String, AgentState>,
-    /// What comes next.
+    /// The next action of the team.
     pub next_action: NextAction,
-    /// What came before.
+    /// The earlier orchestrators of the team.
     pub history: Vec<PastRun>,
-    /// What all of it has cost, in dollars.
+    /// The total cost, in dollars.
     pub total_cost: Measure,
-    /// What people want the team to know.
+    /// People's notes for the team.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub human_notes: Option<Option<String>>,
-    /// Fields of the writer's own.
+    /// Additional fields of the writer.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// What a team is doing.
+/// The phase of a team.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum TeamPhase {
-    /// It talks.
+    /// The team discusses a topic.
     Discussion,
-    /// It reads its changes again.
+    /// The team reviews its changes.
     CodeReview,
-    /// It puts them in place.
+    /// The team applies its changes.
     ApplyChanges,
-    /// It tries them.
+    /// The team tests its changes.
     Testing,
 }
 
-/// What a team has talked about.
+/// The summary of a team's discussion.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DiscussionSummary {
-    /// What about.
+    /// The topic of the discussion.
     pub topic: String,
-    /// What it has settled.
+    /// The decisions that were reached.
     pub key_decisions: Vec<String>,
-    /// Whether enough of them agree.
+    /// True if enough members agree.
     pub consensus_reached: bool,
     /// The last signal of each member, by name.
     pub consensus_signals: BTreeMap<String, String>,
-    /// Fields of the writer's own.
+    /// Additional fields of the writer.
     #[serde(flatten)]
     pub extra: Fields,
 }
@@ -90,118 +90,118 @@ pub struct DiscussionSummary {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CodeChange {
-    /// Which file.
+    /// The path of the file.
     pub file: String,
-    /// What becomes of it.
+    /// The effect on the file.
     pub action: ChangeAction,
-    /// What it then holds; a deletion has none.
+    /// The new content; none for a deletion.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub content: Option<Option<String>>,
-    /// When it was put in place.
+    /// The time at which it was applied.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Stamp>")]
     pub applied_at: Option<Option<Stamp>>,
-    /// When it was found to hold.
+    /// The time at which it was validated.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Stamp>")]
     pub validated_at: Option<Option<Stamp>>,
-    /// How far it is.
+    /// The status of the change.
     pub status: ChangeStatus,
-    /// Fields of the writer's own.
+    /// Additional fields of the writer.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// What becomes of a file.
+/// The effect on a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum ChangeAction {
-    /// It is new.
+    /// Creates a new file.
     Create,
-    /// It changes.
+    /// Changes an existing file.
     Modify,
-    /// It goes.
+    /// Deletes an existing file.
     Delete,
 }
 
-/// How far a change is.
+/// The status of a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum ChangeStatus {
-    /// Not begun.
+    /// Not applied to the project yet.
     Pending,
-    /// In place.
+    /// Applied to the project.
     Applied,
-    /// In place, and it holds.
+    /// Applied, and the validation succeeded.
     Validated,
-    /// It does not hold.
+    /// Applied, and the validation failed.
     Failed,
 }
 
-/// How a member of the team stands.
+/// The state of a team member.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentState {
-    /// How many turns it has had.
+    /// The number of turns that it has had.
     pub times_processed: Count,
-    /// What they have cost, in dollars.
+    /// The total cost of its turns, in dollars.
     pub total_cost: Measure,
-    /// Whether it may have another.
+    /// True if it may have another turn.
     pub can_process: bool,
-    /// Fields of the writer's own.
+    /// Additional fields of the writer.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// What comes next.
+/// The next action of a team.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NextAction {
-    /// What to do.
+    /// The kind of action.
     #[serde(rename = "type")]
     pub kind: NextActionType,
-    /// Why.
+    /// The reason for the action.
     pub reason: String,
-    /// Whose turn it is.
+    /// The agent whose turn is next.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub target_agent: Option<Option<String>>,
-    /// Fields of the writer's own.
+    /// Additional fields of the writer.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// What to do next.
+/// The kind of the next action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum NextActionType {
-    /// Talk on.
+    /// Continue with the discussion.
     ContinueDiscussion,
-    /// Put the changes in place.
+    /// Apply the changes that are ready.
     ApplyChanges,
-    /// Start again on the changed code.
+    /// Restart with the changed code.
     RestartWithNewCode,
     /// Wait for a person.
     ManualReview,
 }
 
-/// An orchestrator that was before.
+/// An earlier orchestrator of the team.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PastRun {
-    /// Which one.
+    /// The number of the run.
     pub run_number: Count,
-    /// What it ended in.
+    /// The phase in which it ended.
     pub phase: TeamPhase,
-    /// What it did.
+    /// A summary of its work.
     pub summary: String,
-    /// What it cost, in dollars.
+    /// The cost of the run, in dollars.
     pub cost: Measure,
-    /// Fields of the writer's own.
+    /// Additional fields of the writer.
     #[serde(flatten)]
     pub extra: Fields,
 }

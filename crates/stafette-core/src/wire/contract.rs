@@ -1,7 +1,7 @@
 //! The handoff contract, version 1.0.0: request, response and decision, in camelCase.
 //!
-//! The contract names the agents of a workflow in its schemas. Here any name is well-formed, and a
-//! name that the workflow does not know is refused by its rules (`Unknown target`).
+//! The contract lists the agents of a workflow in its schemas. Here any name is well-formed, and a
+//! name that the workflow does not have is refused by its rules (`Unknown target`).
 
 mod translation;
 
@@ -15,203 +15,204 @@ use crate::{Fields, Outcome, Party, Priority};
 /// The name of this dialect in [`Foreign`](crate::handoff::Foreign).
 pub const DIALECT: &str = "contract";
 
-/// An agent cannot go on alone and says who should help, with what, and why.
+/// A request for help: an agent cannot continue alone and names the helper, the need and the
+/// reason.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HandoffRequest {
     /// The version of the contract.
     pub schema_version: Version,
-    /// Names the request; the response carries the same.
+    /// The id of the request; the response carries the same.
     pub trace_id: Id,
-    /// When it was made.
+    /// The time at which it was made.
     pub timestamp: Stamp,
-    /// Who asks.
+    /// The agent that asks.
     #[schemars(extend("minLength" = 1))]
     pub source_agent: Party,
-    /// Where the asker stands.
+    /// The state of the asker's work.
     pub source_context: SourceContext,
-    /// Always false.
+    /// Always false: the asker cannot handle the work.
     pub can_handle: False,
-    /// Who should help: an agent, `human` or `orchestrator`.
+    /// The party that should help: an agent, `human` or `orchestrator`.
     #[schemars(extend("minLength" = 1))]
     pub handoff_to: Party,
-    /// Why.
+    /// The reason, as a code.
     pub reason: RequestReason,
-    /// Why, in a sentence.
+    /// The reason, in a sentence.
     pub reason_detail: String,
-    /// What the asker wants back.
+    /// The inputs that the asker wants back.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<RequestedInput>")]
     pub missing_inputs: Option<Vec<RequestedInput>>,
-    /// What the helper should know.
+    /// The context for the helper.
     pub context_for_target: TargetContext,
-    /// How urgent it is.
+    /// The urgency of the request.
     pub priority: Priority,
-    /// How long the helper has, in milliseconds.
+    /// The time limit for the helper, in milliseconds.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Measure")]
     pub timeout_ms: Option<Measure>,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// Where an asking agent stands.
+/// The state of the asker's work.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceContext {
-    /// The work item.
+    /// The work item, such as a document type.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub document_type: Option<String>,
-    /// The step that it is in.
+    /// The number of the current step.
     pub current_step: Count,
-    /// Which try it is.
+    /// The number of the attempt.
     pub attempt_number: Count,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// An input that is asked for.
+/// An input that is requested.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestedInput {
-    /// Its name.
+    /// The name of the input.
     pub key: String,
-    /// What it should look like.
+    /// The expected type of the value, such as `string`, `number` or `string[]`.
     pub expected_type: String,
-    /// What it is.
+    /// A description of the input for the helper.
     pub description: String,
     /// The document or phase that should provide it.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub source: Option<String>,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// What a helper should know.
+/// The context for a helper.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetContext {
-    /// In a few sentences.
+    /// A summary in a few sentences.
     pub summary: String,
-    /// What there is already.
+    /// Values that exist already.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Fields")]
     pub relevant_outputs: Option<Fields>,
-    /// What was tried before.
+    /// Earlier attempts at the same work.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<EarlierAttempt>")]
     pub prior_attempts: Option<Vec<EarlierAttempt>>,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// Something that was tried before.
+/// An earlier attempt at the same work.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EarlierAttempt {
-    /// Which try it was.
+    /// The number of the attempt.
     pub attempt: Count,
-    /// What was done.
+    /// The action that was taken.
     pub action: String,
-    /// What came of it.
+    /// The outcome of the attempt.
     pub result: String,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// Why an agent asks: the contract's five words.
+/// The reason for a request: the contract's five codes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum RequestReason {
-    /// Something that it needs is not there.
+    /// The asker lacks a required input.
     MissingRequiredInput,
-    /// A check did not hold.
+    /// A check of the work failed.
     ValidationFailure,
-    /// Someone else is better at it.
+    /// Another agent is better suited to the work.
     ExpertiseMismatch,
-    /// It ran out of something.
+    /// The asker ran out of a resource.
     ResourceExhausted,
     /// A person must choose.
     RequiresHumanDecision,
 }
 
-/// The answer to a request.
+/// The answer to a handoff request.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HandoffResponse {
     /// The version of the contract.
     pub schema_version: Version,
-    /// That of the request.
+    /// The id of the request.
     pub trace_id: Id,
-    /// When it was made.
+    /// The time at which it was made.
     pub timestamp: Stamp,
-    /// Who answers: an agent, `human` or `orchestrator`.
+    /// The party that answers: an agent, `human` or `orchestrator`.
     #[schemars(extend("minLength" = 1))]
     pub responding_agent: Party,
-    /// How it came out.
+    /// The result of the work.
     pub status: Outcome,
-    /// What is provided.
+    /// The values that are provided.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Fields")]
     pub provided_inputs: Option<Fields>,
-    /// What could not be provided.
+    /// The names of the inputs that could not be provided.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>")]
     pub unresolved: Option<Vec<String>>,
-    /// Why not.
+    /// The cause, if the work failed.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub failure_reason: Option<String>,
-    /// What the asker could do next.
+    /// Suggested next steps for the asker.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>")]
     pub recommendations: Option<Vec<String>>,
-    /// How long it took, in milliseconds.
+    /// The duration of the work, in milliseconds.
     pub execution_time_ms: Measure,
-    /// How many tokens it took.
+    /// The number of tokens used.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Count")]
     pub tokens_used: Option<Count>,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// Whether an agent can do its work with what it has, or who should be asked first.
+/// The decision whether an agent can do its work with its inputs, or which party to ask first.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HandoffDecision {
-    /// Whether it can.
+    /// True if the agent can do it.
     pub can_handle: bool,
-    /// How sure that is.
+    /// The confidence in the decision, from 0 to 1.
     pub confidence: Share,
-    /// Who should be asked.
+    /// The party to ask first, if any.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Party", extend("minLength" = 1))]
     pub handoff_to: Option<Party>,
-    /// Why, in a sentence.
+    /// The reason, in a sentence.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub reason: Option<String>,
-    /// What is missing, by name.
+    /// The names of the missing inputs.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>")]
     pub missing_inputs: Option<Vec<String>>,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
 impl HandoffDecision {
-    /// It can go on by itself.
+    /// Creates a decision to continue without help.
     #[must_use]
     pub fn proceed(confidence: f64) -> Self {
         HandoffDecision {
@@ -224,7 +225,7 @@ impl HandoffDecision {
         }
     }
 
-    /// Someone else must provide what is missing first.
+    /// Creates a decision to request the missing inputs first.
     #[must_use]
     pub fn ask(to: Party, confidence: f64, reason: &str, missing: Vec<String>) -> Self {
         HandoffDecision {

@@ -1,17 +1,17 @@
-//! Control frames: the dialect that agents speak in the middle of their terminal output.
+//! Control frames: the dialect that agents write in the middle of their terminal output.
 //!
 //! A frame is `<<<ODEI:TYPE:PAYLOAD>>>`; the word `ODEI` can be another one. The payload is plain
 //! text or JSON, and may be missing (`<<<ODEI:END>>>`). A frame that a program signed carries
 //! attributes: `<<<ODEI:TYPE;s=session;n=seq;m=mac:PAYLOAD>>>`.
 //!
-//! - [`Scanner`] finds frames in bytes, however they are cut into reads.
-//! - [`Signal`] is what a frame means: READY, HANDOFF, ERROR, or something else.
+//! - [`Scanner`] finds frames in bytes, however they are split into reads.
+//! - [`Signal`] is the meaning of a frame: READY, HANDOFF, ERROR, or something else.
 //! - [`offer()`] and [`frame_of`] translate a HANDOFF to the model and back.
 //!
 //! Invariants:
-//! - What is found, and where, does not depend on how the stream is cut.
+//! - The frames found, and their offsets, do not depend on how the stream is split.
 //! - The scanner holds at most one unfinished frame and one piece of input, whatever arrives.
-//! - Each byte is looked at a bounded number of times, whatever arrives.
+//! - Each byte is inspected a bounded number of times, whatever arrives.
 
 mod candidate;
 mod handoff;
@@ -28,34 +28,34 @@ pub use handoff::{frame_of, offer};
 pub use scanner::Scanner;
 pub use signal::{BadSignal, Code, Handoff, HandoffNote, NotACode, Problem, Ready, Signal};
 
-/// The most bytes that a frame may have, from its first `<` to its last `>`, styling included.
+/// The maximum size of a frame in bytes, from its first `<` to its last `>`, including styling.
 pub const FRAME_LIMIT: usize = 64 * 1024;
 
-/// The most levels that a JSON payload may have.
+/// The maximum nesting depth of a JSON payload.
 pub const JSON_DEPTH_LIMIT: u32 = 64;
 
-/// The most bytes that a frame's type may have.
+/// The maximum length of a frame's type, in bytes.
 pub const TYPE_LIMIT: usize = 64;
 
-/// The most bytes that a frame's attributes may have together.
+/// The maximum length of a frame's attributes together, in bytes.
 pub const ATTRIBUTES_LIMIT: usize = 512;
 
 /// The word that marks a frame as ours.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Word(Box<str>);
 
-/// The text cannot mark frames.
+/// The text is not a valid frame word.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error(
     "`{text}` cannot mark frames: use 1 to 32 letters, digits, `-` or `_`, beginning with a letter"
 )]
 pub struct BadWord {
-    /// What was given instead.
+    /// The text that was rejected.
     pub text: String,
 }
 
 impl Word {
-    /// The word as text.
+    /// Returns the word as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -86,36 +86,36 @@ impl fmt::Display for Word {
     }
 }
 
-/// A frame, free of styling and line wraps.
+/// A frame, without styling and line wraps.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Frame {
-    /// What it is, in UPPER_SNAKE: `READY`, `HANDOFF`, `ERROR`, …
+    /// The type, in UPPER_SNAKE: `READY`, `HANDOFF`, `ERROR`, …
     pub kind: String,
-    /// What a signed frame says of itself, in the order given: `s`, `n`, `m`.
+    /// The attributes of a signed frame, in the order given: `s`, `n`, `m`.
     pub attributes: Vec<(String, String)>,
-    /// The payload as it was written; nothing when there is none.
+    /// The payload as it was written; `None` if there is none.
     pub body: Option<String>,
 }
 
-/// Who signed a frame, and how it is proved.
+/// The signature of a frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Seal {
     /// The session that it claims to come from.
     pub session: String,
-    /// Its number within the session.
+    /// The sequence number within the session.
     pub seq: u64,
-    /// The proof, over [`Frame::sealed_text`].
+    /// The message authentication code over [`Frame::sealed_text`].
     pub mac: String,
 }
 
 impl Frame {
-    /// A bare frame.
+    /// Creates a frame without attributes.
     #[must_use]
     pub fn new(kind: impl Into<String>, body: Option<String>) -> Self {
         Frame { kind: kind.into(), attributes: Vec::new(), body }
     }
 
-    /// The payload as a value: an object or a list when it is JSON, otherwise a string.
+    /// Returns the payload as a value: an object or a list if it is JSON, otherwise a string.
     #[must_use]
     pub fn value(&self) -> Value {
         let body = self.body.as_deref().unwrap_or_default();
@@ -127,7 +127,7 @@ impl Frame {
         Value::String(body.to_owned())
     }
 
-    /// Who signed it, when it carries all three attributes of a signature.
+    /// Returns the signature if the frame has all three attributes of one.
     #[must_use]
     pub fn seal(&self) -> Option<Seal> {
         let of = |name: &str| {
@@ -136,13 +136,13 @@ impl Frame {
         Some(Seal { session: of("s")?, seq: of("n")?.parse().ok()?, mac: of("m")? })
     }
 
-    /// What a signature is made over: the frame without brackets, word and `m`.
+    /// Returns the signed text: the frame without brackets, word and `m`.
     #[must_use]
     pub fn sealed_text(&self) -> String {
         self.text(|key| key != "m")
     }
 
-    /// The frame as an agent would write it.
+    /// Formats the frame as an agent would write it.
     #[must_use]
     pub fn wire(&self, word: &Word) -> String {
         format!("<<<{word}:{self}>>>")
@@ -165,13 +165,13 @@ impl Frame {
 }
 
 impl fmt::Display for Frame {
-    /// The frame without its brackets and its word.
+    /// Formats the frame without its brackets and its word.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text(|_| true))
     }
 }
 
-/// Why something that opened like a frame is none.
+/// The reason why something that opened like a frame is not one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum Fault {
     /// The type is missing, too long, or not UPPER_SNAKE.
@@ -180,31 +180,31 @@ pub enum Fault {
     /// The attributes are not `key=value` pairs, or too long.
     #[error("the attributes are not short key=value pairs")]
     Attributes,
-    /// It is longer than [`FRAME_LIMIT`].
+    /// The frame is longer than [`FRAME_LIMIT`].
     #[error("no end within 65536 bytes")]
     TooLong,
-    /// The stream ended inside it.
+    /// The stream ended inside the frame.
     #[error("the stream ended inside the frame")]
     Cut,
-    /// Another frame opened inside it.
+    /// Another frame opened inside the frame.
     #[error("another frame opened before this one ended")]
     Reopened,
-    /// An empty line, which no terminal's wrapping makes.
+    /// An empty line, which no terminal's wrapping produces.
     #[error("an empty line inside the frame")]
     BlankLine,
-    /// An escape sequence that is broken off.
+    /// An incomplete escape sequence.
     #[error("a broken escape sequence inside the frame")]
     Escape,
-    /// A control character.
+    /// A control character in the frame.
     #[error("a control character inside the frame")]
     Control,
-    /// The JSON payload is not JSON.
+    /// The JSON payload is not valid JSON.
     #[error("the payload is not valid JSON")]
     Json,
-    /// The JSON payload has more levels than [`JSON_DEPTH_LIMIT`].
+    /// The JSON payload is nested deeper than [`JSON_DEPTH_LIMIT`].
     #[error("the payload has more than 64 levels")]
     TooDeep,
-    /// Something stands between the payload and the closing brackets.
+    /// There is text between the payload and the closing brackets.
     #[error("`>>>` does not follow the payload")]
     Unclosed,
     /// The payload is not UTF-8.
@@ -212,21 +212,21 @@ pub enum Fault {
     Encoding,
 }
 
-/// Something that the scanner came upon.
+/// A result of the scanner.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Found {
-    /// A frame.
+    /// A complete and valid frame.
     Frame {
-        /// The frame.
+        /// The frame that was found.
         frame: Frame,
-        /// Where its first bracket is in the stream.
+        /// The offset of its first bracket in the stream.
         offset: u64,
     },
-    /// Something that opened like a frame and is none.
+    /// Text that opened like a frame and is not one.
     Malformed {
-        /// Why it is none.
+        /// The reason why it is not a frame.
         fault: Fault,
-        /// Where its first bracket is in the stream.
+        /// The offset of its first bracket in the stream.
         offset: u64,
     },
 }

@@ -16,34 +16,34 @@ use crate::{Fields, Party, Priority};
 /// The name of this dialect in [`Foreign`](crate::handoff::Foreign).
 pub const DIALECT: &str = "message";
 
-/// One agent writes to another.
+/// A message from one agent to another.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(transform = escalations_say_what_they_ask)]
 pub struct Message {
     /// The version of the envelope.
     pub schema_version: Version,
-    /// Names the message.
+    /// The id of the message.
     pub message_id: Id,
-    /// When it was written.
+    /// The time at which it was written.
     pub timestamp: Stamp,
-    /// Who writes.
+    /// The sender of the message.
     #[schemars(extend("minLength" = 1))]
     pub from: Party,
-    /// To whom.
+    /// The recipient of the message.
     #[schemars(extend("minLength" = 1))]
     pub to: Party,
-    /// What about.
+    /// The type of the message.
     #[serde(rename = "type")]
     pub kind: MessageType,
-    /// How urgent it is.
+    /// The urgency of the message.
     pub priority: Priority,
-    /// What is passed on; the question, when it is an escalation.
+    /// The content; for an escalation, the question.
     pub payload: Fields,
-    /// Which work it belongs to.
+    /// The work that it belongs to.
     pub context: MessageContext,
-    /// What has become of it.
+    /// The current status of the message.
     pub status: MessageStatus,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
@@ -51,79 +51,79 @@ pub struct Message {
 /// The work that a message belongs to.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MessageContext {
-    /// Of which kind it is.
+    /// The kind of work.
     pub workflow: WorkflowType,
-    /// Where its specification is; a small repair has none.
+    /// The path of the specification; a small fix has none.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub spec: Option<String>,
-    /// Which round it is.
+    /// The number of the round.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Count")]
     pub iteration: Option<Count>,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// Of which kind the work is.
+/// The kind of work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum WorkflowType {
-    /// Something new.
+    /// A new feature is built.
     Feature,
-    /// A repair.
+    /// A bug is fixed.
     Bugfix,
-    /// The same in better order.
+    /// Code is restructured without new behaviour.
     Refactor,
 }
 
-/// What has become of a message.
+/// The status of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum MessageStatus {
-    /// It waits to be taken.
+    /// Waits to be accepted.
     Pending,
-    /// Somebody has taken it.
+    /// Accepted by its recipient.
     Accepted,
-    /// It is done.
+    /// The work is done.
     Completed,
-    /// It was turned down.
+    /// Rejected by its recipient.
     Rejected,
 }
 
-/// What a message is about.
+/// The type of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum MessageType {
-    /// Here is a specification: build it.
+    /// Hands over a specification to implement.
     TaskHandoff,
-    /// Here is code: review it.
+    /// Asks for a code review.
     ReviewRequest,
-    /// Here are issues: fix them.
+    /// Asks for fixes of the listed issues.
     FixRequest,
-    /// They are fixed: review again.
+    /// Asks for another review after the fixes.
     RereviewRequest,
-    /// A phase is done.
+    /// Reports that a phase is done.
     Completion,
-    /// A person is needed.
+    /// Asks for a person.
     Escalation,
 }
 
-/// Who may stand at one end of a message.
+/// The parties that may send or receive a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// Everyone.
+    /// Any party of the workflow.
     Any,
     /// Only the party of this name.
     Only(&'static str),
 }
 
 impl Role {
-    /// Whether the party has this role.
+    /// True if the party has this role.
     #[must_use]
     pub fn includes(self, party: &Party) -> bool {
         match self {
@@ -143,7 +143,7 @@ impl fmt::Display for Role {
 }
 
 impl MessageType {
-    /// All of them.
+    /// All message types, in order.
     pub const ALL: [MessageType; 6] = [
         MessageType::TaskHandoff,
         MessageType::ReviewRequest,
@@ -153,7 +153,7 @@ impl MessageType {
         MessageType::Escalation,
     ];
 
-    /// The word on the wire.
+    /// Returns the type as it is written on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -166,7 +166,7 @@ impl MessageType {
         }
     }
 
-    /// Who may send it, and to whom.
+    /// Returns the roles that may send and receive it.
     #[must_use]
     pub fn ends(self) -> (Role, Role) {
         match self {
@@ -180,7 +180,7 @@ impl MessageType {
         }
     }
 
-    /// Whether `from` may send it to `to`.
+    /// True if `from` may send it to `to`.
     #[must_use]
     pub fn allows(self, from: &Party, to: &Party) -> bool {
         let (sender, receiver) = self.ends();
@@ -188,32 +188,32 @@ impl MessageType {
     }
 }
 
-/// What stands in the payload of an escalation.
+/// The payload of an escalation.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Escalation {
-    /// One word for why.
+    /// The reason for asking, as one word.
     pub reason: String,
-    /// The question itself.
+    /// The question as the person reads it.
     pub details: String,
-    /// Answers to choose from.
+    /// Suggested answers; free text is always possible.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>")]
     pub options: Option<Vec<String>>,
-    /// Where it came up.
+    /// The situation in which the question arose.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub context: Option<String>,
-    /// Whether the asker waits; one that does not say so waits.
+    /// True if the asker waits for the answer, which is also the default.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub blocking: Option<bool>,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
 impl Message {
-    /// The question, when the message is an escalation that asks one.
+    /// Returns the question, if the message is an escalation with one.
     #[must_use]
     pub fn escalation(&self) -> Option<Escalation> {
         let payload = (self.kind == MessageType::Escalation).then(|| self.payload.clone())?;
@@ -221,7 +221,7 @@ impl Message {
     }
 }
 
-/// What is wrong with the ends of a message: its type allows only certain ones.
+/// Returns violations of the rules for sender and recipient: a type allows only certain ones.
 pub(super) fn misdirected(value: &Value) -> Vec<Violation> {
     let text = |name: &str| value.get(name).and_then(Value::as_str);
     let kind = MessageType::ALL.into_iter().find(|kind| text("type") == Some(kind.as_str()));
@@ -237,7 +237,7 @@ pub(super) fn misdirected(value: &Value) -> Vec<Violation> {
 
 /// Adds the shape of an escalation's payload to the schema of messages.
 fn escalations_say_what_they_ask(schema: &mut Schema) {
-    // It refers to nothing else, so that it can stand where it is used.
+    // It refers to nothing else, so it can be inlined here.
     let payload = Escalation::json_schema(&mut SchemaGenerator::default());
     let kind = json!({ "const": MessageType::Escalation });
     schema.insert(

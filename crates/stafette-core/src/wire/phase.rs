@@ -23,26 +23,26 @@ use crate::Fields;
 /// The name of this dialect in [`Foreign`](crate::handoff::Foreign).
 pub const DIALECT: &str = "phase";
 
-/// A part of a larger task.
+/// A phase of a larger task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum Phase {
-    /// Find out what is there.
+    /// Examines the current state.
     Research,
-    /// Make it.
+    /// Makes the changes to the project.
     Write,
-    /// Check it.
+    /// Checks the changes that were made.
     Validate,
-    /// Several at once.
+    /// Runs several parts in parallel.
     Parallel,
 }
 
 impl Phase {
-    /// All of them, in their usual order.
+    /// All phases, in their usual order.
     pub const ALL: [Phase; 4] = [Phase::Research, Phase::Write, Phase::Validate, Phase::Parallel];
 
-    /// The word on the wire.
+    /// Returns the phase as it is written on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ impl Phase {
         }
     }
 
-    /// What the phase usually returns.
+    /// Returns the usual output of the phase.
     #[must_use]
     pub fn output(self) -> ExpectedOutput {
         match self {
@@ -65,19 +65,19 @@ impl Phase {
     }
 }
 
-/// What a phase usually takes, in tokens.
+/// The typical size of a phase, in tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Typical {
-    /// What it is given: from, to.
+    /// The size of the request: minimum, maximum.
     pub input: (u64, u64),
-    /// What it answers: from, to.
+    /// The size of the answer: minimum, maximum.
     pub output: (u64, u64),
-    /// Both, about.
+    /// The approximate total of both.
     pub total: u64,
 }
 
 impl Phase {
-    /// What it usually takes; several at once have no figure of their own.
+    /// Returns the typical size; `None` for parallel phases, which have no figure of their own.
     #[must_use]
     pub fn typical(self) -> Option<Typical> {
         let (input, output, total) = match self {
@@ -96,80 +96,80 @@ impl fmt::Display for Phase {
     }
 }
 
-/// What a phase should return.
+/// The kind of output that a phase should return.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum ExpectedOutput {
-    /// What was found.
+    /// The findings of the research.
     StructuredFindings,
-    /// What was changed.
+    /// The files that were changed.
     FilesChanged,
-    /// What holds and what does not.
+    /// The results of the checks.
     ValidationResult,
-    /// What came of all parts.
+    /// The combined results of all parts.
     AggregatedResults,
 }
 
-/// The orchestrator gives out a phase.
+/// The orchestrator's order for a phase.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseRequest {
-    /// Names the task; the response carries the same.
+    /// The id of the task; the response carries the same.
     pub task_id: String,
-    /// Which part of the task.
+    /// The phase of the task.
     pub phase: Phase,
-    /// The little that the sub-agent needs to know.
+    /// The minimal context for the sub-agent.
     pub context: PhaseContext,
-    /// What to do.
+    /// The task for the sub-agent.
     pub instructions: String,
-    /// What to return.
+    /// The kind of output to return.
     pub expected_output: ExpectedOutput,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// The little that a sub-agent needs to know.
+/// The minimal context for a sub-agent.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseContext {
-    /// What is being built.
+    /// The feature that is being built.
     pub feature: String,
-    /// Where its specification is.
+    /// The path of its specification.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub spec_path: Option<Option<String>>,
-    /// Files to look at.
+    /// The paths of files to look at.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>")]
     pub relevant_files: Option<Vec<String>>,
-    /// What must hold.
+    /// The constraints on the result.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>")]
     pub constraints: Option<Vec<String>>,
-    /// The summary of the phase before.
+    /// The summary of the previous phase.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub previous_findings: Option<Option<String>>,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// The answer to a phase.
+/// The answer to a phase request.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseResponse {
-    /// That of the request.
+    /// The task id of the request.
     pub task_id: String,
-    /// How far it got.
+    /// The progress of the phase.
     pub status: PhaseStatus,
-    /// What the orchestrator should do now.
+    /// The recommendation for the orchestrator.
     pub decision: Decision,
     /// The `phase` of the request, and the `findings` in its shape.
     #[serde(flatten)]
     pub findings: Findings,
-    /// What the next phase needs to know.
+    /// The summary for the next phase.
     pub context_summary: String,
-    /// How many tokens it took, about.
+    /// The approximate number of tokens used.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Count")]
     pub tokens_used: Option<Count>,
@@ -177,41 +177,41 @@ pub struct PhaseResponse {
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>")]
     pub issues: Option<Vec<String>>,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
 impl PhaseResponse {
-    /// Which phase it answers.
+    /// Returns the phase that is answered.
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.findings.phase()
     }
 }
 
-/// How far a phase got.
+/// The progress of a phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum PhaseStatus {
-    /// To its end.
+    /// The phase is done.
     Complete,
-    /// Some of the way.
+    /// The phase is done in part.
     Partial,
-    /// Something is in the way.
+    /// The phase cannot continue.
     Blocked,
 }
 
-/// What the sub-agent recommends.
+/// The recommendation of the sub-agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 #[schemars(inline)]
 pub enum Decision {
-    /// Go on to the next phase.
+    /// Continue with the next phase.
     Proceed,
     /// Halt, and report to the user.
     Stop,
-    /// Ask the user, and go on with the answer.
+    /// Ask the user, and continue with the answer.
     Clarify,
 }

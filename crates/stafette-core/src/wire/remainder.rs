@@ -1,9 +1,9 @@
-//! What a dialect says that the model has no place for.
+//! Data of a dialect that the model has no field for.
 //!
-//! A document is what the model knows of it, and the remainder. The remainder is a flat map from
+//! A document consists of what the model has, and the remainder. The remainder is a flat map from
 //! places to values: a place is a JSON pointer without its first slash (`timestamp`,
-//! `missingInputs/0/unit`), so that a field at the top goes by its own name. An absent field, a
-//! null and an empty list mean the same to the model; which of them it was is in the remainder.
+//! `missingInputs/0/unit`), so that a top-level field goes by its own name. An absent field, a
+//! null and an empty list mean the same to the model; the remainder records which of them it was.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -12,13 +12,13 @@ use serde_json::Value;
 use crate::Fields;
 use crate::handoff::Foreign;
 
-/// A document as plain JSON.
+/// Converts a document to plain JSON.
 pub(super) fn value_of<T: Serialize>(document: &T) -> Value {
     serde_json::to_value(document).expect("wire types hold only strings, numbers, lists and maps")
 }
 
-/// Makes the foreign part of a translation: everything in `document` that `known`, which the model
-/// would write by itself, does not say.
+/// Builds the foreign part of a translation: everything in `document` that is not in `known`, which
+/// the model would write on its own.
 pub(super) fn foreign(dialect: &str, id: &str, document: &Value, known: &Value) -> Foreign {
     let mut fields = Fields::new();
     collect(document, known, String::new(), &mut fields);
@@ -52,8 +52,8 @@ fn join(place: &str, name: &str) -> String {
     if place.is_empty() && !name.is_empty() { name } else { format!("{place}/{name}") }
 }
 
-/// Makes a document again from what the model knows. One that came in this dialect gets its
-/// remainder back; any other is completed by `complete`, as is one whose remainder does not fit.
+/// Rebuilds a document from what the model has. One that came in this dialect gets its remainder
+/// back; any other is completed by `complete`, as is one whose remainder does not match.
 pub(super) fn rebuild<T: DeserializeOwned>(
     dialect: &str,
     foreign: Option<&Foreign>,
@@ -74,7 +74,7 @@ pub(super) fn rebuild<T: DeserializeOwned>(
     serde_json::from_value(document).expect("`complete` adds every field that the type requires")
 }
 
-/// Puts a value back in its place, unless the model no longer has the thing that it belonged to.
+/// Puts a value back in its place, unless the model no longer has the object that it belonged to.
 fn put(document: &mut Value, place: &str, value: &Value) {
     let (parent, name) = match place.rsplit_once('/') {
         Some(("", name)) => (Some(document), name),

@@ -1,4 +1,4 @@
-//! Single values as the dialects write them, kept exactly as written.
+//! Single values of the dialects, kept exactly as written.
 
 use std::borrow::Cow;
 
@@ -14,20 +14,20 @@ use crate::{Millis, Time};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub enum Version {
-    /// The only one there is.
+    /// Version 1.0.0, the only one.
     #[default]
     #[serde(rename = "1.0.0")]
     V1,
 }
 
-/// An RFC 3339 moment. The text is kept: `…:00Z` and `…:00.000+00:00` are the same moment, but not
-/// the same document.
+/// An RFC 3339 time. The text is kept: `…:00Z` and `…:00.000+00:00` are the same time, but not the
+/// same document.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Stamp(pub String);
 
 impl Stamp {
-    /// The moment that it names, if it names one.
+    /// Returns the time, if the text is a valid one.
     #[must_use]
     pub fn time(&self) -> Option<Time> {
         Time::parse(&self.0)
@@ -40,13 +40,13 @@ impl From<Time> for Stamp {
     }
 }
 
-/// A UUID of any version, in the letters that it was written in.
+/// A UUID of any version, in its original spelling.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Id(pub String);
 
 impl Id {
-    /// The UUID, if it is one.
+    /// Returns the UUID, if the text is a valid one.
     #[must_use]
     pub fn uuid(&self) -> Option<Uuid> {
         self.0.parse().ok()
@@ -59,7 +59,7 @@ impl From<Uuid> for Id {
     }
 }
 
-/// The literal `false`: who asks for a handoff cannot handle it.
+/// The literal `false`: an agent that asks for a handoff cannot handle the work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct False;
 
@@ -78,13 +78,13 @@ impl<'de> Deserialize<'de> for False {
     }
 }
 
-/// How many: a whole number from 0. `3` and `3.0` are the same count, but not the same document.
+/// A count: a whole number from 0. `3` and `3.0` are the same count, but not the same document.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Count(pub Number);
 
 impl Count {
-    /// The count itself; the nearest one when the number is none.
+    /// Returns the count; the nearest one if the number is not a whole one.
     #[must_use]
     pub fn get(&self) -> u64 {
         whole(&self.0)
@@ -97,19 +97,19 @@ impl From<u64> for Count {
     }
 }
 
-/// How much: a number from 0, such as milliseconds or dollars.
+/// An amount: a number from 0, such as milliseconds or dollars.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Measure(pub Number);
 
 impl Measure {
-    /// The measure itself.
+    /// Returns the amount as a number.
     #[must_use]
     pub fn get(&self) -> f64 {
         self.0.as_f64().unwrap_or_default()
     }
 
-    /// The measure as milliseconds, rounded.
+    /// Returns the amount as milliseconds, rounded.
     #[must_use]
     pub fn millis(&self) -> Millis {
         Millis(whole(&self.0))
@@ -122,19 +122,19 @@ impl From<Millis> for Measure {
     }
 }
 
-/// How sure: a number from 0 to 1.
+/// A share, such as a confidence: a number from 0 to 1.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Share(pub Number);
 
 impl Share {
-    /// The share nearest to `part`; nothing when it is not a number.
+    /// Creates the share nearest to `part`; zero if it is not a number.
     #[must_use]
     pub fn new(part: f64) -> Self {
         Share(Number::from_f64(part.clamp(0.0, 1.0)).unwrap_or_else(|| 0.into()))
     }
 
-    /// The share itself.
+    /// Returns the share as a number.
     #[must_use]
     pub fn get(&self) -> f64 {
         self.0.as_f64().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The registry of documents: their schemas, and whether a document fits one.
+//! The registry of documents: their schemas, and validation against them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,36 +19,36 @@ use super::phase::{PhaseRequest, PhaseResponse};
 use super::{context, state};
 use crate::{Fields, Workflow};
 
-/// The longest text that is read as a document, in bytes.
+/// The maximum length of a text that is parsed as a document, in bytes.
 pub const MAX_BYTES: usize = 1024 * 1024;
-/// How deep lists and objects may stand within each other.
+/// The maximum nesting depth of lists and objects.
 pub const MAX_DEPTH: usize = 64;
-/// The longest message of a violation, in characters: it may quote all of a document.
+/// The maximum length of a violation's message, in characters: it may quote a whole document.
 const MAX_MESSAGE: usize = 400;
-/// The longest quotation in a message that has more to say.
+/// The maximum length of a quotation within a longer message, in characters.
 const MAX_QUOTE: usize = 80;
 
-/// A document that has a schema.
+/// A type of document that has a schema.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Name {
-    /// [`HandoffRequest`].
+    /// A [`HandoffRequest`] of the contract.
     HandoffRequest,
-    /// [`HandoffResponse`].
+    /// A [`HandoffResponse`] of the contract.
     HandoffResponse,
-    /// [`HandoffDecision`].
+    /// A [`HandoffDecision`] of the contract.
     HandoffDecision,
-    /// [`PhaseRequest`].
+    /// A [`PhaseRequest`] of the orchestrator.
     PhaseRequest,
-    /// [`PhaseResponse`].
+    /// A [`PhaseResponse`] of a sub-agent.
     PhaseResponse,
-    /// [`OrchestratorContext`](context::OrchestratorContext).
+    /// The context file of an orchestrator: [`OrchestratorContext`](context::OrchestratorContext).
     Context,
-    /// [`Message`].
+    /// A [`Message`] between agents.
     Message,
-    /// [`SharedState`](state::SharedState).
+    /// The shared state file: [`SharedState`](state::SharedState).
     State,
-    /// [`Workflow`].
+    /// A [`Workflow`] as a file.
     Workflow,
 }
 
@@ -65,7 +65,7 @@ const NAMES: [Name; 9] = [
 ];
 
 impl Name {
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -81,7 +81,7 @@ impl Name {
         }
     }
 
-    /// Fields at the top by which the document is known.
+    /// Returns the top-level fields that identify the document.
     fn marks(self) -> &'static [&'static str] {
         match self {
             Name::HandoffRequest => &[
@@ -139,11 +139,11 @@ impl fmt::Display for Name {
     }
 }
 
-/// No document has this name.
+/// No document type has this name.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("there is no schema `{text}`: there are {}", NAMES.map(Name::as_str).join(", "))]
 pub struct UnknownName {
-    /// What was given instead.
+    /// The name that is unknown.
     pub text: String,
 }
 
@@ -155,12 +155,12 @@ impl FromStr for Name {
     }
 }
 
-/// Something that is wrong with a document.
+/// An error in a document.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Violation {
-    /// Where: a JSON pointer, empty for the document as a whole.
+    /// The place: a JSON pointer, empty for the document as a whole.
     pub path: String,
-    /// What.
+    /// The description of the error.
     pub message: String,
 }
 
@@ -177,13 +177,13 @@ impl fmt::Display for Violation {
     }
 }
 
-/// All documents that have a schema.
+/// Returns all document types that have a schema.
 #[must_use]
 pub fn list() -> &'static [Name] {
     &NAMES
 }
 
-/// The JSON Schema (2020-12) of a document.
+/// Returns the JSON Schema (2020-12) of a document.
 #[must_use]
 pub fn schema(name: Name) -> Value {
     let mut schema = match name {
@@ -199,7 +199,7 @@ pub fn schema(name: Name) -> Value {
     };
     let id = format!("urn:stafette:schema:{name}:1.0.0");
     let mut sorted = Fields::from_iter([("$id".to_owned(), id.into())]);
-    // What the document is comes first, for people who open the file.
+    // The kind of document comes first, for people who open the file.
     for key in ["$schema", "title", "description"] {
         sorted.extend(schema.remove(key).map(|value| (key.to_owned(), value)));
     }
@@ -213,8 +213,8 @@ fn generate<T: JsonSchema>() -> Schema {
     settings.into_generator().into_root_schema_for::<T>()
 }
 
-/// Says in another way what makes for poor errors: a choice between words becomes a list of them,
-/// and a choice between something and null becomes a condition.
+/// Rewrites schema parts that cause poor error messages: a choice between words becomes a list of
+/// them, and a choice between something and null becomes a condition.
 fn plain_choices(schema: &mut Schema) {
     if let Some(Value::Array(choices)) = schema.get("oneOf") {
         let words: Option<Vec<Value>> =
@@ -239,8 +239,8 @@ fn plain_choices(schema: &mut Schema) {
     }
 }
 
-/// Everything that is wrong with a document, in the order of its places; nothing when it is valid.
-/// For messages this includes who may write to whom.
+/// Returns all errors of a document, in the order of their places; empty if it is valid. For
+/// messages this includes the rules for sender and recipient.
 #[must_use]
 pub fn validate(name: Name, value: &Value) -> Vec<Violation> {
     let errors = validator(name).iter_errors(value).map(|error| Violation {
@@ -256,7 +256,7 @@ pub fn validate(name: Name, value: &Value) -> Vec<Violation> {
     violations
 }
 
-/// The validator of a schema, made when it is first needed.
+/// Returns the validator of a schema, created on first use.
 fn validator(name: Name) -> &'static Validator {
     static MADE: [OnceLock<Validator>; NAMES.len()] = [const { OnceLock::new() }; NAMES.len()];
     MADE[name as usize].get_or_init(|| {
@@ -268,7 +268,8 @@ fn validator(name: Name) -> &'static Validator {
     })
 }
 
-/// What is wrong, with all that would be right: whoever has to mend it cannot see the schema.
+/// Describes an error together with all valid alternatives: the person who has to fix it cannot see
+/// the schema.
 fn in_words(error: &ValidationError<'_>) -> String {
     let ValidationErrorKind::Enum { options } = error.kind() else {
         return error.to_string();
@@ -286,8 +287,8 @@ fn shortened(text: String, most: usize) -> String {
     }
 }
 
-/// Which document a value is meant to be, by the fields at its top: valid or not, so that what is
-/// wrong with it can be said. Nothing when fewer than two fields fit, or several documents fit
+/// Returns the document type that a value is meant to be, by its top-level fields: valid or not, so
+/// that its errors can be reported. `None` if fewer than two fields match, or several types match
 /// equally well.
 #[must_use]
 pub fn recognise(value: &Value) -> Option<Name> {
@@ -298,40 +299,40 @@ pub fn recognise(value: &Value) -> Option<Name> {
     found.next().filter(|_| found.next().is_none())
 }
 
-/// Why a text is not read as a document.
+/// The reason why a text cannot be parsed as a document.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    /// It is too long.
+    /// The text is too long.
     #[error("the document has {bytes} bytes, and at most {MAX_BYTES} are read")]
     TooLong {
-        /// How long it is.
+        /// The length of the text, in bytes.
         bytes: usize,
     },
-    /// It is nested too deeply.
+    /// The text is nested too deeply.
     #[error("line {line}: lists and objects are nested more than {MAX_DEPTH} deep")]
     TooDeep {
-        /// Where the limit is passed.
+        /// The line on which the limit is exceeded.
         line: usize,
     },
-    /// It is not JSON.
+    /// The text is not valid JSON.
     #[error("not JSON: {source}")]
     Syntax {
-        /// What is wrong, and where.
+        /// The syntax error and its place.
         #[from]
         source: serde_json::Error,
     },
 }
 
-/// Reads a text as JSON, within limits.
+/// Parses a text as JSON, within limits.
 ///
 /// # Errors
-/// When it is longer than [`MAX_BYTES`], deeper than [`MAX_DEPTH`] or not JSON.
+/// The text is longer than [`MAX_BYTES`], deeper than [`MAX_DEPTH`] or not JSON.
 pub fn read(text: impl AsRef<[u8]>) -> Result<Value, ReadError> {
     let text = text.as_ref();
     if text.len() > MAX_BYTES {
         return Err(ReadError::TooLong { bytes: text.len() });
     }
-    // Some editors put a byte order mark in front, which is no JSON.
+    // Some editors write a byte order mark at the start, which is not valid JSON.
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     check_depth(text)?;
     Ok(serde_json::from_slice(text)?)

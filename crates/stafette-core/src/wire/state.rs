@@ -10,49 +10,49 @@ use super::present;
 use super::scalar::{Count, Stamp, Version};
 use crate::Fields;
 
-/// Where the shared work stands.
+/// The state of the shared work.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SharedState {
     /// The version of the file.
     pub schema_version: Version,
-    /// The work at hand; null or absent when there is none.
+    /// The current work; null or absent if there is none.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<CurrentWorkflow>")]
     pub current_workflow: Option<Option<CurrentWorkflow>>,
-    /// Who has it; null or absent when nobody has.
+    /// The agent that has the work; null or absent if none has.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub current_agent: Option<Option<String>>,
-    /// The handoff that brought it there.
+    /// The handoff that passed the work to it.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub last_handoff: Option<Option<String>>,
-    /// Who holds what, by resource.
+    /// The locks, by resource.
     pub locks: BTreeMap<String, LockEntry>,
-    /// Which round it is.
+    /// The number of the round.
     pub iteration: Count,
-    /// How each agent stands, by name.
+    /// The state of each agent, by name.
     pub agents: BTreeMap<String, AgentEntry>,
-    /// Fields of the writer's own.
+    /// Additional fields of the writer.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// The work at hand.
+/// The work that agents share.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CurrentWorkflow {
-    /// Its name.
+    /// The id of the work.
     pub id: String,
-    /// Of which kind it is.
+    /// The kind of work.
     #[serde(rename = "type")]
     pub kind: WorkflowType,
-    /// When it began.
+    /// The time at which it began.
     pub started: Stamp,
-    /// Where its specification is.
+    /// The path of its specification.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub spec: Option<Option<String>>,
-    /// Fields of the writer's own.
+    /// Additional fields of the writer.
     #[serde(flatten)]
     pub extra: Fields,
 }
@@ -60,28 +60,28 @@ pub struct CurrentWorkflow {
 /// A lock on a resource.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LockEntry {
-    /// Who holds it.
+    /// The agent that holds it.
     pub agent: String,
-    /// Since when.
+    /// The time at which it was acquired.
     pub acquired: Stamp,
-    /// Until when.
+    /// The time at which it expires.
     pub expires: Stamp,
-    /// Fields of the writer's own.
+    /// Additional fields of the writer.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// How an agent stands.
+/// The state of an agent.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AgentEntry {
-    /// `idle`, `active`, `completed`, or a word of the agent's own: agents also leave their
+    /// `idle`, `active`, `completed`, or a word of the agent's own: agents also record their
     /// verdicts here.
     pub status: String,
-    /// When it was last seen at work.
+    /// The time of its last activity.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Stamp>")]
     pub last_active: Option<Option<Stamp>>,
-    /// Fields of the writer's own.
+    /// Additional fields of the writer.
     #[serde(flatten)]
     pub extra: Fields,
 }

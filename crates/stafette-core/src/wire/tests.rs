@@ -1,4 +1,4 @@
-//! What holds for every dialect, shown on the golden documents in `fixtures/wire`.
+//! Properties of every dialect, shown on the golden documents in `fixtures/wire`.
 
 mod contract;
 mod files;
@@ -33,7 +33,8 @@ fn fixture(path: &str) -> Value {
     read(fs::read(fixtures("wire").join(path)).expect(path)).expect(path)
 }
 
-/// All golden documents, each with its file and the document that its file is named after.
+/// Returns all golden documents, each with its file and the document type that the file is named
+/// after.
 fn goldens() -> Vec<(String, Name, Value)> {
     let folder = fs::read_dir(fixtures("wire")).expect("the golden files are there");
     let files = folder.map(|entry| entry.expect("a folder entry").file_name());
@@ -60,7 +61,7 @@ fn value<T: Serialize>(document: &T) -> Value {
     serde_json::to_value(document).expect("a document is JSON")
 }
 
-/// The document after it was read into its type and written again.
+/// Parses the document into its type and serialises it again.
 fn through_type(name: Name, document: &Value) -> Value {
     match name {
         Name::HandoffRequest => value(&typed::<HandoffRequest>(document)),
@@ -75,9 +76,9 @@ fn through_type(name: Name, document: &Value) -> Value {
     }
 }
 
-/// The document after it was an offer or a response of the model, stored as JSON as events are;
-/// nothing when it has no counterpart there. The ids and times given for the way back are wrong on
-/// purpose: what was foreign keeps its own.
+/// Converts the document to the model, stores it as JSON as events are, and converts it back;
+/// `None` if it has no counterpart there. The ids and times given for the way back are wrong on
+/// purpose: foreign documents keep their own.
 fn through_model(name: Name, document: &Value) -> Option<Value> {
     let (nil, epoch) = (Uuid::nil(), Time(0));
     Some(match name {
@@ -122,7 +123,7 @@ fn agent(name: &str) -> Party {
     Party::from(name)
 }
 
-/// Everything that is wrong with a document, one line each.
+/// Returns all errors of a document, one line each.
 fn complaints(name: Name, document: &Value) -> String {
     let lines = validate(name, document);
     lines.iter().map(|violation| format!("{violation}\n")).collect()

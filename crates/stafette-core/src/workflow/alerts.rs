@@ -1,32 +1,33 @@
-//! `[alerts]`: when people should look.
+//! `[alerts]`: the conditions for alerts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Millis;
 
-/// The conditions under which people should look, over a window of time that ends now.
+/// The conditions for alerts, over a time window that ends now.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct AlertRules {
-    /// Handoffs that failed; five minutes unless it says otherwise.
+    /// The number of failed handoffs; more than 5 in five minutes by default.
     pub failed: Threshold,
-    /// Handoffs that were escalated to a person; an hour unless it says otherwise.
+    /// The number of handoffs escalated to a person; more than 10 in an hour by default.
     pub escalated: Threshold,
-    /// Circular handoffs that were prevented; five minutes unless it says otherwise.
+    /// The number of circular handoffs prevented; more than 0 in five minutes by default.
     pub circular_blocked: Threshold,
-    /// How many milliseconds 95 of 100 handoffs took at most; five minutes unless it says otherwise.
+    /// The 95th percentile of handoff durations, in milliseconds; more than 30 minutes, over a
+    /// window of five minutes, by default.
     pub duration_ms_p95: Threshold,
 }
 
-/// More than this within that time.
+/// A limit on a value within a time window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Threshold {
-    /// What may be reached, but not passed.
+    /// The highest value that raises no alert.
     pub above: u64,
-    /// How far back to look.
+    /// The length of the time window.
     pub within: Millis,
 }
 
@@ -43,7 +44,7 @@ impl Default for AlertRules {
 }
 
 impl AlertRules {
-    /// Whether it says nothing.
+    /// True if all values are the defaults.
     pub(crate) fn is_silent(&self) -> bool {
         *self == AlertRules::default()
     }

@@ -1,46 +1,46 @@
-//! `[budget]`: what a run may spend, and what an agent may spend of it.
+//! `[budget]`: the spending limits of a run and of its agents.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Millis, Usd};
 
-/// What a run may spend. Finite by default.
+/// The spending limits of a run. Finite by default.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct Budget {
-    /// In money.
+    /// The maximum money, in US dollars.
     pub money: Usd,
-    /// In tokens.
+    /// The maximum number of tokens.
     pub tokens: u64,
-    /// In handoffs that an agent begins to work on.
+    /// The maximum number of handoffs that agents start to work on.
     pub handoffs: u32,
-    /// In time, waits for people included.
+    /// The maximum duration, including waits for people.
     pub time: Millis,
 }
 
-/// What one agent may spend of a run's budget; what is not said is not limited further.
+/// The spending limits of one agent within a run's budget; absent fields set no further limit.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct AgentBudget {
-    /// In money.
+    /// The maximum money, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub money: Option<Usd>,
-    /// In tokens.
+    /// The maximum number of tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// In handoffs that it begins to work on.
+    /// The maximum number of handoffs that it starts to work on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handoffs: Option<u32>,
-    /// In time at work.
+    /// The maximum working time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<Millis>,
 }
 
 impl AgentBudget {
-    /// Whether it limits nothing.
+    /// True if it sets no limit.
     #[must_use]
     pub fn is_silent(&self) -> bool {
         *self == AgentBudget::default()

@@ -1,4 +1,4 @@
-//! `[changes]`: how changes get into the project.
+//! `[changes]`: the rules for applying changes to the project.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,27 +6,28 @@ use serde::{Deserialize, Serialize};
 use crate::Millis;
 use crate::lock::Pattern;
 
-/// How changes get into the project.
+/// The rules for applying changes to the project.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct ChangeRules {
-    /// The command that says whether the project still works, such as `["cargo", "test"]`; nothing
-    /// is asked when it is empty.
+    /// The command that checks whether the project still works, such as `["cargo", "test"]`; no
+    /// check if empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub validate: Vec<String>,
-    /// How long that may take.
+    /// The time limit for that command.
     pub timeout: Millis,
-    /// Whether what is applied is committed, with the touched files as they were in a commit
-    /// before it.
+    /// True if applied changes are committed, with the previous state of the touched files in a
+    /// commit before.
     pub commit: bool,
-    /// Whether a person is asked about every set that an agent proposes, not only about deletions,
-    /// what steers the team and dependencies.
+    /// True if a person has to approve every set that an agent proposes, not only deletions,
+    /// dependencies and the orchestrator's own code.
     pub ask_always: bool,
-    /// What steers the team itself, so that a person has to say yes; `stafette.toml` always does.
+    /// The files of the orchestrator's own code, whose changes a person has to approve;
+    /// `stafette.toml` is always included.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub own: Vec<Pattern>,
-    /// What no change may touch.
+    /// The files that no change may touch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub protected: Vec<Pattern>,
 }
@@ -45,7 +46,7 @@ impl Default for ChangeRules {
 }
 
 impl ChangeRules {
-    /// Whether nothing is said that differs from what holds anyway.
+    /// True if all values are the defaults.
     #[must_use]
     pub fn is_silent(&self) -> bool {
         *self == ChangeRules::default()

@@ -1,11 +1,12 @@
-//! Whether a workflow makes sense: everyone it names exists, the work can move and can end, cycles
-//! are meant, limits fit together, and a person can be asked.
+//! Checks whether a workflow is consistent: all named parties exist, the work can move and can end,
+//! cycles are declared, limits are compatible, and a person can be asked.
 //!
-//! Two choices are worth knowing. Everyone may always hand to `orchestrator` and `human`, so a
+//! Two choices are worth knowing. Every agent may always hand to `orchestrator` and `human`, so a
 //! check for "can reach an end" over those built-in paths could never fail. An *end* is therefore
 //! an agent that hands to no other agent, or one whose routes name `orchestrator` or `human`: the
-//! file has to say where the work may leave a cycle. And the counts that limits are held against
-//! are lower bounds (the shortest way to a loop, then its rounds), so that an error is never a
+//! file has to declare where the work may leave a cycle. And the counts that limits are compared
+//! with
+//! are lower bounds (the shortest path to a loop, then its rounds), so that an error is never a
 //! guess.
 
 mod agents;
@@ -27,10 +28,10 @@ use crate::{Party, Workflow};
 
 pub(crate) use limits::worst_case;
 
-/// A workflow has no more agents.
+/// The maximum number of agents in a workflow.
 pub const MAX_AGENTS: usize = 256;
 
-/// Reads a file and checks it: the workflow if it could be read, and all that is wrong with it.
+/// Parses and checks a file. Returns the workflow if it could be parsed, and all problems.
 #[must_use]
 pub fn examine(text: &str) -> (Option<Source>, Vec<Diagnostic>) {
     match file::read(text) {
@@ -42,7 +43,8 @@ pub fn examine(text: &str) -> (Option<Source>, Vec<Diagnostic>) {
     }
 }
 
-/// As [`examine`], and every profile that the file names must be one of `profiles`.
+/// Does the same as [`examine`], and requires every profile that the file names to be one of
+/// `profiles`.
 #[must_use]
 pub fn examine_with(text: &str, profiles: &[&str]) -> (Option<Source>, Vec<Diagnostic>) {
     match file::read(text) {
@@ -54,14 +56,14 @@ pub fn examine_with(text: &str, profiles: &[&str]) -> (Option<Source>, Vec<Diagn
     }
 }
 
-/// All that is wrong with a workflow, in the order of its file.
+/// Returns all problems of a workflow, in the order of its file.
 #[must_use]
 pub fn check(workflow: &Workflow, spans: &Spans) -> Vec<Diagnostic> {
     check_with(workflow, spans, None)
 }
 
-/// As [`check`], and every profile that the workflow names must be one of `profiles`, where the
-/// caller knows them.
+/// Does the same as [`check`], and requires every profile that the workflow names to be one of
+/// `profiles`, if the caller knows them.
 #[must_use]
 pub fn check_with(
     workflow: &Workflow,
@@ -91,7 +93,7 @@ pub fn check_with(
     found
 }
 
-/// What has been found so far.
+/// The problems found so far.
 struct Report<'a> {
     workflow: &'a Workflow,
     spans: &'a Spans,
@@ -100,25 +102,25 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Adds a mistake in a value.
+    /// Adds a problem with a value.
     fn add(&mut self, diagnostic: Diagnostic) {
         let span = self.spans.value(&diagnostic.path);
         self.found.push(diagnostic.at(span));
     }
 
-    /// Adds a mistake in a value that may be a default; then the cause is shown instead.
+    /// Adds a problem with a value that may be a default; then `cause` is shown instead.
     fn add_or(&mut self, diagnostic: Diagnostic, cause: &str) {
         let span = self.spans.value(&diagnostic.path).or_else(|| self.spans.value(cause));
         self.found.push(diagnostic.at(span));
     }
 
-    /// Adds a mistake about something that has a name.
+    /// Adds a problem with a named entry.
     fn add_named(&mut self, diagnostic: Diagnostic) {
         let span = self.spans.key(&diagnostic.path);
         self.found.push(diagnostic.at(span));
     }
 
-    /// Whether a name is known; if not, that is an error.
+    /// True if a name is known; otherwise adds an error.
     fn knows(&mut self, name: &str, path: &str) -> bool {
         let council = || name == crate::workflow::council::NAME && self.workflow.council.is_some();
         if matches!(Party::from(name), Party::Orchestrator | Party::Human)
@@ -141,12 +143,13 @@ impl Report<'_> {
         false
     }
 
-    /// Whether a name is unknown. That breaks the graph: what would follow from it is no news.
+    /// True if a name is unknown. That breaks the graph: errors that follow from it are not
+    /// reported.
     fn names_are_wrong(&self) -> bool {
         self.found.iter().any(|diagnostic| diagnostic.code == UNKNOWN_AGENT)
     }
 
-    /// Reports what a list holds twice, or holds empty.
+    /// Reports duplicate and empty entries of a list.
     fn distinct<'t>(&mut self, items: impl IntoIterator<Item = &'t str>, path: &str) {
         let mut seen = BTreeSet::new();
         for (index, item) in items.into_iter().enumerate() {
@@ -161,7 +164,7 @@ impl Report<'_> {
     }
 }
 
-/// The code of an error about a name that the workflow does not know.
+/// The code of an error about an unknown name.
 pub(crate) const UNKNOWN_AGENT: &str = "unknown-agent";
 /// The code of an error about a cycle that no loop declares.
 pub(crate) const UNDECLARED_CYCLE: &str = "undeclared-cycle";
@@ -191,7 +194,7 @@ fn header(report: &mut Report<'_>) {
     report.knows(header.entry.as_str(), "/workflow/entry");
 }
 
-/// Names in a sentence: `a`, `b` and `c`.
+/// Joins names for a sentence: `a`, `b` and `c`.
 fn listed<'t>(names: impl IntoIterator<Item = &'t str>) -> String {
     let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
     match names.as_slice() {
@@ -201,7 +204,7 @@ fn listed<'t>(names: impl IntoIterator<Item = &'t str>) -> String {
     }
 }
 
-/// Whether a text is a version as semver.org defines it.
+/// True if a text is a version as semver.org defines it.
 pub(crate) fn is_semver(text: &str) -> bool {
     let (rest, build) = text.split_once('+').map_or((text, None), |(a, b)| (a, Some(b)));
     let (core, pre) = rest.split_once('-').map_or((rest, None), |(a, b)| (a, Some(b)));

@@ -3,14 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where handoffs and the shared state are mirrored as files, and taken in from files.
+/// The folder in which handoffs and the shared state are mirrored as files, and read from files.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct Coordination {
-    /// The folder, within the project.
+    /// The path of the folder, within the project.
     pub folder: String,
-    /// How many files `completed` and `rejected` hold each, at most; the oldest go.
+    /// The maximum number of files in each of `completed` and `rejected`; the oldest are deleted.
     #[schemars(range(min = 1, max = 5000))]
     pub keep: usize,
 }

@@ -1,4 +1,4 @@
-//! `[council]`: who decides together, and when they have decided.
+//! `[council]`: the members of the council, and the rules for its decisions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,40 +10,41 @@ use thiserror::Error;
 
 use crate::{AgentName, Party};
 
-/// The name that work for the council is handed to. No agent can have it.
+/// The reserved name of the council as a target. No agent can have it.
 pub const NAME: &str = "council";
 
-/// The council as a party.
+/// Returns the council as a party.
 #[must_use]
 pub fn party() -> Party {
     Party::Agent(NAME.into())
 }
 
-/// Who decides together, and when they have decided.
+/// The members of the council, and the rules for its decisions.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct CouncilRules {
-    /// Who has a voice, in the order in which they speak.
+    /// The members, in the order in which they speak.
     pub members: Vec<AgentName>,
-    /// Whether they speak one after the other or all at once.
+    /// The order of speaking: one after the other or in parallel.
     #[serde(default)]
     pub mode: Mode,
-    /// How many of them have to agree, such as `4 of 5`; by weight.
+    /// The share that has to agree, such as `4 of 5`; by weight.
     #[serde(default)]
     pub quorum: Quorum,
-    /// Whether everyone speaks once before anyone hears the others.
+    /// True if every member speaks once before any member sees the others' speeches.
     #[serde(default)]
     pub blind_first_vote: bool,
-    /// How much a voice counts, where it is not 1.
+    /// The weight of each member's vote; 1 if absent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub weights: BTreeMap<AgentName, u32>,
-    /// How often each of them may speak.
+    /// The maximum number of turns per member.
     #[serde(default = "six")]
     pub turns_per_agent: u32,
-    /// What happens when everyone has spoken so often and they do not agree.
+    /// The action to take if all turns are used up without agreement.
     #[serde(default)]
     pub exhausted: Exhausted,
-    /// Who carries out what they agreed on; without one, their answer is the end of it.
+    /// The party that carries out the decision; without one, the council's answer is the final
+    /// result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub then: Option<Party>,
 }
@@ -53,48 +54,48 @@ fn six() -> u32 {
 }
 
 impl CouncilRules {
-    /// How much a member's voice counts.
+    /// Returns the weight of a member's vote.
     #[must_use]
     pub fn weight(&self, member: &AgentName) -> u32 {
         self.weights.get(member).copied().unwrap_or(1)
     }
 
-    /// How much all voices count together.
+    /// Returns the total weight of all members.
     #[must_use]
     pub fn total(&self) -> u32 {
         self.members.iter().fold(0, |sum, member| sum.saturating_add(self.weight(member)))
     }
 
-    /// How much has to agree.
+    /// Returns the weight that has to agree.
     #[must_use]
     pub fn needed(&self) -> u32 {
         self.quorum.part(self.total())
     }
 }
 
-/// Whether members speak one after the other.
+/// The order in which members speak.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Each hears those before it.
+    /// One after the other; each sees the speeches before it.
     #[default]
     InTurn,
-    /// All at once, round by round.
+    /// All members in parallel, round by round.
     Parallel,
 }
 
-/// What happens when everyone has spoken as often as allowed.
+/// The action to take if all turns are used up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Exhausted {
-    /// A person is asked.
+    /// Ask a person for a decision.
     #[default]
     Escalate,
-    /// The next generation goes on.
+    /// Continue in the next generation.
     HandOver,
 }
 
-/// The part that has to agree: `4 of 5`.
+/// The share that has to agree: `4 of 5`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String", extend("pattern" = "^[0-9]+ of [0-9]+$"))]
@@ -103,16 +104,16 @@ pub struct Quorum {
     of: u32,
 }
 
-/// The text is not a quorum.
+/// The text is not a valid quorum.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("`{text}` is not a quorum: write it as `4 of 5`, from 1 to all")]
 pub struct NotAQuorum {
-    /// What was given instead.
+    /// The text that could not be parsed.
     pub text: String,
 }
 
 impl Quorum {
-    /// How much of `total` that is, rounded up.
+    /// Returns this share of `total`, rounded up.
     #[must_use]
     pub fn part(self, total: u32) -> u32 {
         let part = (u64::from(total) * u64::from(self.votes)).div_ceil(u64::from(self.of));

@@ -1,4 +1,4 @@
-//! Reading a workflow file, and knowing where in it each value stands.
+//! Parses a workflow file, and records the position of each value.
 
 mod diagnostic;
 mod spans;
@@ -15,41 +15,41 @@ pub(crate) use spans::child;
 
 use crate::Workflow;
 
-/// No workflow file is larger.
+/// The maximum size of a workflow file, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
 
-/// More syntax errors than this are left out: they follow from the first ones.
+/// The maximum number of reported syntax errors: further ones follow from the first.
 const MAX_SYNTAX_ERRORS: usize = 5;
 
-/// A workflow file that could be read.
+/// A workflow file that could be parsed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Source {
-    /// What it says.
+    /// The workflow that the file contains.
     pub workflow: Workflow,
-    /// Where it says it.
+    /// The positions of its values.
     pub spans: Spans,
 }
 
-/// Reads a workflow file.
+/// Parses a workflow file.
 ///
 /// # Errors
-/// Everything that keeps it from being a workflow: syntax, unknown keys, wrong or missing values.
+/// All problems that prevent this: syntax, unknown keys, wrong or missing values.
 pub fn parse(text: &str) -> Result<Workflow, Vec<Diagnostic>> {
     read(text).map(|source| source.workflow)
 }
 
-/// Reads a workflow file and remembers where each value stands.
+/// Parses a workflow file and records the position of each value.
 ///
 /// # Errors
-/// As [`parse`].
+/// As for [`parse`].
 pub fn read(text: &str) -> Result<Source, Vec<Diagnostic>> {
     document(text).map(|(workflow, spans)| Source { workflow, spans })
 }
 
-/// Reads any TOML file whose keys are those of a type, and remembers where each value stands.
+/// Parses any TOML file whose keys are those of a type, and records the position of each value.
 ///
 /// # Errors
-/// As [`parse`], for that type.
+/// As for [`parse`], for that type.
 pub fn document<T: DeserializeOwned + JsonSchema>(
     text: &str,
 ) -> Result<(T, Spans), Vec<Diagnostic>> {
@@ -62,7 +62,7 @@ pub fn document<T: DeserializeOwned + JsonSchema>(
         return Err(errors.iter().take(MAX_SYNTAX_ERRORS).map(syntax_error).collect());
     }
     let spans = Spans::of(table.get_ref());
-    // Unknown keys are taken out one by one, so that all of them are reported and none hides a
+    // Unknown keys are removed one by one, so that all of them are reported and none hides a
     // mistake in a value.
     let mut diagnostics = Vec::new();
     let schema = schemars::schema_for!(T).to_value();
@@ -97,7 +97,7 @@ fn value_error(error: &Error, spans: &Spans) -> Diagnostic {
     Diagnostic::error(code, &path, message).at(error.span())
 }
 
-/// The parser names types of the program; people know those of the file.
+/// Translates type names of the parser to those that people know from the file.
 fn in_words_of_the_file(message: &str) -> String {
     const WORDS: [(&str, &str); 6] = [
         ("u32", "a whole number"),
@@ -110,19 +110,19 @@ fn in_words_of_the_file(message: &str) -> String {
     let Some((found, expected)) = message.rsplit_once(", expected ") else {
         return message.to_owned();
     };
-    // "struct Header" and the like: only tables are structs.
+    // "struct Header" and similar: only tables are structs.
     let word = WORDS.iter().find(|(theirs, _)| *theirs == expected).map(|(_, ours)| *ours);
     let word = word.or_else(|| expected.starts_with("struct ").then_some("a table"));
     format!("{found}, expected {}", word.unwrap_or(expected))
 }
 
-/// The keys that a workflow file may have, taken from the published schema.
+/// The keys that a workflow file may have, from the published schema.
 struct Keys<'a> {
     root: &'a Value,
 }
 
 impl Keys<'_> {
-    /// Takes out, and reports, what the schema does not know.
+    /// Removes and reports the keys that are not in the schema.
     fn prune(
         &self,
         table: &mut DeTable<'_>,
@@ -177,7 +177,7 @@ impl Keys<'_> {
     }
 
     fn resolve<'s>(&'s self, schema: &'s Value) -> &'s Value {
-        // What may be left out is written as one of itself and nothing.
+        // An optional value is written as a choice between itself and null.
         let optional = schema.pointer("/anyOf/0/$ref");
         let pointer = schema.get("$ref").or(optional).and_then(Value::as_str);
         pointer

@@ -1,9 +1,9 @@
-//! The contract's validation gate: sections, counts, cross references and quality, each with what
-//! is required and what was found.
+//! The contract's validation gate: sections, counts, cross references and quality, each with the
+//! requirement and the finding.
 //!
-//! It is asked of two things. A *document* is a written handoff protocol in Markdown: headings,
-//! tables and code blocks are counted. A *workflow* is held to the same list by what it says and by
-//! what the engine provides for it, which the caller hands in.
+//! It applies to two things. A *document* is a written handoff protocol in Markdown: headings,
+//! tables and code blocks are counted. A *workflow* is held to the same list by its content and by
+//! what the engine provides for it, which the caller passes in.
 
 mod document;
 mod outline;
@@ -18,7 +18,7 @@ use crate::{Millis, Workflow};
 
 pub use document::document;
 
-/// The sections that a protocol has.
+/// The required sections of a protocol.
 pub const SECTIONS: [&str; 6] = [
     "Handoff Protocol Overview",
     "Handoff Schema",
@@ -27,7 +27,7 @@ pub const SECTIONS: [&str; 6] = [
     "Handoff Observability",
     "Error Recovery",
 ];
-/// The schemas that a protocol defines.
+/// The required schemas of a protocol.
 pub const SCHEMAS: [&str; 3] = ["HandoffRequest", "HandoffResponse", "HandoffDecision"];
 /// The attributes of a handoff's span.
 pub const SPAN_ATTRIBUTES: [&str; 8] = [
@@ -40,7 +40,7 @@ pub const SPAN_ATTRIBUTES: [&str; 8] = [
     "handoff.inputs_provided",
     "handoff.inputs_missing",
 ];
-/// The metrics of handoffs.
+/// The names of the handoff metrics.
 pub const METRICS: [&str; 6] = [
     "handoff.total",
     "handoff.success",
@@ -54,58 +54,58 @@ const VALID_ROUTES: usize = 4;
 const INVALID_ROUTES: usize = 2;
 const STRATEGIES: usize = 3;
 
-/// Which part of the gate an item belongs to.
+/// The part of the gate that an item belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// It has to be there.
+    /// Something has to be present.
     Section,
-    /// There have to be enough of it.
+    /// There has to be enough of something.
     Count,
-    /// It has to agree with something else.
+    /// Something has to agree with something else.
     CrossReference,
-    /// It has to be thought of.
+    /// Something has to be considered.
     Quality,
 }
 
-/// One thing that the gate asks for.
+/// One requirement of the gate, with its result.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct GateItem {
-    /// Which part of the gate it belongs to.
+    /// The part of the gate that it belongs to.
     pub part: Part,
-    /// What it is about.
+    /// The subject of the requirement.
     pub name: &'static str,
-    /// What is required.
+    /// The requirement in words.
     pub required: String,
-    /// What was found.
+    /// The finding in words.
     pub found: String,
-    /// Whether that is enough.
+    /// True if the requirement is met.
     pub ok: bool,
-    /// The bytes of the file that it is about, when there are any.
+    /// The byte range in the file that it is about, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub span: Option<Range<usize>>,
 }
 
 impl GateItem {
-    /// The item on a line, with its place.
+    /// Formats the item as one line, with its position.
     #[must_use]
     pub fn render(&self, file_name: &str, text: &str) -> String {
         let word = if self.ok { "pass" } else { "FAIL" };
         let line = self.span.as_ref().map(|span| Position::of(text, span.start).line);
         let place = line.map_or_else(|| file_name.to_owned(), |line| format!("{file_name}:{line}"));
         let GateItem { name, required, found, .. } = self;
-        // Names in a document can be anything: none of them steers the terminal.
+        // Names in a document can contain anything: none of them may control the terminal.
         plain(&format!("{word}  {name}: {found} (required: {required}) at {place}")) + "\n"
     }
 }
 
-/// Whether a list of items lets something through.
+/// True if all items are met.
 #[must_use]
 pub fn passes(items: &[GateItem]) -> bool {
     items.iter().all(|item| item.ok)
 }
 
-/// What the engine provides to every workflow.
+/// The features that the engine provides to every workflow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Provided<'a> {
     /// The names of the schemas that it publishes.
@@ -116,7 +116,7 @@ pub struct Provided<'a> {
     pub metrics: &'a [&'a str],
 }
 
-/// Holds a workflow to the gate.
+/// Checks a workflow against the gate.
 #[must_use]
 pub fn workflow(workflow: &Workflow, spans: &Spans, provided: Provided<'_>) -> Vec<GateItem> {
     let found = check::check(workflow, spans);
@@ -245,7 +245,7 @@ pub fn workflow(workflow: &Workflow, spans: &Spans, provided: Provided<'_>) -> V
     items
 }
 
-/// Whether a list has a name, whatever its spelling: `HandoffRequest`, `handoff_request`.
+/// True if a list has a name in any spelling: `HandoffRequest`, `handoff_request`.
 fn has(names: &[&str], wanted: &str) -> bool {
     let bare = |name: &str| -> String {
         name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()

@@ -1,24 +1,24 @@
-//! `[generations]`: how the team hands over to its next self.
+//! `[generations]`: the rules for handing over to the next generation.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Millis, Usd};
 
-/// How the team hands over to its next self.
+/// The rules for handing over to the next generation.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct GenerationRules {
-    /// Where the picture of the team is kept, relative to the project.
+    /// The path of the context file, relative to the project.
     pub context: String,
-    /// The wait before the next generation.
+    /// The pause before the next generation.
     pub pause: Millis,
-    /// How many generations may follow each other without a person.
+    /// The maximum number of generations that follow each other automatically.
     pub max_runs: u32,
-    /// What they may cost together.
+    /// The maximum total cost of those generations, in US dollars.
     pub max_cost: Usd,
-    /// After how many generations a person is asked whether it should go on; 0 is never.
+    /// The number of generations after which a person is asked whether to continue; 0 means never.
     pub check_in_every: u32,
 }
 

@@ -1,17 +1,17 @@
-//! Commands that are told what happens, and may say no.
+//! Commands that receive events, and may refuse.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{AgentName, Millis};
 
-/// A workflow has no more hooks.
+/// The maximum number of hooks in a workflow.
 pub const MAX_HOOKS: usize = 64;
 
-/// The moments before something happens, when a hook can still say no.
+/// The points before an action at which a hook can still refuse it.
 pub const BEFORE: [&str; 2] = ["before_run", "before_turn"];
 
-/// Names from the coordination protocol, each with the events that it means.
+/// Names from the coordination protocol, each with the events that it stands for.
 pub const PROTOCOL: [(&str, &[&str]); 6] = [
     ("agent_started", &["turn_ordered"]),
     ("agent_completed", &["turn_finished"]),
@@ -21,22 +21,22 @@ pub const PROTOCOL: [(&str, &[&str]); 6] = [
     ("escalation_triggered", &["handoff_admitted"]),
 ];
 
-/// A command that gets JSON on standard input when something happens. It ends with 0 to go on and
-/// with 2 to say no; what it then says on standard error is the reason.
+/// A command that receives JSON on standard input for an event. It exits with 0 to continue and
+/// with 2 to refuse; its standard error is then the reason.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Hook {
-    /// When: `before_run`, `before_turn`, `question`, or the name of an event.
+    /// The event: `before_run`, `before_turn`, `question`, or the name of a stored event.
     pub on: String,
     /// The program and its arguments, started in the project's folder.
     pub command: Vec<String>,
-    /// How long it may take.
+    /// The time limit for the command.
     #[serde(default = "ten_seconds")]
     pub timeout: Millis,
-    /// Only what concerns these agents; everyone otherwise.
+    /// The agents whose events it receives; all if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentName>,
-    /// What it means when the command breaks or takes too long.
+    /// The action to take if the command fails or times out.
     #[serde(default)]
     pub on_error: OnError,
     /// The environment variables that it may see, besides the harmless ones.
@@ -44,14 +44,14 @@ pub struct Hook {
     pub env: Vec<String>,
 }
 
-/// What a hook that breaks means.
+/// The action to take if a hook fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnError {
-    /// An alert, and the work goes on.
+    /// Raise an alert and continue.
     #[default]
     Continue,
-    /// As if it had said no.
+    /// Treat it as a refusal.
     Block,
 }
 
@@ -60,13 +60,13 @@ fn ten_seconds() -> Millis {
 }
 
 impl Hook {
-    /// Whether it is asked before something happens.
+    /// True if it is called before an action.
     #[must_use]
     pub fn is_before(&self) -> bool {
         BEFORE.contains(&self.on.as_str())
     }
 
-    /// Whether it wants to hear of an event of this name; `question` says that a person is asked.
+    /// True if it receives events of this name; `question` is true if a person is asked.
     #[must_use]
     pub fn hears(&self, event: &str, question: bool) -> bool {
         let means = |(name, events): &(&str, &[&str])| *name == self.on && events.contains(&event);
@@ -76,7 +76,7 @@ impl Hook {
         }
     }
 
-    /// Whether it concerns itself with what `agent` does.
+    /// True if it receives events of `agent`.
     #[must_use]
     pub fn concerns(&self, agent: Option<&str>) -> bool {
         self.agents.is_empty()

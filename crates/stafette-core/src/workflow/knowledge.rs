@@ -1,5 +1,5 @@
-//! `[knowledge]`: threads, graph, calendar, constitution, returns and what is learned. Without it
-//! there are none.
+//! `[knowledge]`: threads, graph, calendar, constitution, returns and learned parameters. All off
+//! if absent.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,68 +8,68 @@ use super::notify::minutes_of;
 use super::weights::Weights;
 use crate::Millis;
 
-/// What is known and planned, and where it is kept.
+/// The knowledge features and their backends.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct Knowledge {
-    /// Where the graph is kept.
+    /// The backend of the graph.
     pub graph: GraphHome,
     /// The server, for `graph = "neo4j"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub neo4j: Option<Neo4j>,
-    /// The document with the principles that every recommendation has to answer, relative to this
-    /// file.
+    /// The document with the principles that every recommendation is checked against, relative to
+    /// this file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub constitution: Option<String>,
-    /// The file with the goals, relative to this one.
+    /// The file with the goals, relative to this file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goals: Option<String>,
-    /// The agent who looks for patterns beside the others from the beginning of each run.
+    /// The agent that looks for patterns alongside the others from the beginning of each run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<crate::AgentName>,
-    /// Where events are kept.
+    /// The backend of the calendar.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calendar: Option<CalendarHome>,
-    /// When work can be done, and when people can be asked.
+    /// The working hours, in which work can be planned and people can be asked.
     pub week: Week,
-    /// What happens to questions while nobody can answer.
+    /// The handling of questions while no one can answer.
     pub people: People,
-    /// What each part of a return counts, before anything is learned.
+    /// The weight of each term of a return, before anything is learned.
     pub roi: Weights,
-    /// From when on a pattern is told.
+    /// The thresholds for reporting a pattern.
     pub mind: Mind,
 }
 
-/// Where the graph is kept.
+/// The backend of the graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GraphHome {
-    /// In a file of Stafette's own.
+    /// A file managed by Stafette.
     #[default]
     Sqlite,
-    /// In a Neo4j server.
+    /// A Neo4j server, set in `[knowledge.neo4j]`.
     Neo4j,
 }
 
-/// A Neo4j server.
+/// The connection to a Neo4j server.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Neo4j {
-    /// Where it is, such as `bolt://127.0.0.1:7687`.
+    /// The address, such as `bolt://127.0.0.1:7687`.
     pub uri: String,
-    /// The environment variable with the user's name; `neo4j` without one.
+    /// The environment variable with the user name; the user is `neo4j` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_env: Option<String>,
     /// The environment variable with the password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_env: Option<String>,
-    /// The database; the server's own choice otherwise.
+    /// The name of the database; the server's default if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database: Option<String>,
 }
 
-/// Where events are kept: a folder of iCalendar files, or a CalDAV server.
+/// The backend of the calendar: a folder of iCalendar files, or a CalDAV server.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
@@ -80,18 +80,18 @@ pub struct CalendarHome {
     /// The address of a CalDAV server or of a calendar on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// The calendar's name, where the server has several.
+    /// The name of the calendar, if the server has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The environment variable with the user's name.
+    /// The environment variable with the user name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_env: Option<String>,
     /// The environment variable with the password.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password_env: Option<String>,
-    /// How often to look whether somebody moved or deleted something.
+    /// The interval for checking whether events were moved or deleted.
     pub look: Millis,
-    /// How far ahead room is looked for.
+    /// The time span ahead in which free time is searched.
     pub ahead: Millis,
 }
 
@@ -109,24 +109,24 @@ impl Default for CalendarHome {
     }
 }
 
-/// When work can be done.
+/// The working hours of a week.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct Week {
-    /// Where the clock hangs, such as `Europe/Vienna`.
+    /// The time zone, such as `Europe/Vienna`.
     pub timezone: String,
-    /// The hours of a day of work, such as `09:00-12:00`, in order.
+    /// The working hours of a day, such as `09:00-12:00`, in order.
     pub hours: Vec<String>,
-    /// The days of work.
+    /// The working days of a week.
     pub days: Vec<Day>,
-    /// What stays free before and after everything else.
+    /// The time kept free before and after every other event.
     pub buffer: Millis,
-    /// The shortest block that is worth beginning.
+    /// The shortest block that is planned.
     pub shortest: Millis,
     /// The longest block; longer tasks get several.
     pub longest: Millis,
-    /// Blocks begin at multiples of this within an hour.
+    /// The grid for the start of blocks within an hour.
     pub step: Millis,
 }
 
@@ -160,44 +160,44 @@ pub enum Day {
     Sunday,
 }
 
-/// What happens to questions while nobody can answer.
+/// The handling of questions while no one can answer.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct People {
-    /// What becomes of a question whose time runs out while nobody can answer it.
+    /// The action for a question whose time runs out while no one can answer it.
     pub when_away: WhenAway,
-    /// When nobody is asked, such as `22:00-07:00`, in the zone of the week.
+    /// The hours in which no one is asked, such as `22:00-07:00`, in the time zone of the week.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quiet: Option<String>,
 }
 
-/// What becomes of a question while nobody can answer it.
+/// The handling of a question while no one can answer it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WhenAway {
-    /// Its time runs whoever is there.
+    /// The deadline stays as it is.
     #[default]
     Ignore,
-    /// Time in which nobody can answer does not count: the deadline moves.
+    /// Time in which no one can answer does not count: the deadline moves.
     Move,
-    /// If nobody can answer before the deadline, its default is taken at once; without one, the
+    /// If no one can answer before the deadline, the default is taken immediately; without one, the
     /// deadline moves.
     Default,
 }
 
-/// From when on a pattern is told.
+/// The thresholds for reporting a pattern.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct Mind {
-    /// The fewest samples for times, estimates, returns and slips.
+    /// The minimum number of samples for times, estimates, returns and delays.
     pub samples: usize,
-    /// The fewest samples for shares: failures, escalations, loops.
+    /// The minimum number of samples for shares: failures, escalations, loops.
     pub share_samples: usize,
-    /// The fewest samples for outliers.
+    /// The minimum number of samples for outliers.
     pub outlier_samples: usize,
-    /// How many of the newest runs are looked through.
+    /// The number of the newest runs that are analysed.
     pub runs: usize,
 }
 
@@ -207,7 +207,7 @@ impl Default for Mind {
     }
 }
 
-/// The minutes after midnight of a text such as `09:00-12:00`; the end may be `24:00`.
+/// Parses a text such as `09:00-12:00` into minutes after midnight; the end may be `24:00`.
 #[must_use]
 pub fn span_of(text: &str) -> Option<(u16, u16)> {
     let (from, to) = text.split_once('-')?;
@@ -219,7 +219,7 @@ pub fn span_of(text: &str) -> Option<(u16, u16)> {
 }
 
 impl Week {
-    /// The hours of each day from Monday, in minutes after midnight; what cannot be read is left
+    /// Returns the hours of each day from Monday, in minutes after midnight; invalid ones are left
     /// out.
     #[must_use]
     pub fn pieces(&self) -> [Vec<(u16, u16)>; 7] {

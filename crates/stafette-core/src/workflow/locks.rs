@@ -1,20 +1,20 @@
-//! `[locks]`: how long a lock is held, and what happens when somebody else has it.
+//! `[locks]`: the duration of locks, and the handling of conflicts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Millis;
 
-/// How locks are given.
+/// The rules for locks.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct LockRules {
-    /// What happens when somebody else has it.
+    /// The action to take if another holder has the lock.
     pub on_conflict: OnConflict,
-    /// How long a lock is held unless it is renewed.
+    /// The duration of a lock unless it is renewed.
     pub lease: Millis,
-    /// How long to wait for one at most.
+    /// The maximum time to wait for a lock.
     pub wait: Millis,
 }
 
@@ -28,14 +28,14 @@ impl Default for LockRules {
     }
 }
 
-/// What happens when somebody else has the lock.
+/// The action to take if another holder has the lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnConflict {
-    /// Wait in line until it is free.
+    /// Wait until the lock is free.
     #[default]
     Wait,
-    /// Go on without it.
+    /// Continue without the lock.
     Skip,
     /// Take it from its holder, who can no longer write with it.
     TakeOver,

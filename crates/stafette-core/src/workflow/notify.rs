@@ -1,50 +1,50 @@
-//! Whom to tell that something happened.
+//! `[notify]`: notifications for people.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Millis;
 
-/// News for people who look elsewhere. Without a channel there are none.
+/// The notifications for people who are not watching. None are sent without a channel.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct Notify {
-    /// What is news.
+    /// The events to notify about.
     pub on: Vec<News>,
-    /// Whether it is shown on this desktop.
+    /// True if notifications are shown on this desktop.
     pub desktop: bool,
     /// A topic of an ntfy server, for phones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ntfy: Option<Ntfy>,
-    /// A program that is told by HTTP.
+    /// A program that receives notifications over HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub webhook: Option<Webhook>,
-    /// When to be quiet.
+    /// The hours in which only urgent notifications are sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quiet: Option<Quiet>,
-    /// How long to wait for more before something is told.
+    /// The time to wait for further notifications before sending them together.
     pub batch: Millis,
-    /// The most messages in an hour; what is beyond is told together later.
+    /// The maximum number of messages per hour; further ones are combined and sent later.
     pub per_hour: u32,
-    /// Where the page is, for links; the daemon's own address otherwise.
+    /// The address of the web page, for links; the daemon's own address if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
 }
 
-/// Something that people want to hear of.
+/// A kind of notification.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum News {
-    /// A person is asked.
+    /// A person is asked a question.
     Question,
-    /// Something is wrong.
+    /// An alert was raised.
     Alert,
-    /// A run is over.
+    /// A run has ended.
     Finished,
-    /// A budget is reached.
+    /// A budget limit was reached.
     Budget,
 }
 
@@ -52,38 +52,38 @@ pub enum News {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Ntfy {
-    /// The server.
+    /// The address of the server.
     #[serde(default = "ntfy_server")]
     pub url: String,
-    /// The topic. Whoever knows it can read along, unless the server asks for a token.
+    /// The topic. Anyone who knows it can read the messages, unless the server requires a token.
     pub topic: String,
     /// The environment variable with the token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_env: Option<String>,
 }
 
-/// A program that is told by HTTP.
+/// A program that receives notifications over HTTP.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Webhook {
-    /// Where it listens.
+    /// The address that messages are sent to.
     pub url: String,
     /// The environment variable with the secret that messages are signed with.
     pub secret_env: String,
 }
 
-/// Hours in which only the urgent is told; everything else comes as one message afterwards.
+/// Hours in which only urgent notifications are sent; all others follow as one message afterwards.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Quiet {
-    /// The first minute, such as `22:00`.
+    /// The first quiet minute, such as `22:00`.
     pub from: String,
-    /// The first minute that is not quiet any more, such as `07:00`.
+    /// The first minute that is no longer quiet, such as `07:00`.
     pub to: String,
-    /// Where the clock hangs, such as `Europe/Vienna`; where the daemon is otherwise.
+    /// The time zone, such as `Europe/Vienna`; the daemon's if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
-    /// What is urgent.
+    /// The urgent kinds, which are sent even in quiet hours.
     #[serde(default = "urgent")]
     pub except: Vec<News>,
 }
@@ -112,7 +112,7 @@ impl Default for Notify {
 }
 
 impl Notify {
-    /// Whether anyone would hear of anything.
+    /// True if at least one channel is set up.
     #[must_use]
     pub fn is_heard(&self) -> bool {
         self.desktop || self.ntfy.is_some() || self.webhook.is_some()
@@ -120,7 +120,7 @@ impl Notify {
 }
 
 impl News {
-    /// The word in files.
+    /// Returns the name as it is written in files.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -132,7 +132,7 @@ impl News {
     }
 }
 
-/// Minutes since midnight of a text such as `22:00`.
+/// Parses a text such as `22:00` into minutes after midnight.
 #[must_use]
 pub fn minutes_of(text: &str) -> Option<u16> {
     let (hours, minutes) = text.split_once(':')?;

@@ -5,26 +5,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::Millis;
 
-/// The team's own program: how it is built, tried and started.
+/// The team's own program: how it is built, tested and started.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Own {
     /// The command that builds it, such as `["cargo", "build", "--release"]`.
     pub build: Vec<String>,
-    /// How long that may take.
+    /// The time limit for the build.
     #[serde(default = "ten_minutes")]
     pub build_timeout: Millis,
-    /// The file that comes of it, in the project.
+    /// The path of the built file, within the project.
     pub program: String,
-    /// The command by which a new one proves that it can read what the old one has left.
+    /// The command that checks whether a new version can read the state of the old one.
     pub prove: Vec<String>,
-    /// How long that may take.
+    /// The time limit for that check.
     #[serde(default = "one_minute")]
     pub prove_timeout: Millis,
-    /// The command that runs it for as long as the daemon lives; without one nothing is started.
+    /// The command that runs it as long as the daemon runs; nothing is started if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub start: Vec<String>,
-    /// How long a new one has to stay up before it counts as started.
+    /// The time that a new version has to stay up before it counts as started.
     #[serde(default = "two_seconds")]
     pub settle: Millis,
 }

@@ -1,4 +1,5 @@
-//! `[[phases]]`: the parts of a task, one after the other, each with the summary of the one before.
+//! `[[phases]]`: the phases of a task, one after the other, each with the summary of the one
+//! before.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,27 +14,28 @@ use crate::wire::phase::Phase;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct PhaseStep {
-    /// Which: `research`, `write`, `validate` or `parallel`.
+    /// The kind of phase: `research`, `write`, `validate` or `parallel`.
     pub phase: Phase,
-    /// Who works on it: one agent, or several at once for `parallel`.
+    /// The agents of the phase: one, or several in parallel for `parallel`.
     pub agents: Vec<AgentName>,
-    /// What to do; `{request}` stands for the user's request. The request itself when it is empty.
+    /// The instructions; `{request}` stands for the user's request. If empty, the request itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub instructions: String,
-    /// What must hold, besides what the run is given.
+    /// The constraints on the result, besides those of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<String>,
-    /// Which phase each agent of `parallel` works in, and so in which shape it answers.
+    /// The kind of phase that each agent of `parallel` works on, which determines the shape of its
+    /// answer.
     #[serde(default = "validate")]
     pub part: Phase,
-    /// How many agents of `parallel` have to come to a good end: `all`, `any`, `majority` or, say,
+    /// The number of agents of `parallel` that have to succeed: `all`, `any`, `majority` or, say,
     /// `2 of 3`.
     #[serde(default)]
     pub rule: Rule,
-    /// An earlier phase that has another go when this one does not pass.
+    /// The earlier phase to repeat if this one does not pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back_to: Option<Phase>,
-    /// How often this phase may be entered.
+    /// The maximum number of times that this phase may be entered.
     #[serde(default = "three")]
     pub rounds: u32,
 }
@@ -47,7 +49,7 @@ fn three() -> u32 {
 }
 
 impl PhaseStep {
-    /// The phase that its agents are asked for.
+    /// Returns the kind of phase that its agents are asked for.
     #[must_use]
     pub fn asked(&self) -> Phase {
         match self.phase {
@@ -57,27 +59,27 @@ impl PhaseStep {
     }
 }
 
-/// How many parts have to come to a good end.
+/// The number of parts that have to succeed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Rule {
-    /// Every one.
+    /// All parts have to succeed.
     #[default]
     All,
-    /// One is enough.
+    /// At least one part has to succeed.
     Any,
-    /// More than half.
+    /// More than half of the parts have to succeed.
     Majority,
-    /// So many of so many.
+    /// A fixed number of parts has to succeed.
     AtLeast {
-        /// So many.
+        /// The number of parts that have to succeed.
         needed: u32,
-        /// Of so many.
+        /// The total number of parts.
         of: u32,
     },
 }
 
 impl Rule {
-    /// How many of `total` parts it asks for.
+    /// Returns the number of parts that have to succeed out of `total`.
     #[must_use]
     pub fn needed(self, total: usize) -> usize {
         match self {

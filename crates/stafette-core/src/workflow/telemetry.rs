@@ -1,27 +1,27 @@
-//! `[telemetry]`: where traces go. Without it they go nowhere.
+//! `[telemetry]`: the export of traces. Off if absent.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where traces go.
+/// The export of traces.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct Telemetry {
-    /// The receiver, such as `http://127.0.0.1:4318`; `env` takes it from
-    /// `OTEL_EXPORTER_OTLP_ENDPOINT`. Without it nothing is sent.
+    /// The address of the receiver, such as `http://127.0.0.1:4318`; `env` takes it from
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT`. Nothing is sent if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub otlp: Option<String>,
-    /// How it is spoken to.
+    /// The protocol of the receiver.
     pub protocol: Protocol,
-    /// Headers for it, each with the environment variable that has its value.
+    /// The request headers, each with the environment variable that has its value.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
 }
 
-/// How a receiver is spoken to, in OpenTelemetry's words.
+/// The protocol of a receiver, in OpenTelemetry's terms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub enum Protocol {
     /// Protocol buffers over HTTP; usually on port 4318.
@@ -37,7 +37,7 @@ pub enum Protocol {
 }
 
 impl Telemetry {
-    /// Whether it says nothing.
+    /// True if all values are the defaults.
     pub(crate) fn is_silent(&self) -> bool {
         *self == Telemetry::default()
     }

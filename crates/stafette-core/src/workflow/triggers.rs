@@ -1,4 +1,4 @@
-//! What begins runs by itself: the clock, and other programs.
+//! Triggers that start runs automatically: schedules and webhooks.
 
 mod cron;
 mod template;
@@ -9,38 +9,38 @@ use serde::{Deserialize, Serialize};
 pub use cron::{Cron, NotCron};
 pub use template::{Template, TemplateError};
 
-/// A workflow has no more triggers.
+/// The maximum number of triggers in a workflow.
 pub const MAX_TRIGGERS: usize = 64;
 
-/// Something that begins a run.
+/// A trigger that starts a run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Trigger {
-    /// Its name, which is part of the address of a webhook.
+    /// The name of the trigger, which is part of the address of a webhook.
     pub name: String,
-    /// When, in five fields: minute, hour, day of the month, month, day of the week; or `@daily`
-    /// and the like.
+    /// The schedule in five fields: minute, hour, day of the month, month, day of the week; or
+    /// `@daily` and similar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cron: Option<String>,
-    /// Where the clock hangs, such as `Europe/Vienna`; where the daemon is otherwise.
+    /// The time zone, such as `Europe/Vienna`; the daemon's if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
-    /// Whether one run makes up for the times that nobody was there to keep.
+    /// True if one run makes up for all times that were missed while the daemon was not running.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub catch_up: bool,
-    /// Whether a program may begin it by `POST /v1/triggers/NAME`, signed with the secret.
+    /// True if a program may fire it with `POST /v1/triggers/NAME`, signed with the secret.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub webhook: bool,
     /// The environment variable with the secret that webhooks are signed with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_env: Option<String>,
-    /// What the agents should do. `{payload.issue.title}` is a part of what the webhook brought,
-    /// `{trigger}` the name, `{time}` the moment.
+    /// The request for the agents. `{payload.issue.title}` is a part of the webhook's payload,
+    /// `{trigger}` the name, `{time}` the time.
     pub request: String,
 }
 
 impl Trigger {
-    /// Whether the name can be part of an address.
+    /// True if the name can be part of an address.
     #[must_use]
     pub fn is_named_well(&self) -> bool {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';

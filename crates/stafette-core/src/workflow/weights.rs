@@ -1,33 +1,34 @@
-//! What each part of a return counts: what `[knowledge.roi]` says, and what is learned changes.
+//! The weight of each term of a return: initially from `[knowledge.roi]`, then adjusted by
+//! learning.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The largest number that is taken for one; beyond it sums lose what they are made of.
+/// The largest accepted number; beyond it sums lose precision.
 pub const LARGEST: f64 = 1e12;
 
-/// A part of the formula, each with its weight.
+/// A term of the formula, each with its weight.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Term {
-    /// What it brings, times how likely.
+    /// The benefit, times its probability.
     Benefit,
     /// The goals that it serves.
     Goals,
-    /// Money that is spent.
+    /// The money that is spent.
     Cost,
-    /// Hours that are spent.
+    /// The hours that are spent.
     Hours,
-    /// What is lost when it fails, times how likely that is.
+    /// The loss in case of failure, times its probability.
     Risk,
 }
 
 impl Term {
-    /// All of them, in the order of the breakdown.
+    /// All terms, in the order of the breakdown.
     pub const ALL: [Term; 5] = [Term::Benefit, Term::Goals, Term::Cost, Term::Hours, Term::Risk];
 }
 
@@ -43,24 +44,24 @@ impl fmt::Display for Term {
     }
 }
 
-/// What each part counts, and what hours and goals are worth in money.
+/// The weight of each term, and the value of hours and goals in money.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct Weights {
-    /// Of what it brings.
+    /// The weight of the benefit.
     pub benefit: f64,
-    /// Of the goals that it serves.
+    /// The weight of the goals that it serves.
     pub goals: f64,
-    /// Of the money that it costs.
+    /// The weight of the money that it costs.
     pub cost: f64,
-    /// Of the hours that it takes.
+    /// The weight of the hours that it takes.
     pub hours: f64,
-    /// Of what can be lost.
+    /// The weight of the possible loss.
     pub risk: f64,
-    /// What an hour of work is worth.
+    /// The value of an hour of work, in money.
     pub hour_price: f64,
-    /// What it is worth to serve a goal fully.
+    /// The value of serving a goal fully, in money.
     pub goal_price: f64,
 }
 
@@ -79,7 +80,7 @@ impl Default for Weights {
 }
 
 impl Weights {
-    /// The weight of a part.
+    /// Returns the weight of a term.
     #[must_use]
     pub fn of(&self, term: Term) -> f64 {
         match term {
@@ -91,7 +92,7 @@ impl Weights {
         }
     }
 
-    /// The same weights with one of them changed.
+    /// Returns the same weights with one of them changed.
     #[must_use]
     pub fn with(mut self, term: Term, weight: f64) -> Self {
         *match term {
@@ -104,7 +105,7 @@ impl Weights {
         self
     }
 
-    /// The numbers that cannot be meant, with their names.
+    /// Returns the numbers that are out of range, with their names.
     pub fn impossible(&self) -> impl Iterator<Item = (String, f64)> + use<> {
         let prices = [("hour_price", self.hour_price), ("goal_price", self.goal_price)];
         let weights = Term::ALL.map(|term| (term.to_string(), self.of(term)));

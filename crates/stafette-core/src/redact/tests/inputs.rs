@@ -1,4 +1,4 @@
-//! Everything that arrives at a run, with a secret in every text that somebody else writes.
+//! Everything that arrives at a run, with a secret in every text that others write.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,13 +32,13 @@ use crate::{
 
 const RELAY: &str = include_str!("../../../../../fixtures/workflows/relay.toml");
 
-/// A value of the environment, which looks like nothing in particular.
+/// An environment value without any particular shape.
 const OWN: &str = "zX9-kkQ2.mm";
 
-/// Put together here, so that no file of ours looks as if it held a secret.
+/// Assembled here, so that no source file appears to contain a secret.
 const TOKEN: &str = concat!("ghp_", "0123456789abcdefghijABCDEFGHIJ012345");
 
-/// A value that only its name says to be a secret.
+/// A value that only its name marks as a secret.
 const NAMED: &str = "s3cr3t-word";
 
 fn redactor() -> Redactor {
@@ -325,7 +325,7 @@ fn created() -> RunCreated {
     }
 }
 
-/// Names, ids and words of our own, which stay as they are, by the name of their field.
+/// Fields with names, ids and our own keywords, which stay as they are.
 const NAMES: &[&str] = &[
     "about",
     "action",
@@ -366,10 +366,10 @@ const NAMES: &[&str] = &[
     "council",
 ];
 
-/// Parties and stances, wherever they stand.
+/// Parties and stances, in any field.
 const WORDS: [&str; 3] = ["human", "orchestrator", "agree"];
 
-/// Every text in a value, with the name of the field that it is in.
+/// Collects every text in a value, with the name of its field.
 fn texts(name: &str, value: &Value, found: &mut Vec<(String, String)>) {
     match value {
         Value::String(text) => found.push((name.to_owned(), text.clone())),
@@ -387,7 +387,7 @@ fn has_secret(text: &str) -> bool {
     [TOKEN, OWN, NAMED].iter().any(|secret| text.contains(secret))
 }
 
-/// Redacts once and again; says how it looks then.
+/// Redacts twice and returns the result.
 fn cleaned<T: Redact + Clone + PartialEq + std::fmt::Debug>(mut said: T) -> T {
     said.redact(&redactor());
     let once = said.clone();
@@ -396,7 +396,7 @@ fn cleaned<T: Redact + Clone + PartialEq + std::fmt::Debug>(mut said: T) -> T {
     said
 }
 
-/// The names of an enum's variants, without those that are an enum of their own.
+/// Returns the names of an enum's variants, without those that are an enum of their own.
 fn variants(schema: &Value) -> BTreeSet<String> {
     let list = schema["oneOf"].as_array().or(schema["anyOf"].as_array()).expect("variants");
     let names = |variant: &Value| match variant["required"][0].as_str() {
@@ -474,7 +474,7 @@ fn b_17_the_workflow_is_the_users_own_and_stays_as_it_is() {
 
 #[test]
 fn b_17_names_and_ids_stay_as_they_are() {
-    // Each looks like a secret, and each is what somebody finds something by.
+    // Each looks like a secret, and each is used for a look-up.
     let request = Input::Ask {
         turn: turn(),
         request: TOKEN.into(),

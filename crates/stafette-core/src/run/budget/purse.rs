@@ -1,4 +1,4 @@
-//! What a run and its agents have spent, and what stands in the way of more.
+//! The spending of a run and its agents, and the limits on it.
 
 use std::collections::BTreeMap;
 
@@ -9,83 +9,83 @@ use super::{BudgetReached, Forecast};
 use crate::workflow::{AgentBudget, Budget};
 use crate::{Millis, Party, Time, Usage, Usd};
 
-/// What a run may spend, has spent and has set aside.
+/// The budget of a run: limit, spending and reservations.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Purse {
-    /// What it may spend.
+    /// The amounts that the run may spend.
     pub limit: Budget,
-    /// What it has spent.
+    /// The amounts spent so far.
     pub spent: Usage,
-    /// What is set aside for turns that are out.
+    /// The amounts reserved for open turns.
     pub reserved: Usage,
-    /// Handoffs that agents have begun to work on.
+    /// The handoffs that agents have started to work on.
     #[serde(default)]
     pub handoffs: u32,
-    /// What each agent has spent.
+    /// The spending of each agent.
     pub agents: BTreeMap<String, Account>,
-    /// What was spent on each day, in UTC.
+    /// The spending of each day, in UTC.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub days: BTreeMap<String, Day>,
-    /// What stood in the way last.
+    /// The most recent limit that was reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reached: Option<BudgetReached>,
-    /// What was known about each agent's cost when the run began; runs of older releases have none.
+    /// The expected cost of each agent when the run began; `None` in runs of older releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecasts: Option<BTreeMap<String, Forecast>>,
 }
 
-/// What an agent has spent.
+/// The spending of an agent.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Account {
-    /// Turns that ended.
+    /// The turns that ended.
     pub turns: u32,
-    /// Those of them that ended with a result, and so with what they cost.
+    /// The turns that ended with a result, and so with a known cost.
     #[serde(default)]
     pub finished: u32,
-    /// What they used together.
+    /// The total usage of all turns.
     pub spent: Usage,
-    /// The most that one used.
+    /// The largest usage of a single turn.
     pub most: Usage,
-    /// What the next one is expected to use: follows a rise at once and a fall by and by.
+    /// The expected usage of the next turn: follows a rise immediately and a fall gradually.
     #[serde(default)]
     pub next: Usage,
-    /// What is set aside for its turns that are out.
+    /// The amounts reserved for the agent's open turns.
     #[serde(default)]
     pub reserved: Usage,
-    /// Handoffs that it has begun to work on.
+    /// The handoffs that the agent has started to work on.
     #[serde(default)]
     pub handoffs: u32,
-    /// How long its turns took together.
+    /// The total duration of its turns.
     #[serde(default)]
     pub time: Millis,
-    /// How often it was allowed as much again.
+    /// The number of times that its budget was granted again.
     #[serde(default)]
     pub raised: u32,
 }
 
-/// What was spent on one day.
+/// The spending of one day.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Day {
-    /// Turns that ended.
+    /// The turns that ended on that day.
     pub turns: u32,
-    /// What they used together.
+    /// The total usage of those turns.
     pub spent: Usage,
 }
 
-/// The days that a run remembers: longer than any run by default.
+/// The number of days that a run keeps: more than any run lasts by default.
 const DAYS: usize = 400;
 
-/// A turn falls back by so much of the difference when one used less than expected.
+/// When a turn used less than expected, the estimate falls by the difference divided by this.
 const FALL: u64 = 4;
 
 impl Account {
-    /// A turn ended after so long.
+    /// Records a turn that ended, with its usage and duration.
     pub(super) fn settle(&mut self, used: Usage, took: Millis) {
         self.turns += 1;
         self.spent += used;
         self.most = self.most.max(used);
         self.time = Millis(self.time.0.saturating_add(took.0));
-        // A turn that broke before it could say what it used tells nothing about the next one.
+        // A turn that failed before it could report its usage says nothing about the next one.
         if used != Usage::default() {
             let moved = |next: u64, used: u64| used.max(next - next.saturating_sub(used) / FALL);
             self.next = Usage {
@@ -95,7 +95,7 @@ impl Account {
         }
     }
 
-    /// What stands in the way of `name` spending `more`, for a handoff that is `new` to it.
+    /// Returns the limit that stops `name` from spending `more`, for a handoff that is `new` to it.
     pub(super) fn obstacle(
         &self,
         name: &str,
@@ -152,8 +152,8 @@ impl Purse {
         }
     }
 
-    /// What is known about each agent's cost after this run: what it was known to cost before, and the
-    /// most that it has cost here.
+    /// Returns the expected cost of each agent after this run: the earlier forecast, and the most
+    /// that it has used here.
     #[must_use]
     pub fn learned(&self) -> BTreeMap<String, Forecast> {
         let mut known = self.forecasts.clone().unwrap_or_default();
@@ -167,7 +167,7 @@ impl Purse {
         known
     }
 
-    /// What is neither spent nor set aside.
+    /// Returns the amount that is neither spent nor reserved.
     pub(super) fn left(&self) -> Usage {
         let (spent, reserved, limit) = (self.spent, self.reserved, &self.limit);
         let money = limit.money.0.saturating_sub(spent.money.0).saturating_sub(reserved.money.0);
@@ -175,14 +175,14 @@ impl Purse {
         Usage { tokens, money: Usd(money) }
     }
 
-    /// Whether turns that are out have set aside all that is left.
+    /// True if open turns have reserved everything that is left.
     pub(super) fn is_all_set_aside(&self) -> bool {
         let (left, reserved) = (self.left(), self.reserved);
         (left.money == Usd(0) && reserved.money > Usd(0))
             || (left.tokens == 0 && reserved.tokens > 0)
     }
 
-    /// A turn of `agent` is given out.
+    /// Reserves the cost of a turn of `agent`.
     pub(in crate::run) fn reserve(&mut self, agent: &Party, reserved: Usage, new: bool) {
         self.reserved += reserved;
         let account = self.agents.entry(agent.to_string()).or_default();
@@ -193,7 +193,7 @@ impl Purse {
         }
     }
 
-    /// A turn of `agent` is not out any more.
+    /// Releases the reservation for a turn of `agent`.
     pub(in crate::run) fn release(&mut self, agent: &Party, reserved: Usage) {
         let less = |from: &mut Usage| {
             from.tokens = from.tokens.saturating_sub(reserved.tokens);
@@ -203,7 +203,7 @@ impl Purse {
         self.agents.get_mut(agent.as_str()).into_iter().for_each(|a| less(&mut a.reserved));
     }
 
-    /// A turn of `agent` ended after it had used so much.
+    /// Records the usage of a turn of `agent` that ended.
     pub(super) fn spend(&mut self, agent: &Party, used: Usage, took: Millis, now: Time) {
         self.spent += used;
         self.agents.entry(agent.to_string()).or_default().settle(used, took);
@@ -215,7 +215,7 @@ impl Purse {
         }
     }
 
-    /// What was spent is another run's expense.
+    /// Resets the spending, which belongs to another run.
     pub(in crate::run) fn begin_anew(&mut self) {
         self.spent = Usage::default();
         self.handoffs = 0;
@@ -226,7 +226,8 @@ impl Purse {
         }
     }
 
-    /// What stands in the way of spending `more`, for a handoff that is `new` to its agent.
+    /// Returns the limit that stops the run from spending `more`, for a handoff that is `new` to
+    /// its agent.
     pub(super) fn obstacle(&self, more: Usage, new: bool) -> Option<BudgetReached> {
         let after = self.spent + self.reserved + more;
         let (limit, spent) = (&self.limit, self.spent);

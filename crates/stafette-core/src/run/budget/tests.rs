@@ -105,7 +105,7 @@ fn b_05_more_time_counts_from_the_moment_it_is_given() {
     assert_eq!(story.run.out_of_time(), story.now + Millis::hours(1));
 }
 
-/// Five members, each of whose turns costs thirty cents, before anybody has seen one.
+/// Five members whose turns cost thirty cents each, before any turn has run.
 fn five_unknown() -> Story {
     let names = ["a", "b", "c", "d", "e"];
     let agents: Vec<String> =

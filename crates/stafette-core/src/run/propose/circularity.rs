@@ -1,4 +1,4 @@
-//! Going round in circles: refused, unless the workflow declares the loop.
+//! Cycles: refused, unless the workflow declares the loop.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use crate::handoff::{Lap, Trail};
 use crate::run::Run;
 use crate::workflow::Loop;
 
-/// How far the contract's rule looks back.
+/// The number of recent steps that the contract's rule considers.
 pub const WINDOW: usize = 3;
 
-/// The contract's rule: the same source, target and reason twice in the last three.
+/// Applies the contract's rule: refuses the same source, target and reason twice in the last three.
 pub(crate) fn check_window(run: &Run, proposal: &Proposal) -> Result<(), Refusal> {
     let offer = &proposal.offer;
-    // A coordinator gives the same work out as often as its own rules allow.
+    // A coordinator orders the same work as often as its own rules allow.
     if proposal.constraints.fresh || shared_loop(run, &offer.from, &offer.to).is_some() {
         return Ok(());
     }
@@ -27,7 +27,7 @@ pub(crate) fn check_window(run: &Run, proposal: &Proposal) -> Result<(), Refusal
     Ok(())
 }
 
-/// Where the request has been once this step is taken; a cycle must be a declared loop with rounds
+/// Returns the path of the request after this step; a cycle must be a declared loop with rounds
 /// left, and the last round must have changed something.
 pub(crate) fn extend(run: &Run, proposal: &Proposal, by_person: bool) -> Result<Trail, Refusal> {
     let offer = &proposal.offer;
@@ -54,10 +54,10 @@ pub(crate) fn extend(run: &Run, proposal: &Proposal, by_person: bool) -> Result<
             let path = cycle.iter().chain([&offer.to]).cloned().collect();
             return Err(Refusal::Cycle { path });
         }
-        // The way round is remembered by its lap.
+        // The lap keeps the members of the cycle.
         trail.held_by.truncate(start);
     }
-    // Who was on a way round is remembered by its lap alone, and has had the work all the same.
+    // Only the lap keeps the members of a cycle; they have had the work nonetheless.
     let went_round = trail.laps.values().any(|lap| lap.visits.contains_key(&offer.to));
     if before.is_none() && declared.is_none() && went_round && !by_person {
         let path = trail.held_by.iter().chain([&offer.to]).cloned().collect();
@@ -83,7 +83,7 @@ fn go_round(declared: &Loop, lap: Option<Lap>, proposal: &Proposal) -> Result<La
     });
     let rounds = |party: &Party| lap.visits.get(party).copied().unwrap_or(0);
     let name = || declared.name.clone();
-    // The head does not send the work off for a round that it may not see the end of.
+    // The head does not start a round that it may not see the end of.
     let last = (*from == lap.head && lap.round >= declared.max_rounds)
         || rounds(to) >= declared.max_rounds;
     if last {

@@ -5,14 +5,14 @@ use crate::fields;
 use crate::run::Run;
 use crate::{Fields, Handoff, Offer, Party, Time};
 
-/// The most that a handoff may carry, in bytes.
+/// The maximum size of a handoff's data, in bytes.
 pub const MAX_PAYLOAD: usize = fields::MAX;
 
-/// The most characters of a text in a question that the system asks.
+/// The maximum length of a text in a system question, in characters.
 pub const MAX_QUESTION: usize = 8 * 1024;
 
-/// Handoffs between agents count; questions to people, the orchestrator's rulings, a person's own
-/// requests and what only one agent can do do not.
+/// True for handoffs between agents. Questions to people, the orchestrator's decisions, a person's
+/// own requests and work that only one agent can do are not counted.
 pub(crate) fn counts(proposal: &Proposal) -> bool {
     let offer = &proposal.offer;
     let moves = matches!(offer.to, Party::Agent(_));
@@ -39,7 +39,7 @@ pub(crate) fn check_counts(run: &Run, proposal: &Proposal) -> Result<(), Refusal
     Ok(())
 }
 
-/// What travels along counts too: it is all given to the taker.
+/// Checks the total size; inherited inputs count too, because the taker receives them all.
 pub(crate) fn check_size(offer: &Offer, held: Option<&Fields>) -> Result<(), Refusal> {
     let along = held.into_iter().flatten().filter(|(key, _)| !offer.outputs.contains_key(*key));
     let bytes = offer.summary.len()
@@ -53,8 +53,8 @@ pub(crate) fn check_size(offer: &Offer, held: Option<&Fields>) -> Result<(), Ref
     Ok(())
 }
 
-/// When the next turn of a handoff that waits for one may be given out: not before its own moment,
-/// and the first turn not before its path has cooled down since it was last used.
+/// Returns the earliest time for the next turn of a waiting handoff: not before its own time, and
+/// the first turn not before the cooldown of its path has ended.
 pub(crate) fn ready_at(run: &Run, handoff: &Handoff) -> Option<Time> {
     let not_before = handoff.state.not_before()?;
     if !handoff.cools || handoff.turn > 0 {

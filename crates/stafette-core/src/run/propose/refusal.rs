@@ -1,4 +1,4 @@
-//! The rules under which a proposal is refused, and how each is said.
+//! The rules under which a proposal is refused, and the wording of each.
 
 use std::fmt;
 
@@ -11,101 +11,101 @@ use crate::{Party, Response};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "rule", rename_all = "snake_case")]
 pub enum Refusal {
-    /// It carries too much.
+    /// The data is too large.
     TooLarge {
-        /// How much.
+        /// The size of the data, in bytes.
         bytes: usize,
-        /// How much is allowed.
+        /// The maximum size, in bytes.
         limit: usize,
     },
-    /// The turn has proposed as many handoffs as it may.
+    /// The turn has proposed the maximum number of handoffs.
     TooMany {
-        /// How many are allowed.
+        /// The maximum number of handoffs per turn.
         limit: usize,
     },
     /// The work item was handed over too often.
     ItemLimit {
-        /// Which item.
+        /// The name of the work item.
         item: String,
-        /// How often is allowed.
+        /// The maximum number of handoffs per item.
         limit: u32,
     },
-    /// The run has seen too many handoffs.
+    /// The run has reached its maximum number of handoffs.
     RunLimit {
-        /// How many are allowed.
+        /// The maximum number of handoffs per run.
         limit: u32,
     },
-    /// The same step was just taken, twice.
+    /// The same step was taken twice just before.
     Repeated {
-        /// Who gives.
+        /// The giver of the handoff.
         from: Party,
-        /// Who takes.
+        /// The taker of the handoff.
         to: Party,
     },
-    /// The work would come back to someone who had it.
+    /// The work would return to a party that already had it.
     Cycle {
-        /// The way round.
+        /// The parties of the cycle, in order.
         path: Vec<Party>,
     },
-    /// A declared loop has had its rounds.
+    /// A declared loop has used up its rounds.
     LoopExhausted {
-        /// Which loop.
+        /// The name of the loop.
         name: String,
-        /// How many rounds.
+        /// The maximum number of rounds.
         rounds: u32,
     },
     /// A round of a declared loop changed nothing.
     NoProgress {
-        /// Which loop.
+        /// The name of the loop.
         name: String,
-        /// Which round.
+        /// The number of the round.
         round: u32,
     },
-    /// Nobody has that name.
+    /// No party has that name.
     UnknownTarget {
-        /// The name.
+        /// The target that is unknown.
         to: Party,
     },
-    /// The path is forbidden.
+    /// The path is on the deny list.
     Denied {
-        /// Who gives.
+        /// The giver of the handoff.
         from: Party,
-        /// Who takes.
+        /// The taker of the handoff.
         to: Party,
-        /// Why.
+        /// The reason from the deny list.
         why: String,
     },
-    /// The path is not on the list.
+    /// The workflow has no route for the path.
     NoRoute {
-        /// Who gives.
+        /// The giver of the handoff.
         from: Party,
-        /// Who takes.
+        /// The taker of the handoff.
         to: Party,
-        /// Who would be possible.
+        /// The targets that the giver can reach.
         possible: Vec<Party>,
     },
-    /// The path requires what is not there.
+    /// The route requires evidence that is missing.
     MissingEvidence {
-        /// Who gives.
+        /// The giver of the handoff.
         from: Party,
-        /// Who takes.
+        /// The taker of the handoff.
         to: Party,
-        /// What is missing.
+        /// The names of the missing evidence.
         missing: Vec<String>,
     },
-    /// Something that the stages keep to speaks against it.
+    /// A rule of the stages objects to it.
     Objected {
-        /// Who gives.
+        /// The giver of the handoff.
         from: Party,
-        /// Who takes.
+        /// The taker of the handoff.
         to: Party,
-        /// What.
+        /// The objections, one sentence each.
         objections: Vec<String>,
     },
 }
 
 impl Refusal {
-    /// The refusal in the contract's words, where it has some.
+    /// Returns the refusal in the contract's words, where it has some.
     #[must_use]
     pub fn headline(&self) -> &'static str {
         match self {
@@ -123,7 +123,7 @@ impl Refusal {
         }
     }
 
-    /// What is wrong, with names and numbers.
+    /// Returns the explanation, with names and numbers.
     #[must_use]
     pub fn detail(&self) -> String {
         match self {
@@ -167,18 +167,18 @@ impl Refusal {
         }
     }
 
-    /// Whether it is about going round in circles.
+    /// True if the refusal is about a cycle.
     #[must_use]
     pub fn is_circular(&self) -> bool {
         matches!(self, Refusal::Repeated { .. } | Refusal::Cycle { .. })
     }
 
-    /// Whether only a person can help: trying again cannot.
+    /// True if only a person can help, because a retry cannot.
     pub(in crate::run) fn parks(&self) -> bool {
         matches!(self, Refusal::LoopExhausted { .. } | Refusal::NoProgress { .. })
     }
 
-    /// The answer that the proposer gets.
+    /// Returns the answer for the proposer.
     #[must_use]
     pub fn response(&self) -> Response {
         Response { recommendations: vec![self.detail()], ..Response::failed(self.headline()) }

@@ -1,4 +1,4 @@
-//! Who may hand to whom, and with what in hand.
+//! Routes: allowed pairs of giver and taker, and the evidence they require.
 
 use super::{Proposal, Refusal};
 use crate::run::Run;
@@ -9,12 +9,12 @@ pub(crate) fn check(run: &Run, proposal: &Proposal) -> Result<(), Refusal> {
     let offer = &proposal.offer;
     let (from, to) = (&offer.from, &offer.to);
     if *to == Party::Human {
-        // What is wrong with it would only waste the person's time.
+        // An offer with objections would only waste the person's time.
         objected(offer)?;
     }
     let group = team::takes(run, to);
     match to {
-        // Every agent may turn to a person, and to the arbiter.
+        // Every agent may turn to a person and to the orchestrator.
         Party::Human | Party::Orchestrator => return Ok(()),
         Party::Agent(_) if run.workflow.agent(to).is_none() && !group => {
             return Err(Refusal::UnknownTarget { to: to.clone() });
@@ -29,7 +29,7 @@ pub(crate) fn check(run: &Run, proposal: &Proposal) -> Result<(), Refusal> {
         return Err(Refusal::Denied { from: from.clone(), to: to.clone(), why });
     }
     if group && run.workflow.route(from, to).is_none() {
-        // Everyone may put something before those who decide together.
+        // Every agent may submit something to a group that decides together.
         return Ok(());
     }
     let Some(route) = run.workflow.route(from, to) else {
@@ -41,7 +41,7 @@ pub(crate) fn check(run: &Run, proposal: &Proposal) -> Result<(), Refusal> {
         .requires
         .iter()
         .filter(|key| {
-            // What is handed along counts before what was held, and a null is nothing.
+            // The offer's values override inherited inputs, and null counts as missing.
             let held = held.and_then(|inputs| inputs.get(*key));
             offer.outputs.get(*key).or(held).is_none_or(serde_json::Value::is_null)
         })
@@ -53,7 +53,7 @@ pub(crate) fn check(run: &Run, proposal: &Proposal) -> Result<(), Refusal> {
     objected(offer)
 }
 
-/// Last of all: what is missing or cannot be is said before what speaks against it.
+/// Refuses an offer with objections. Checked last: missing or impossible parts are reported first.
 fn objected(offer: &Offer) -> Result<(), Refusal> {
     if offer.objections.is_empty() || offer.from == Party::Human {
         return Ok(());

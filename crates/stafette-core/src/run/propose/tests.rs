@@ -35,7 +35,7 @@ fn s2_02_only_listed_routes_are_open_and_denied_ones_say_why() {
     Route not allowed: no route planner → reviewer; possible: builder, orchestrator, human
     Circular handoff detected: planner → builder → reviewer → fixer → planner and no loop declares it
     ");
-    // Without the cycle, the deny list speaks: its reason beats the plain refusal.
+    // Without the cycle, the deny list applies: its reason beats the plain refusal.
     let mut story = Story::relay_with(
         "[[deny]]\nfrom = \"planner\"\nto = \"fixer\"\nwhy = \"nothing is built yet\"\n",
     );
@@ -115,7 +115,7 @@ fn s2_04_refusals_come_back_as_failed_responses_from_the_orchestrator() {
     assert_eq!(response.by, Party::Orchestrator);
     assert_eq!(response.outcome, Outcome::Failed);
     assert_eq!(response.failure.as_deref(), Some("Unknown target"));
-    // The planner hears of it and may think again.
+    // The planner receives the refusal and may try again.
     let order = story.run.outbox().next().expect("the planner's next turn");
     assert_eq!(order.key, story.key(h(1)));
     assert_eq!(order.answers[0].failure.as_deref(), Some("Unknown target"));
@@ -123,7 +123,7 @@ fn s2_04_refusals_come_back_as_failed_responses_from_the_orchestrator() {
 
 #[test]
 fn s2_04_limits_come_before_circularity_and_circularity_before_the_route() {
-    // Everything is wrong with this one: the limit speaks first.
+    // This one breaks every rule: the limit is reported first.
     let mut story = Story::relay_with("").clone_with_limits(1, 20);
     story.hands(h(1), vec![pass("builder")]);
     story.hands(h(2), vec![pass("planner")]);
@@ -239,7 +239,7 @@ fn b_03_a_round_that_changes_nothing_is_parked_with_one_question() {
     assert_eq!(story.status(), Status::WaitingForHuman);
     let asked = story.run.open().filter(|h| h.offer.to == Party::Human).count();
     assert_eq!(asked, 1);
-    // Advice lets the loop begin again, and the agent hears it.
+    // Advice lets the loop begin again, and the agent receives it.
     story.person_says(h(7), "look at the lock file");
     let order = story.run.outbox().next().expect("a turn");
     assert_eq!(order.inputs["answer"], "look at the lock file");

@@ -1,12 +1,12 @@
-//! What nobody may see while the first vote is open: that a member has voted is told, and nothing of
-//! what it said. The run itself knows it all; whatever leaves the daemon is veiled.
+//! Confidentiality while the first vote is open: it is visible that a member has voted, but nothing
+//! of its speech. The run itself has everything; the data that leaves the daemon is redacted.
 
 use super::{Council, is_turn};
 use crate::handoff::State;
 use crate::{Event, Handoff, HandoffId, Response, Run, TeamEvent, TurnResult};
 
 impl Run {
-    /// Whether members vote at the moment without anybody knowing how.
+    /// True if a blind vote is open.
     #[must_use]
     pub fn votes_blindly(&self) -> bool {
         let (Some(rules), Some(council)) = (&self.workflow.council, self.team.council.as_deref())
@@ -17,7 +17,7 @@ impl Run {
         open && !council.may_hear(rules)
     }
 
-    /// Takes out of an event what nobody may know yet; says whether there was something.
+    /// Removes confidential data from an event. Returns true if there was any.
     pub fn veil(&self, event: &mut Event) -> bool {
         if !self.votes_blindly() {
             return false;
@@ -49,7 +49,7 @@ impl Run {
         true
     }
 
-    /// Takes out of a handoff what nobody may know yet; says whether there was something.
+    /// Removes confidential data from a handoff. Returns true if there was any.
     pub fn veil_handoff(&self, handoff: &mut Handoff) -> bool {
         if !self.votes_blindly() {
             return false;
@@ -73,7 +73,7 @@ impl Run {
         true
     }
 
-    /// Takes out of the whole state what nobody may know yet.
+    /// Removes confidential data from the whole state.
     fn veil_all(&mut self) -> bool {
         if !self.votes_blindly() {
             return false;
@@ -91,7 +91,7 @@ impl Run {
         true
     }
 
-    /// The council as anybody may see it.
+    /// Returns the council without confidential data.
     #[must_use]
     pub fn shown_council(&self) -> Option<Council> {
         let mut council = self.team.council.as_deref()?.clone();
@@ -107,7 +107,7 @@ impl Run {
         Some(council)
     }
 
-    /// Whether somebody votes, or has voted, in this handoff.
+    /// True if a member votes, or has voted, in this handoff.
     fn is_ballot(&self, id: HandoffId) -> bool {
         self.handoff(id).is_some_and(|handoff| is_turn(&handoff.offer))
     }
@@ -118,7 +118,7 @@ fn hide(result: &mut TurnResult) {
     hush(&mut result.response);
 }
 
-/// What was said is gone; what it cost and how it came out is not.
+/// Removes the content of a response; its cost and outcome stay.
 fn hush(response: &mut Response) {
     let (took, usage) = (response.took, response.usage);
     *response = Response { took, usage, ..Response::new(response.by.clone(), response.outcome) };

@@ -1,4 +1,4 @@
-//! How a council stands: who has said what, and whether that is enough.
+//! The state of a council: speeches, positions and the quorum.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,118 +10,118 @@ use super::{CouncilHeard, CouncilOpened};
 use crate::workflow::council::{CouncilRules, Mode};
 use crate::{AgentName, HandoffId, Party};
 
-/// The longest speech that is kept, in characters.
+/// The maximum length of a stored speech, in characters.
 pub(super) const SPEECH: usize = 1200;
 
-/// As much of the discussion is kept, and given to whoever speaks next, in bytes.
+/// The maximum size of the discussion that is stored and given to the next speaker, in bytes.
 const DISCUSSION: usize = 16 * 1024;
 
-/// The most key decisions that are kept.
+/// The maximum number of stored key decisions.
 const DECISIONS: usize = 32;
 
-/// A council, while it speaks and after.
+/// The state of a council, during and after its discussion.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Council {
     /// The handoff that it decides on.
     pub handoff: HandoffId,
-    /// What about.
+    /// The topic of the discussion.
     pub topic: String,
-    /// Who has the word, by the handoff that they have it in.
+    /// The members that currently speak, by their handoffs.
     #[serde(default)]
     pub sitting: BTreeMap<HandoffId, AgentName>,
-    /// How often each may speak.
+    /// The maximum number of turns per member.
     pub limit: u32,
-    /// Where each member stands.
+    /// The position of each member.
     #[serde(default)]
     pub positions: BTreeMap<AgentName, Position>,
-    /// What was said last.
+    /// The most recent speeches.
     #[serde(default)]
     pub discussion: VecDeque<Speech>,
-    /// What is held to be settled.
+    /// Decisions that members consider settled.
     #[serde(default)]
     pub decisions: Vec<String>,
-    /// What should be taken up next.
+    /// The suggested next topic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_topic: Option<String>,
-    /// What came of it, when it is over.
+    /// The result; `None` while the council is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
 }
 
-/// Where a member stands.
+/// The position of a member.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Position {
-    /// How often it has spoken.
+    /// The number of turns that it has used.
     pub turns: u32,
-    /// Its last signal; nothing before it has given one.
+    /// Its last signal; `None` before it has given one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<Stance>,
-    /// Why.
+    /// The reason for the signal.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
 
-/// Something that was said.
+/// One contribution to the discussion.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Speech {
-    /// By whom.
+    /// The party that spoke.
     pub by: Party,
-    /// In which of its turns.
+    /// The number of the speaker's turn.
     pub round: u32,
-    /// Its signal.
+    /// The signal given with the speech.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<Stance>,
-    /// What.
+    /// The text of the speech.
     pub said: String,
 }
 
-/// What came of a council.
+/// The result of a council.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
-    /// How it ended.
+    /// The way in which it ended.
     pub decision: Decision,
-    /// In a sentence.
+    /// A summary in a sentence.
     pub why: String,
-    /// The weight of those who agree.
+    /// The total weight of those who agree.
     pub agreed: u32,
-    /// The weight that was needed.
+    /// The weight that the quorum requires.
     pub needed: u32,
-    /// The weight of all.
+    /// The total weight of all members.
     pub total: u32,
-    /// The last signal of each who gave one.
+    /// The last signal of each member that gave one.
     pub signals: BTreeMap<AgentName, Stance>,
-    /// Who is not for it, and why.
+    /// The members that do not agree, with their reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dissent: Vec<Dissent>,
-    /// What is settled.
+    /// The decisions that were reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub key_decisions: Vec<String>,
-    /// What should be taken up next.
+    /// The suggested next topic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_topic: Option<String>,
 }
 
-/// How a council ended.
+/// The way in which a council ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
-    /// Enough of them agree.
+    /// Enough members agree to meet the quorum.
     Consensus,
-    /// They do not, and have spoken as often as allowed.
+    /// Not enough members agree, and all turns are used up.
     Exhausted,
-    /// They do not, and a person takes what they have.
+    /// Not enough members agree, and a person accepts the result.
     Accepted,
 }
 
-/// Somebody who is not for it.
+/// A member that does not agree.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Dissent {
-    /// Who.
+    /// The name of the member.
     pub member: AgentName,
-    /// Where it stands; nothing when it never said.
+    /// Its last signal; `None` if it never gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<Stance>,
-    /// Why.
+    /// The reason for the signal.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
@@ -141,13 +141,13 @@ impl Council {
         }
     }
 
-    /// How often a member has spoken.
+    /// Returns the number of turns that a member has used.
     #[must_use]
     pub fn turns_of(&self, member: &AgentName) -> u32 {
         self.positions.get(member).map_or(0, |position| position.turns)
     }
 
-    /// The last signal of each member that gave one.
+    /// Returns the last signal of each member that gave one.
     #[must_use]
     pub fn signals(&self) -> BTreeMap<AgentName, Stance> {
         let given =
@@ -155,17 +155,18 @@ impl Council {
         self.positions.iter().filter_map(given).collect()
     }
 
-    /// Whether anybody has spoken.
+    /// True if at least one member has spoken.
     pub(crate) fn has_heard(&self) -> bool {
         !self.positions.is_empty()
     }
 
-    /// Whether members hear each other yet.
+    /// True if members may see each other's speeches.
     pub(super) fn may_hear(&self, rules: &CouncilRules) -> bool {
         !rules.blind_first_vote || rules.members.iter().all(|member| self.turns_of(member) > 0)
     }
 
-    /// Who speaks next: whoever spoke least, in the order of the members, or everyone who may.
+    /// Returns the next speakers: the member with the fewest turns, in the order of the members, or
+    /// all that may speak.
     pub(super) fn next(&self, rules: &CouncilRules) -> Vec<AgentName> {
         let mut may: Vec<&AgentName> =
             rules.members.iter().filter(|member| self.turns_of(member) < self.limit).collect();
@@ -177,7 +178,7 @@ impl Council {
         may.into_iter().take(at_once).cloned().collect()
     }
 
-    /// Whether enough of them agree.
+    /// Returns the result if enough members agree.
     pub(super) fn consensus(&self, rules: &CouncilRules) -> Option<Verdict> {
         if !self.may_hear(rules) {
             return None;
@@ -186,7 +187,7 @@ impl Council {
         (verdict.agreed >= verdict.needed && verdict.total > 0).then_some(verdict)
     }
 
-    /// How it stands now, as its end.
+    /// Returns the current state as a result.
     pub(super) fn verdict(&self, rules: &CouncilRules, decision: Decision) -> Verdict {
         let signals = self.signals();
         let agrees = |member: &&AgentName| signals.get(*member) == Some(&Stance::Agree);
@@ -270,7 +271,7 @@ impl Council {
 }
 
 impl Verdict {
-    /// Where everyone stands, in a line.
+    /// Describes all positions in one line.
     #[must_use]
     pub fn standing(&self) -> String {
         let for_it = self.signals.iter().filter(|(_, signal)| **signal == Stance::Agree);

@@ -36,13 +36,13 @@ pub(crate) fn says(signal: Stance, reason: &str) -> TurnResult {
     TurnResult { response, said: Said { vote: Some(vote), ..Said::default() }, ..done() }
 }
 
-/// Who has the word now, by handoff.
+/// Returns the members that currently speak, by handoff.
 fn sitting(story: &Story) -> Vec<(HandoffId, String)> {
     let council = story.run.team.council.as_ref().expect("a council");
     council.sitting.iter().map(|(id, member)| (*id, member.to_string())).collect()
 }
 
-/// Whoever has the word says what `voice` says.
+/// Lets the current speakers answer with the result of `voice`.
 pub(crate) fn speak(story: &mut Story, voice: impl Fn(&str) -> TurnResult) {
     for (id, member) in sitting(story) {
         story.ends(id, voice(&member));
@@ -328,7 +328,7 @@ fn to_council(from: Party, kind: Kind) -> Offer {
     Offer::new(from, party(), kind, Reason::TaskHandoff)
 }
 
-/// What the council decides on now.
+/// Returns the handoff that the council currently decides on.
 fn topic(story: &Story) -> Option<HandoffId> {
     story.run.team.council.as_ref().map(|council| council.handoff)
 }

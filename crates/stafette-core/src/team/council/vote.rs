@@ -1,4 +1,4 @@
-//! What a member of a council thinks, as it says it: a word, or a word with reasons.
+//! A council member's vote: a single word, or an object with reasons.
 
 use std::fmt;
 
@@ -8,38 +8,38 @@ use serde_json::Value;
 
 use crate::text::clip;
 
-/// The longest reason that is kept, in characters.
+/// The maximum length of a stored reason, in characters.
 const REASON: usize = 1000;
 
-/// The longest decision that is kept, in characters.
+/// The maximum length of a stored decision, in characters.
 pub(crate) const DECISION: usize = 300;
 
-/// The most decisions of one voice.
+/// The maximum number of decisions per vote.
 const DECISIONS: usize = 8;
 
-/// Where a member stands.
+/// A member's position on the topic.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Stance {
-    /// Still working on it.
+    /// Still working on a position.
     #[default]
     Building,
-    /// For it.
+    /// In favour of the proposal.
     Agree,
-    /// Against it.
+    /// Against the proposal as it is.
     Disagree,
-    /// Neither.
+    /// Neither for nor against.
     Abstain,
 }
 
 impl Stance {
-    /// All of them.
+    /// All stances, in order.
     pub const ALL: [Stance; 4] =
         [Stance::Building, Stance::Agree, Stance::Disagree, Stance::Abstain];
 
-    /// The word on the wire.
+    /// Returns the stance as it is written on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -57,29 +57,29 @@ impl fmt::Display for Stance {
     }
 }
 
-/// What a member of a council thinks.
+/// The vote of a council member.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Vote {
-    /// Where it stands.
+    /// The member's stance on the topic.
     pub signal: Stance,
-    /// Why.
+    /// The reason for the stance.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// What it holds to be settled.
+    /// Decisions that the member considers settled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub key_decisions: Vec<String>,
-    /// What the team should take up next, once this is settled.
+    /// The suggested next topic, once this one is settled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_topic: Option<String>,
 }
 
 impl Vote {
-    /// Reads `agree`, or an object with `signal` and perhaps `reason`, `key_decisions` and
+    /// Parses `agree`, or an object with `signal` and optional `reason`, `key_decisions` and
     /// `next_topic`.
     ///
     /// # Errors
-    /// What is wrong with it, with its path.
+    /// The problem with the payload, with its path.
     pub fn read(payload: &Value) -> Result<Vote, String> {
         let named = |word: &str| Stance::ALL.into_iter().find(|stance| stance.as_str() == word);
         let words = "building, agree, disagree or abstain";
@@ -95,14 +95,14 @@ impl Vote {
                 }
                 let vote: Vote =
                     serde_json::from_value(payload.clone()).map_err(|error| error.to_string())?;
-                // Not shortened yet: half of a secret could not be recognised any more.
+                // Not shortened yet: half a secret would not be recognised any more.
                 Ok(vote.without_blanks())
             }
             _ => Err(format!("expected {words}, or an object with `signal`")),
         }
     }
 
-    /// The same, within what is kept.
+    /// Returns the vote cut to the stored limits.
     #[must_use]
     pub fn bounded(self) -> Vote {
         let vote = self.without_blanks();

@@ -1,4 +1,4 @@
-//! What the next generation, and a person, read first: short, with everything in it.
+//! The briefing that the next generation, and a person, read first: short but complete.
 
 use std::fmt::Write as _;
 
@@ -9,14 +9,14 @@ use crate::text::clip;
 use crate::wire::context::OrchestratorContext;
 use crate::{Run, Usd};
 
-/// The most bytes of a briefing.
+/// The maximum size of a briefing, in bytes.
 pub const BRIEFING: usize = 2048;
 
-/// How much is told of each thing, and of how many: less and less, until it fits.
+/// Maximum length and number of the entries: smaller and smaller, until the briefing fits.
 const MEASURES: [(usize, usize); 7] =
     [(400, 12), (240, 10), (160, 8), (100, 6), (60, 4), (30, 3), (12, 1)];
 
-/// The briefing: every section, in at most [`BRIEFING`] bytes.
+/// Returns the briefing: every section, in at most [`BRIEFING`] bytes.
 #[must_use]
 pub fn briefing(context: &OrchestratorContext) -> String {
     let mut last = String::new();
@@ -26,7 +26,7 @@ pub fn briefing(context: &OrchestratorContext) -> String {
             return last;
         }
     }
-    // Letters of many bytes: what is left over goes at the end.
+    // Multi-byte characters: the surplus is cut at the end.
     let mut end = BRIEFING;
     while !last.is_char_boundary(end) {
         end -= 1;
@@ -100,7 +100,7 @@ fn listed(lines: impl Iterator<Item = String>, items: usize) -> String {
     or_none(lines)
 }
 
-/// The word on the wire.
+/// Returns the value as it is written on the wire.
 fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(word)) => word,
@@ -108,7 +108,7 @@ fn word(value: &impl serde::Serialize) -> String {
     }
 }
 
-/// What a generation did, in a few sentences.
+/// Summarises a generation in a few sentences.
 #[must_use]
 pub fn narrative(run: &Run) -> String {
     let number = run.team.lineage.as_ref().map_or(1, |lineage| lineage.number);

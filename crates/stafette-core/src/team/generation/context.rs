@@ -1,4 +1,5 @@
-//! The picture of a team that survives it: `data/state/orchestrator-context.json`, both ways.
+//! The context file of a team that outlives a run: `data/state/orchestrator-context.json`, export
+//! and import.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,7 @@ use crate::wire::context::{
 use crate::wire::scalar::{Measure, Stamp};
 use crate::{Fields, Run, Time, Usd};
 
-/// Where a team stands, as a run and the changes of its generations tell it.
+/// Returns the state of a team, from a run and the changes of its generations.
 #[must_use]
 pub fn context(
     run: &Run,
@@ -33,7 +34,7 @@ pub fn context(
             &plain
         }
     };
-    // What has been handed over is the next one's.
+    // After the handover, the state is that of the next generation.
     let over = lineage.handed_over.as_deref();
     let heir = over.map(|over| heir(run, lineage, over));
     let shown = heir.as_ref().unwrap_or(lineage);
@@ -72,7 +73,8 @@ pub fn context(
     }
 }
 
-/// What another orchestrator left, but for what a set of ours is about by now.
+/// Returns the changes left by another orchestrator, except those that one of our sets covers by
+/// now.
 fn carried<'l>(
     lineage: &'l Lineage,
     ours: &'l [CodeChange],
@@ -82,7 +84,7 @@ fn carried<'l>(
     })
 }
 
-/// What is awaited from a person, for people.
+/// Formats an awaited question for people.
 fn told(awaited: &Awaited) -> Value {
     let Awaited { from, question, .. } = awaited;
     json!({ "from": from, "question": question.details, "options": question.options })
@@ -155,20 +157,21 @@ fn past(past: &Past) -> PastRun {
 }
 
 fn dollars(money: Usd) -> Measure {
-    // Money is finite, so it has a number.
+    // Money is finite, so it has a JSON number.
     Measure(Number::from_f64(money.dollars()).unwrap_or_else(|| 0.into()))
 }
 
-/// What a context begins.
+/// The start of a run from a context file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Imported {
-    /// What the team is to talk about.
+    /// The topic for the team.
     pub request: String,
-    /// Where it stands.
+    /// The position among the generations.
     pub lineage: Lineage,
 }
 
-/// Goes on from a context, whoever wrote it. What has no place here is kept, and shown again.
+/// Continues from a context, by any orchestrator. Fields without a counterpart here are kept and
+/// exported again.
 #[must_use]
 pub fn import(context: &OrchestratorContext, now: Time) -> Imported {
     let money = |measure: &Measure| Usd::from_dollars(measure.get()).unwrap_or_default();

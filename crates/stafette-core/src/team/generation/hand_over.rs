@@ -1,5 +1,5 @@
-//! A generation that is over hands over to the next: what comes, by which rule, and whether it comes
-//! by itself.
+//! A generation that has ended hands over to the next: the rule that decides, and whether the next
+//! one follows automatically.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,67 +21,67 @@ use crate::{
 /// A generation has handed over.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct GenerationHandedOver {
-    /// Which one, from 1.
+    /// The number of the generation, from 1.
     pub number: u32,
-    /// What the team does next.
+    /// The next phase of the team.
     pub phase: TeamPhase,
-    /// How it goes on.
+    /// The next action of the team.
     pub action: NextActionType,
-    /// Why that.
+    /// The reason for that action.
     pub reason: String,
-    /// What made it hand over, when it was one of these.
+    /// The trigger of the handover, if it was one of these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
-    /// Whose turn it is.
+    /// The agent whose turn is next, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_agent: Option<String>,
-    /// What about, when it is something new.
+    /// The next topic, if it is a new one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
-    /// What the generation did.
+    /// A summary of the generation's work.
     pub summary: String,
-    /// What it cost.
+    /// The cost of the generation, in US dollars.
     pub cost: Usd,
-    /// What all have cost so far.
+    /// The total cost of all generations so far, in US dollars.
     pub total_cost: Usd,
-    /// The one that follows by itself, if one does.
+    /// The generation that follows automatically, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<NextGeneration>,
-    /// Why one follows, or none.
+    /// The reason why one follows, or none.
     pub why: String,
-    /// What keeps the next one from following automatically; none when one follows.
+    /// The obstacle to an automatic next generation; `None` if one follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends: Option<Ends>,
 }
 
-/// What keeps the next generation from following automatically.
+/// An obstacle to an automatic next generation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ends {
-    /// A person begins each one.
+    /// A person starts each generation.
     Unplanned,
     /// Nothing is left to do.
     Done,
-    /// A person has to look first.
+    /// A person has to look at it first.
     NeedsPerson,
     /// The planned number of generations is reached.
     Limit,
-    /// The planned cost is reached.
+    /// The planned maximum cost is reached.
     Ceiling,
 }
 
-/// The generation that follows by itself.
+/// The generation that follows automatically.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct NextGeneration {
-    /// Its run.
+    /// The id of its run.
     pub run: RunId,
-    /// Not before then.
+    /// The earliest time for its start.
     pub not_before: Time,
-    /// Whether a person is asked first.
+    /// True if a person is asked first.
     pub check_in: bool,
 }
 
-/// Decided once, and only when the run is over.
+/// Records the handover, once and only after the run has ended.
 pub(in crate::team) fn decide(draft: &mut Draft, changes: &ChangeCounts) -> Reply {
     let run = &draft.run;
     if !run.status().is_final() {
@@ -120,9 +120,9 @@ pub(in crate::team) fn decide(draft: &mut Draft, changes: &ChangeCounts) -> Repl
     Reply::Recorded
 }
 
-/// A generation of a series in which nobody can go on before a person has spoken ends, whoever asks,
-/// and the next one begins with what the person says. What a person allows or refuses is answered
-/// where it is, and work that has just been passed on waits where it is.
+/// Ends a generation of a series in which no agent can continue before a person answers; the next
+/// generation begins with the answer. Permissions are answered where they are asked, and work that
+/// was just passed on waits where it is.
 pub(super) fn if_needed(draft: &mut Draft) {
     let run = &draft.run;
     let Some(lineage) = run.team.lineage.as_deref() else { return };
@@ -133,11 +133,11 @@ pub(super) fn if_needed(draft: &mut Draft) {
     let Some(first) = awaits.first().filter(|_| generation::can_be_left(run)) else { return };
     let question = clip(&first.question.details, 200);
     let why = format!("a person is needed: {} asks: {question}", first.from);
-    // Its work is not done, and nothing of it failed.
+    // Its work is not done, and none of it failed.
     close::end_awaiting(draft, Status::Cancelled, &why, awaits);
 }
 
-/// How long after it another generation may follow, or what keeps it from that.
+/// Returns the pause before another generation may follow, or the obstacle.
 fn may_follow(run: &Run, lineage: &Lineage) -> Result<crate::Millis, (Ends, String)> {
     let Some(plan) = &lineage.plan else {
         return Err((Ends::Unplanned, "generations follow when a person begins them".to_owned()));
@@ -160,7 +160,7 @@ fn check_in(lineage: &Lineage) -> bool {
     every > 0 && lineage.count().is_multiple_of(every)
 }
 
-/// The pause before the next one, if one follows; and why.
+/// Returns the pause before the next generation, if one follows, and the reason.
 fn goes_on(
     run: &Run,
     lineage: &Lineage,
@@ -184,8 +184,8 @@ fn goes_on(
     }
 }
 
-/// A run begins: a person is asked first what the last one could not go on without, and when it is
-/// time for that, whether the team goes on. Those who would begin wait for the answer, all of them.
+/// Asks a person, when a run begins, the open questions of the last generation and, if a check-in
+/// is due, whether the team continues. All first handoffs wait for the answer.
 pub(super) fn ask_first(draft: &mut Draft, first: &[HandoffId]) {
     let Some(lineage) = draft.run.team.lineage.as_deref() else { return };
     let Some((entry, others)) = first.split_first() else { return };
@@ -203,7 +203,7 @@ pub(super) fn ask_first(draft: &mut Draft, first: &[HandoffId]) {
             (Question { reason, details, options, ..Question::default() }, missing)
         }
     };
-    // What the generation before asked a person for is not asked for a second time.
+    // Inputs that the previous generation requested from a person are not requested a second time.
     let asked: Vec<String> = missing.iter().map(|input| input.key.clone()).collect();
     let about = About::Team(TeamAbout::CheckIn(*entry));
     let question = Question { blocking: true, about, ..question };
@@ -225,13 +225,13 @@ pub(super) fn ask_first(draft: &mut Draft, first: &[HandoffId]) {
     }
 }
 
-/// Those who wait for the answer to a question before they begin.
+/// Returns the handoffs that wait for the answer to a question before they begin.
 fn waiting_for(run: &Run, question: HandoffId) -> Vec<HandoffId> {
     let waits = |handoff: &&Handoff| matches!(&handoff.state, State::Blocked { on } if on.contains(&question));
     run.open().filter(waits).map(|handoff| handoff.id).collect()
 }
 
-/// Whether the team goes on.
+/// Returns the question whether the team continues.
 fn whether(lineage: &Lineage, request: &str) -> Question {
     Question {
         reason: "check_in".into(),
@@ -249,9 +249,8 @@ fn whether(lineage: &Lineage, request: &str) -> Question {
     }
 }
 
-/// A person has checked in, or said what the last generation could not go on without. What they would
-/// have decided there they decide here: to stop, to take what there is, or to try again; anything else
-/// goes into the work.
+/// Applies a person's answer to a check-in or to a question of the last generation. The same
+/// choices apply as there: stop, accept what there is, or retry; any other text becomes an input.
 pub(in crate::team) fn checked_in(
     draft: &mut Draft,
     question: HandoffId,
@@ -280,7 +279,7 @@ pub(in crate::team) fn checked_in(
         }
         ([_], "retry" | "again") if decides => {}
         ([asked, ..], _) => {
-            // Also those after it know what was asked, and what was said.
+            // Later generations, too, receive the question and the answer.
             let question = clip(&asked.question.details, generation::NOTE / 2);
             let spoken = match answer.text.is_empty() {
                 true => serde_json::Value::from(values.clone()).to_string(),
@@ -291,14 +290,14 @@ pub(in crate::team) fn checked_in(
             said = values;
         }
     }
-    // What was left while it waited is for it, too.
+    // Notes that were left while it waited belong to it, too.
     said.extend(draft.run.team.lineage.iter().flat_map(|lineage| lineage.said()));
     for entry in first {
         resume::resume(draft, entry, said.clone());
     }
 }
 
-/// A person takes what the last generation had: nothing of it is done again.
+/// Closes the first handoffs with the result of the last generation: none of the work is repeated.
 fn settle(draft: &mut Draft, first: &[HandoffId], asked: &Awaited, outcome: Outcome) {
     for entry in first {
         match &asked.verdict {
@@ -308,7 +307,8 @@ fn settle(draft: &mut Draft, first: &[HandoffId], asked: &Awaited, outcome: Outc
     }
 }
 
-/// What a person gave because the last generation lacked it: those after this one have it as well.
+/// Returns the inputs that the last generation lacked and a person gave: later generations get them
+/// as well.
 pub(super) fn learned(run: &Run, closed: &HandoffClosed) -> Fields {
     let asked = run.handoff(closed.handoff).map(|asked| &asked.offer);
     let is_asked_first =

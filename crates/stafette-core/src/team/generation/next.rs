@@ -1,4 +1,4 @@
-//! What comes after a generation: the first rule that fits.
+//! The next step after a generation: the first matching rule.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,24 +11,24 @@ use crate::team::council::Decision;
 use crate::wire::context::{NextActionType, TeamPhase};
 use crate::{Run, Status};
 
-/// How the changes stand that a generation has made.
+/// The changes of a generation, counted by status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ChangeCounts {
-    /// Ready to be applied.
+    /// Changes that are ready to be applied.
     pub ready: u32,
-    /// Waiting for a person's yes.
+    /// Changes that wait for a person's approval.
     pub waiting: u32,
-    /// Taken out again, or never in.
+    /// Changes that could not be applied or were rolled back.
     pub failed: u32,
-    /// In the project.
+    /// Changes that are applied to the project.
     pub applied: u32,
-    /// Of those, how many are to the team's own logic.
+    /// Applied changes to the orchestrator's own code.
     pub own: u32,
 }
 
 impl ChangeCounts {
-    /// Counts changes.
+    /// Counts changes by status.
     pub fn of<'c>(changes: impl IntoIterator<Item = &'c Change>) -> Self {
         let mut counts = ChangeCounts::default();
         for change in changes {
@@ -48,36 +48,36 @@ impl ChangeCounts {
     }
 }
 
-/// What comes next, and why.
+/// The next step of a team, and the reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Next {
-    /// What the team does then.
+    /// The next phase of the team.
     pub phase: TeamPhase,
-    /// How it goes on.
+    /// The next action of the team.
     pub action: NextActionType,
-    /// Why, in a sentence.
+    /// The reason, in a sentence.
     pub reason: String,
-    /// Whose turn it would be.
+    /// The agent whose turn would be next.
     pub target: Option<String>,
-    /// What about, when it is something new.
+    /// The topic, if it is a new one.
     pub topic: Option<String>,
-    /// Whether there is nothing left to do.
+    /// True if nothing is left to do.
     pub done: bool,
-    /// What made the generation hand over, when it was one of these.
+    /// The trigger of the handover, if it was one of these.
     pub cause: Option<Cause>,
 }
 
-/// What makes a generation hand over.
+/// A trigger of a handover.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// The council agrees.
+    /// The members of the council agree.
     ConsensusReached,
-    /// Everyone has spoken as often as allowed.
+    /// All members have used up their turns.
     AgentsExhausted,
-    /// There is something to apply.
+    /// At least one change is ready to be applied.
     ChangesReady,
-    /// A person has to say something first.
+    /// A person has to answer first.
     HumanNeeded,
 }
 
@@ -88,7 +88,7 @@ impl Next {
     }
 }
 
-/// What comes next for a run as it stands, over or not.
+/// Returns the next step for the current state of a run, ended or not.
 #[must_use]
 pub fn next(run: &Run, changes: &ChangeCounts) -> Next {
     use NextActionType::{ApplyChanges, ContinueDiscussion, ManualReview, RestartWithNewCode};
@@ -170,7 +170,7 @@ pub fn next(run: &Run, changes: &ChangeCounts) -> Next {
     Next { done: true, cause, ..Next::new(phase, ManualReview, reason) }
 }
 
-/// What the team itself wants to take up next: its council's word, or that of whoever answered last.
+/// Returns the next topic that the team itself suggests: the council's, or that of the last answer.
 fn proposed(run: &Run) -> Option<String> {
     let verdict = run.team.council.as_ref().and_then(|council| council.verdict.as_ref());
     let agreed = verdict.and_then(|verdict| verdict.next_topic.clone());

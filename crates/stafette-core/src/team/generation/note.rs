@@ -1,4 +1,4 @@
-//! A person leaves a note: it reaches the next generation, also when this one is over.
+//! A person leaves a note: it reaches the next generation, even if this one has ended.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,9 +11,9 @@ use crate::{Event, Fields, Ignored, Reply, TeamEvent, Time};
 /// A person left a note.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct NoteLeft {
-    /// What it says.
+    /// The text of the note.
     pub text: String,
-    /// Who left it.
+    /// The name of the person.
     pub by: String,
 }
 

@@ -1,4 +1,4 @@
-//! Whether an answer is one to its phase, and whether what it brings is good.
+//! Checks whether an answer matches its phase, and whether its result is good.
 
 use super::progress::Brought;
 use super::{Measured, request};
@@ -7,7 +7,7 @@ use crate::run::Run;
 use crate::wire::phase::{DIALECT, Decision, Phase, asked, decision};
 use crate::{HandoffId, Outcome, Party, Response};
 
-/// Says what is wrong with an answer. Its shape was checked when it was read.
+/// Checks an answer; the error is the problem with it. Its shape was checked when it was parsed.
 pub(super) fn judge(
     run: &Run,
     id: HandoffId,
@@ -41,7 +41,7 @@ fn fits(measured: Option<Measured>, most: u64, response: &Response) -> Result<()
         Some(Measured { summary: Some(tokens), .. }) => {
             Err(format!("/context_summary: it has {tokens} tokens, and {most} are allowed"))
         }
-        // Nobody counted it, but a token is a byte at least.
+        // It was not counted, but a token has at least one byte.
         None if bytes <= most => Ok(()),
         None | Some(Measured { summary: None, .. }) => Err(format!(
             "/context_summary: its {bytes} bytes are too many to be counted, and {most} tokens are \
@@ -50,8 +50,8 @@ fn fits(measured: Option<Measured>, most: u64, response: &Response) -> Result<()
     }
 }
 
-/// What a part that is over brought. `alone` means that nobody else works in its phase: whoever
-/// decided to go on without it has decided for the phase.
+/// Returns the result of a part that has ended. `alone` means that no other agent works in its
+/// phase: a decision to continue without it is then a decision for the phase.
 pub(super) fn brought(way: Way, response: &Response, alone: bool) -> Brought {
     let decision = decision(response);
     let valid = response.outputs.get("overall_passed").is_none_or(|passed| *passed == true);

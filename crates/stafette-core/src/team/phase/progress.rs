@@ -1,4 +1,4 @@
-//! How far a run is in its phases. Bounded: one line for each phase, however often it is entered.
+//! The progress of a run in its phases. Bounded: one entry per phase, however often it is entered.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,97 +7,96 @@ use super::{Measured, PartClosed, PhaseEnded};
 use crate::wire::phase::{Decision, Phase};
 use crate::{Fields, HandoffId, Party};
 
-/// How far a run is in its phases.
+/// The progress of a run in its phases.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Phases {
-    /// The task, by the name that requests and answers carry.
+    /// The task id that requests and answers carry.
     pub task_id: String,
-    /// Which one it is in, by its place among the phases of the workflow.
+    /// The position of the current phase in the workflow, from 0.
     pub place: usize,
-    /// The parts of that one; none between two phases and at the end.
+    /// The parts of the current phase; empty between two phases and at the end.
     pub parts: Vec<Part>,
-    /// What the phase before has found, for the next one.
+    /// The summary of the previous phase, for the next one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub findings: Option<String>,
-    /// What became of each phase so far, as it was the last time.
+    /// The latest result of each phase so far.
     pub hops: Vec<Hop>,
-    /// What the run was given.
+    /// The inputs of the run.
     #[serde(default, skip_serializing_if = "Fields::is_empty")]
     pub given: Fields,
 }
 
-/// What became of a phase.
+/// The result of a phase.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Hop {
-    /// Its place among the phases of the workflow.
+    /// The position among the phases of the workflow, from 0.
     pub place: usize,
-    /// Which phase.
+    /// The kind of phase.
     pub phase: Phase,
-    /// How often it was entered.
+    /// The number of times that it was entered.
     pub rounds: u32,
-    /// How it ended the last time; nothing while it goes on.
+    /// Its latest decision; `None` while it is running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
-    /// Why.
+    /// The reason for the decision.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
-    /// What it took, all rounds together.
+    /// The total tokens of all rounds.
     pub tokens: Tokens,
-    /// What was handed on instead of everything.
+    /// The tokens saved by handing on a summary.
     pub saving: Saving,
 }
 
-/// What a phase took, in tokens.
+/// The tokens of a phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Tokens {
-    /// What its agents were given, as counted.
+    /// The tokens given to its agents, as counted.
     pub request: u64,
-    /// What they answered, as counted.
+    /// The tokens of their answers, as counted.
     pub response: u64,
-    /// What they say that they used.
+    /// The tokens that the agents report.
     pub reported: u64,
 }
 
-/// What a summary saves the next phase from reading.
+/// The effect of a summary on what the next phase has to read, in tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Saving {
-    /// What there was to hand on: what its agents say that they used, or at least all that they
-    /// answered.
+    /// The tokens without a summary: what its agents report, or at least the size of their answers.
     pub raw: u64,
-    /// What was handed on.
+    /// The tokens that were handed on.
     pub handed_on: u64,
 }
 
 /// One agent's part in a phase.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Part {
-    /// Its handoff.
+    /// The handoff of the part.
     pub handoff: HandoffId,
-    /// Who works on it.
+    /// The agent that works on it.
     pub agent: Party,
-    /// The name that its request carries.
+    /// The task id of its request.
     pub task_id: String,
-    /// What it took so far.
+    /// The tokens of the part so far.
     pub tokens: Tokens,
-    /// What was counted of its last answer.
+    /// The token counts of its last answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
-    /// What it brought, once it is over.
+    /// The result, once the part has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brought: Option<Brought>,
 }
 
-/// What a part brought.
+/// The result of a part.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Brought {
-    /// Whether it came to a good end.
+    /// True if the part ended well.
     pub passed: bool,
-    /// What its agent recommends, if it said so.
+    /// The agent's recommendation, if it gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
-    /// What the next phase needs to know of it.
+    /// The summary for the next phase.
     pub summary: String,
-    /// What is wrong, if something is.
+    /// The problem, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -116,7 +115,7 @@ impl Default for Part {
 }
 
 impl Part {
-    /// Why it is not good, in a few words.
+    /// Returns the reason why it did not pass, in a few words.
     pub(super) fn why(&self) -> String {
         let Some(brought) = &self.brought else { return "it is not over".to_owned() };
         let problem = brought.problem.clone().filter(|problem| !problem.is_empty());
@@ -127,21 +126,21 @@ impl Part {
         self.brought.as_ref().is_some_and(|brought| brought.passed)
     }
 
-    /// Notes what was counted of its last answer.
+    /// Records the token counts of its last answer.
     pub(super) fn measure(&mut self, measured: Measured) {
         self.tokens.request += measured.request.unwrap_or(0);
         self.tokens.response += measured.response.unwrap_or(0);
         self.measured = Some(measured);
     }
 
-    /// The line that stands for it among several.
+    /// Returns its line in the summary of several parts.
     fn line(&self) -> String {
         let said = self.brought.as_ref().map_or("", |brought| brought.summary.trim());
         format!("{}{said}", lead(&self.agent, self.passed()))
     }
 }
 
-/// What stands before the summary of one part among several.
+/// Returns the prefix of one part's summary among several.
 pub(super) fn lead(agent: &Party, passed: bool) -> String {
     format!("{agent} {}: ", if passed { "passed" } else { "failed" })
 }
@@ -168,7 +167,7 @@ impl Phases {
         }
     }
 
-    /// Notes what becomes of the part whose handoff `id` is closed.
+    /// Records the effect on the part whose handoff `id` is closed.
     pub(in crate::team) fn closed(&mut self, id: HandoffId, closed: &PartClosed) {
         let Some(part) = self.part_mut(id) else { return };
         part.tokens.reported += closed.reported;
@@ -188,17 +187,18 @@ impl Phases {
         self.parts.iter_mut().find(|part| part.handoff == id)
     }
 
-    /// How often the phase at `place` was entered.
+    /// Returns the number of times that the phase at `place` was entered.
     pub(super) fn rounds(&self, place: usize) -> u32 {
         self.hops.iter().find(|hop| hop.place == place).map_or(0, |hop| hop.rounds)
     }
 
-    /// Whether it is in a phase whose parts are all over.
+    /// True if all parts of the current phase have ended.
     pub(super) fn is_complete(&self) -> bool {
         !self.parts.is_empty() && self.parts.iter().all(|part| part.brought.is_some())
     }
 
-    /// Whether the one agent of a phase says STOP. One of several says so for its own part.
+    /// True if the only agent of a phase answers STOP. One of several does so for its own part
+    /// only.
     pub(super) fn is_halted(&self) -> bool {
         let stops = |part: &Part| {
             part.brought.as_ref().and_then(|brought| brought.decision) == Some(Decision::Stop)
@@ -210,7 +210,7 @@ impl Phases {
         self.parts.iter().filter(|part| part.passed()).count()
     }
 
-    /// What the next phase is told: the summary, or a line for each part.
+    /// Returns the text for the next phase: the summary, or a line for each part.
     pub(super) fn summary(&self) -> String {
         match self.parts.as_slice() {
             [part] => part.brought.as_ref().map(|b| b.summary.clone()).unwrap_or_default(),
@@ -243,11 +243,11 @@ impl Phases {
         self
     }
 
-    /// What a run leaves of the phase that it is called off in: the parts that are over. The phase is
-    /// entered for the others once more, in the same round.
+    /// Returns what remains of a phase that is cancelled: the parts that have ended. The phase is
+    /// entered again for the others, in the same round.
     pub(crate) fn left(mut self) -> Self {
         self.parts.retain(|part| part.brought.is_some());
-        // Its handoffs are of another run.
+        // The handoffs belong to another run.
         self.parts.iter_mut().for_each(|part| part.handoff = HandoffId(0));
         if let Some(hop) = self.hops.iter_mut().find(|hop| hop.place == self.place) {
             hop.rounds = hop.rounds.saturating_sub(1);
@@ -273,7 +273,7 @@ impl Phases {
         self.parts.clear();
     }
 
-    /// What summaries have saved so far.
+    /// Returns the tokens that summaries have saved so far.
     #[must_use]
     pub fn saving(&self) -> Saving {
         self.hops.iter().fold(Saving::default(), |sum, hop| Saving {

@@ -1,4 +1,4 @@
-//! What a phase's agents are asked, with the little that they need to know.
+//! The requests to a phase's agents, with the minimum of context.
 
 use serde_json::Value;
 
@@ -9,16 +9,16 @@ use crate::wire::phase::{PhaseContext, PhaseRequest};
 use crate::workflow::phases::PhaseStep;
 use crate::{AgentName, Fields, Offer, Party};
 
-/// The most that a phase may tell the next one, in tokens.
+/// The maximum length of the summary for the next phase, in tokens.
 pub const MAX_SUMMARY: u64 = 500;
 
-/// The field of a request that says how long the summary of its answer may be.
+/// The request field with the maximum length of the answer's summary.
 const LIMIT: &str = "max_summary_tokens";
 
-/// The longest name of a feature that is made from a request, in characters.
+/// The maximum length of a feature name derived from a request, in characters.
 const FEATURE: usize = 80;
 
-/// The request for one agent, in the model's terms.
+/// Returns the request for one agent, in the model's terms.
 pub(super) fn offer(run: &Run, phases: &Phases, step: &PhaseStep, agent: &AgentName) -> Offer {
     let task_id = match step.agents.as_slice() {
         [_] => phases.task_id.clone(),
@@ -40,11 +40,11 @@ pub(super) fn offer(run: &Run, phases: &Phases, step: &PhaseStep, agent: &AgentN
     request.into_offer(Party::from(agent))
 }
 
-/// How many tokens the summary of one part may have: among several, each has its share.
+/// Returns the maximum length of one part's summary, in tokens: several parts share the limit.
 fn share(step: &PhaseStep, agent: &AgentName) -> u64 {
     match step.agents.len() as u64 {
         0 | 1 => MAX_SUMMARY,
-        // A token is a byte at least, so what stands before the summary is never more than this.
+        // A token has at least one byte, so the prefix never has more tokens than this.
         parts => {
             let before = lead(&Party::from(agent), false).len() as u64 + 1;
             (MAX_SUMMARY / parts).saturating_sub(before)
@@ -52,7 +52,7 @@ fn share(step: &PhaseStep, agent: &AgentName) -> u64 {
     }
 }
 
-/// How many tokens the summary of the answer to this request may have.
+/// Returns the maximum length of the summary in the answer to this request, in tokens.
 pub(super) fn most(offer: &Offer) -> u64 {
     let foreign = offer.foreign.as_ref().and_then(|foreign| foreign.fields.get(LIMIT)?.as_u64());
     foreign.unwrap_or(MAX_SUMMARY)
@@ -80,7 +80,7 @@ fn context(run: &Run, phases: &Phases, step: &PhaseStep) -> PhaseContext {
     }
 }
 
-/// The texts of a list; one text is a list of one.
+/// Returns the texts of a list; a single text is a list of one.
 fn texts(value: Option<Value>) -> Vec<String> {
     match value {
         Some(Value::String(text)) => vec![text],

@@ -43,7 +43,7 @@ fn findings(phase: &str, passed: bool) -> Value {
     }
 }
 
-/// The phase that a handoff asks for, and the name of its task.
+/// Returns the phase that a handoff asks for, and its task id.
 fn asked(story: &Story, id: HandoffId) -> (String, String) {
     let foreign = story.run.handoff(id).and_then(|h| h.offer.foreign.clone()).expect("a phase");
     (foreign.fields["phase"].as_str().expect("a phase").to_owned(), foreign.id)
@@ -57,7 +57,7 @@ pub(crate) fn answer(story: &Story, id: HandoffId, passed: bool, summary: &str) 
     })
 }
 
-/// The agent of `id` answers with `document`, whose summary has so many tokens.
+/// The agent of `id` answers with `document`, whose summary has `tokens` tokens.
 pub(crate) fn gives(story: &mut Story, id: HandoffId, document: &Value, tokens: u64) {
     let response: PhaseResponse = serde_json::from_value(document.clone()).expect("a response");
     let response = response.into_response(Party::from("?"));

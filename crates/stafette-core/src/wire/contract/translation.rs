@@ -1,4 +1,4 @@
-//! The contract's documents to the model, and back.
+//! Translation of the contract's documents to the model, and back.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ impl From<RequestReason> for Reason {
 }
 
 impl RequestReason {
-    /// The contract's nearest word.
+    /// Returns the closest code of the contract.
     #[must_use]
     pub fn nearest(reason: &Reason) -> Self {
         match reason {
@@ -43,7 +43,7 @@ impl RequestReason {
 }
 
 impl HandoffRequest {
-    /// The request in the model's terms. The asker waits for the answer.
+    /// Converts the request to the model. The asker waits for the answer.
     #[must_use]
     pub fn into_offer(self) -> Offer {
         let document = value_of(&self);
@@ -87,8 +87,8 @@ impl HandoffRequest {
         offer
     }
 
-    /// The request that an offer is. One that came as a request goes back as it came; any other
-    /// gets `trace_id` and `at`.
+    /// Converts an offer to a request. An offer that came as a request is restored as it was; any
+    /// other gets `trace_id` and `at`.
     #[must_use]
     pub fn from_offer(offer: &Offer, trace_id: impl Into<Id>, at: Time) -> Self {
         let came = offer.foreign.as_ref().filter(|foreign| foreign.dialect == DIALECT);
@@ -108,7 +108,7 @@ impl HandoffRequest {
     }
 }
 
-/// What the model knows of a request.
+/// Returns the parts of a request that the model has.
 fn known_request(offer: &Offer, id: &str) -> Value {
     let mut source = json!({});
     if let Some(item) = &offer.item {
@@ -157,11 +157,11 @@ fn known_request(offer: &Offer, id: &str) -> Value {
 }
 
 impl HandoffResponse {
-    /// The response in the model's terms.
+    /// Converts the response to the model.
     #[must_use]
     pub fn into_response(self) -> Response {
         let document = value_of(&self);
-        // The contract has no field for a summary, but agents like to send one.
+        // The contract has no field for a summary, but agents often send one.
         let summary = self.extra.get("summary").and_then(Value::as_str).unwrap_or_default();
         let mut response = Response {
             outputs: self.provided_inputs.unwrap_or_default(),
@@ -181,8 +181,8 @@ impl HandoffResponse {
         response
     }
 
-    /// The response in the contract's words. One that came so goes back as it came; any other gets
-    /// `trace_id`, which is the request's, and `at`.
+    /// Converts a response to the contract. A response that came in this form is restored as it
+    /// was; any other gets `trace_id`, which is the request's, and `at`.
     #[must_use]
     pub fn from_response(response: &Response, trace_id: impl Into<Id>, at: Time) -> Self {
         let came = response.foreign.as_ref().filter(|foreign| foreign.dialect == DIALECT);
@@ -196,7 +196,7 @@ impl HandoffResponse {
     }
 }
 
-/// What the model knows of a response.
+/// Returns the parts of a response that the model has.
 fn known_response(response: &Response, id: &str) -> Value {
     let mut document = json!({
         "schemaVersion": "1.0.0",

@@ -1,40 +1,41 @@
-//! One possible frame, taken byte by byte.
+//! A possible frame, processed byte by byte.
 
 use super::{ATTRIBUTES_LIMIT, FRAME_LIMIT, Fault, Frame, JSON_DEPTH_LIMIT, TYPE_LIMIT, Word};
 
-/// The most bytes from the first bracket to the colon after the word, styling included.
+/// The maximum number of bytes from the first bracket to the colon after the word, including
+/// styling.
 const OPENING_LIMIT: usize = 512;
 
-/// What a byte made of the candidate.
+/// The state of the candidate after a byte.
 pub(super) enum Step {
     /// It may still become a frame.
     More,
-    /// It never opened: ordinary text.
+    /// It did not open: ordinary text.
     Not,
-    /// It opened and went wrong.
+    /// It opened and is malformed.
     Wrong(Fault),
-    /// It is a frame.
+    /// It is a complete frame.
     Done(Frame),
 }
 
 /// A possible frame that began with a `<`.
 #[derive(Debug)]
 pub(super) struct Candidate {
-    /// Whether frames that Markdown has drawn are taken too.
+    /// True if frames drawn by Markdown programs are accepted too.
     drawn: bool,
     stage: Stage,
     escape: Escape,
     wrap: Wrap,
-    /// How many brackets opened it, and must close it.
+    /// The number of brackets that opened it, and must close it.
     brackets: u8,
-    /// Bytes taken so far, and how many of them are the opening.
+    /// The bytes taken so far, and how many of them are the opening.
     taken: usize,
     opening: usize,
     kind: Vec<u8>,
     attributes: Vec<u8>,
     body: Option<Vec<u8>>,
     link: Vec<u8>,
-    /// How much of another opening stands at the end of the text.
+    /// The progress of another opening at the end of the text.
     reopening: Reopening,
 }
 
@@ -46,13 +47,13 @@ enum Stage {
     },
     Type,
     Attributes,
-    /// Before the first byte of the payload, which decides what it is.
+    /// Before the first byte of the payload, which determines its kind.
     Payload {
         blanks: u32,
     },
     Text,
     Json(Json),
-    /// The link's target that a terminal program wrote behind the link's text.
+    /// The link target that a terminal program wrote behind the link's text.
     Link,
     Close {
         seen: u8,
@@ -62,7 +63,7 @@ enum Stage {
 #[derive(Debug, Default)]
 struct Json {
     depth: u32,
-    /// One bit a level: set for an object.
+    /// One bit per level: set for an object.
     objects: u64,
     string: bool,
     escaped: bool,
@@ -74,20 +75,21 @@ struct Reopening {
     letters: usize,
 }
 
-/// Where in an escape sequence the stream is.
+/// The position of the stream within an escape sequence.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Escape {
     None,
     Started,
-    /// `ESC (` and the like: one more byte to come.
+    /// `ESC (` and similar: one more byte follows.
     Intermediate,
     Csi,
-    /// OSC, DCS and their kin: anything up to BEL or `ESC \`.
+    /// OSC, DCS and similar: anything up to BEL or `ESC \`.
     Text,
     TextEnding,
 }
 
-/// Where the stream is after a line break: terminals wrap, and programs indent what they wrap.
+/// The position of the stream after a line break: terminals wrap, and programs indent wrapped
+/// lines.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Wrap {
     Inside,
@@ -112,12 +114,12 @@ impl Candidate {
         }
     }
 
-    /// How many bytes its opening has; nothing when it has not opened yet.
+    /// Returns the length of its opening in bytes; `None` if it has not opened yet.
     pub(super) fn opening(&self) -> Option<usize> {
         (self.opening > 0).then_some(self.opening)
     }
 
-    /// How many bytes it has taken.
+    /// Returns the number of bytes it has taken.
     pub(super) fn taken(&self) -> usize {
         self.taken
     }
@@ -174,7 +176,7 @@ impl Candidate {
         if self.opening == 0 { Step::Not } else { Step::Wrong(fault) }
     }
 
-    /// Only between the parts of a JSON document: nothing else spans an empty line.
+    /// True only between the parts of a JSON document: nothing else spans an empty line.
     fn may_have_blank_lines(&self) -> bool {
         match &self.stage {
             Stage::Json(json) => !json.string,
@@ -183,9 +185,9 @@ impl Candidate {
         }
     }
 
-    /// Skips escape sequences. One that would swallow a `<`, or that another one breaks off, ends
-    /// the candidate: no two candidates can then hide a third from each other for long, which is
-    /// what keeps the scanner linear.
+    /// Skips escape sequences. One that would swallow a `<`, or that another one interrupts, ends
+    /// the candidate: no two candidates can then hide a third from each other for long, which keeps
+    /// the scanner linear.
     fn escaped(&mut self, byte: u8) -> Step {
         self.escape = match (self.escape, byte) {
             (Escape::Started, b'[') => Escape::Csi,
@@ -429,7 +431,7 @@ impl Candidate {
 }
 
 impl Reopening {
-    /// Whether `byte` completes another opening.
+    /// True if `byte` completes another opening.
     fn take(&mut self, byte: u8, word: &Word, brackets: u8) -> bool {
         if byte == b'<' {
             self.brackets = if self.letters > 0 { 1 } else { (self.brackets + 1).min(3) };
@@ -454,8 +456,8 @@ fn attributes(text: &str) -> Result<Vec<(String, String)>, Fault> {
     if text.is_empty() { Ok(Vec::new()) } else { text.split(';').map(pair).collect() }
 }
 
-/// Undoes what Markdown programs do to `<ODEI:…>`, which they take for a link: one bracket is gone
-/// on each side, and the target may stand in parentheses behind the text. Links have no spaces.
+/// Reverts what Markdown programs do to `<ODEI:…>`, which they take for a link: one bracket is
+/// missing on each side, and the target may follow the text in parentheses. Links have no spaces.
 fn without_link(frame: &mut Frame, link: &str, word: &Word) -> Result<(), Fault> {
     let target = |frame: &Frame| format!("({word}:{frame})");
     if !link.is_empty() {

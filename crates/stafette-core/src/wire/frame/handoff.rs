@@ -1,4 +1,4 @@
-//! A HANDOFF frame as an offer, and back.
+//! Translation of a HANDOFF frame to an offer, and back.
 
 use serde_json::{Value, json};
 
@@ -15,11 +15,11 @@ const NOTE: &str = "note";
 const SUMMARY: &str = "summary";
 const ATTRIBUTES: &str = "attributes";
 
-/// The offer that a HANDOFF frame from `from` makes. What the frame hands along beyond its summary
-/// becomes outputs, where routes look for their evidence.
+/// Converts a HANDOFF frame from `from` to an offer. Fields of the frame other than its summary
+/// become outputs, where routes look for their evidence.
 ///
 /// # Errors
-/// Says what is wrong when the frame is not a HANDOFF or its payload is not one.
+/// The frame is not a HANDOFF, or its payload is not valid.
 pub fn offer(from: Party, frame: &Frame) -> Result<Offer, BadSignal> {
     let Signal::Handoff(handoff) = Signal::try_from(frame)? else {
         let reason = "only HANDOFF offers work".to_owned();
@@ -50,8 +50,8 @@ pub fn offer(from: Party, frame: &Frame) -> Result<Offer, BadSignal> {
     Ok(offer)
 }
 
-/// The HANDOFF frame that says what `offer` says: the same one that [`offer()`] was given, or, for an
-/// offer from elsewhere, its target, summary and outputs.
+/// Converts `offer` to a HANDOFF frame: the same one that [`offer()`] was given, or, for an offer
+/// from elsewhere, its target, summary and outputs.
 #[must_use]
 pub fn frame_of(offer: &Offer) -> Frame {
     let ours = offer.foreign.as_ref().filter(|foreign| foreign.dialect == DIALECT);

@@ -5,10 +5,10 @@ use memchr::memchr;
 use super::candidate::{Candidate, Step};
 use super::{FRAME_LIMIT, Fault, Found, Word};
 
-/// Finds frames in a stream of bytes, however it is cut.
+/// Finds frames in a stream of bytes, however it is split.
 ///
-/// Ordinary text is passed over where it lies. Only from a possible opening on are bytes kept, at
-/// most [`FRAME_LIMIT`] and one piece of input, so that scanning can go on behind an opening that
+/// Ordinary text is skipped in place. Bytes are kept only from a possible opening on, at most
+/// [`FRAME_LIMIT`] and one piece of input, so that scanning can continue behind an opening that
 /// turns out to be none.
 #[derive(Debug)]
 pub struct Scanner {
@@ -17,15 +17,15 @@ pub struct Scanner {
     /// The bytes of the candidate, from its first bracket.
     held: Vec<u8>,
     candidate: Option<Candidate>,
-    /// Where in the stream the next byte is, or the first one that is held.
+    /// The offset in the stream of the next byte, or of the first held one.
     offset: u64,
-    /// How many bytes candidates have taken, to prove that the work is bounded.
+    /// The number of bytes that candidates have taken, to prove that the work is bounded.
     #[cfg(test)]
     steps: u64,
 }
 
 impl Scanner {
-    /// A scanner for frames as agents write them.
+    /// Creates a scanner for frames as agents write them.
     #[must_use]
     pub fn new(word: Word) -> Self {
         Scanner {
@@ -39,14 +39,14 @@ impl Scanner {
         }
     }
 
-    /// A scanner that also takes what Markdown programs draw in place of a frame:
+    /// Creates a scanner that also accepts what Markdown programs draw in place of a frame:
     /// `<<ODEI:HANDOFF:x>>` and `<<ODEI:HANDOFF:x (ODEI:HANDOFF:x)>>`. For screens only.
     #[must_use]
     pub fn drawn(word: Word) -> Self {
         Scanner { drawn: true, ..Scanner::new(word) }
     }
 
-    /// Takes the next bytes of the stream, and calls `found` for each thing that they complete.
+    /// Takes the next bytes of the stream, and calls `found` for each result that they complete.
     pub fn scan(&mut self, bytes: &[u8], mut found: impl FnMut(Found)) {
         let mut rest = bytes;
         while !self.held.is_empty() && !rest.is_empty() {
@@ -62,7 +62,7 @@ impl Scanner {
         self.held.extend_from_slice(&rest[done..]);
     }
 
-    /// Ends the stream: what is open now stays open for ever.
+    /// Ends the stream: an open candidate is reported as cut off.
     pub fn finish(&mut self, mut found: impl FnMut(Found)) {
         let held = std::mem::take(&mut self.held);
         let mut rest = held.as_slice();
@@ -78,8 +78,8 @@ impl Scanner {
         }
     }
 
-    /// Takes `data`, which begins with the candidate if there is one. Answers how many bytes are
-    /// done with: all, or those before the candidate that is still open at the end.
+    /// Processes `data`, which begins with the candidate if there is one. Returns the number of
+    /// bytes that are finished: all, or those before the candidate that is still open at the end.
     fn pass(&mut self, data: &[u8], found: &mut impl FnMut(Found)) -> usize {
         let mut start = 0;
         let mut at = self.candidate.as_ref().map_or(0, Candidate::taken);
@@ -124,8 +124,8 @@ impl Scanner {
     }
 }
 
-/// The next `<` from which a frame may open: another bracket, styling or a line break follows it,
-/// or the data ends there.
+/// Returns the next `<` at which a frame may open: another bracket, styling or a line break follows
+/// it, or the data ends there.
 fn possible_opening(data: &[u8], mut from: usize) -> Option<usize> {
     loop {
         let at = from + memchr(b'<', data.get(from..)?)?;

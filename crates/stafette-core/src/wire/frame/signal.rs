@@ -1,4 +1,4 @@
-//! What frames mean.
+//! The meaning of frames.
 
 use std::fmt;
 
@@ -11,14 +11,14 @@ use thiserror::Error;
 use super::Frame;
 use crate::Fields;
 
-/// A frame, understood.
+/// A frame with its payload interpreted.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Signal {
-    /// The agent can be given input.
+    /// The agent accepts input.
     Ready(Ready),
     /// The work moves on.
     Handoff(Handoff),
-    /// Something went wrong that people must see.
+    /// An error that people must see.
     Error(Problem),
     /// A frame of a type that the dialect does not define.
     Other(Frame),
@@ -27,22 +27,22 @@ pub enum Signal {
 /// The payload of READY.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Ready {
-    /// Which stage is ready.
+    /// The stage that is ready.
     pub stage: String,
-    /// Since when, in RFC 3339.
+    /// The time at which it became ready, in RFC 3339.
     pub ts: String,
-    /// Whatever else was said.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// The payload of HANDOFF: a stage's name, or an object that says more.
+/// The payload of HANDOFF: a stage's name, or an object with details.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Handoff {
     /// The stage that takes over.
     Stage(String),
-    /// The stage that takes over, with what it should know.
+    /// The stage that takes over, with context for it.
     Note(HandoffNote),
 }
 
@@ -51,15 +51,15 @@ pub enum Handoff {
 pub struct HandoffNote {
     /// The stage that takes over.
     pub to: String,
-    /// What it should know first.
+    /// The context that it should read first.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub summary: Option<String>,
-    /// What was decided on the way.
+    /// The decisions made so far.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>")]
     pub key_decisions: Option<Vec<String>>,
-    /// Whatever else is handed along: the evidence that a route asks for.
+    /// Additional fields: the evidence that a route requires.
     #[serde(flatten)]
     pub extra: Fields,
 }
@@ -67,33 +67,33 @@ pub struct HandoffNote {
 /// The payload of ERROR.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
-    /// Which error it is.
+    /// The code of the error.
     pub code: Code,
-    /// In a sentence.
+    /// The description, in a sentence.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub message: Option<String>,
-    /// Whatever else was said.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// An error's code, in UPPER_SNAKE: `MCP_CONNECTION_FAILED`.
+/// An error code, in UPPER_SNAKE: `MCP_CONNECTION_FAILED`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(extend("pattern" = "^[A-Z][A-Z0-9_]*$"))]
 pub struct Code(String);
 
-/// The text is not an error's code.
+/// The text is not a valid error code.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("`{text}` is not an error code: they look like MCP_CONNECTION_FAILED")]
 pub struct NotACode {
-    /// What was given instead.
+    /// The text that was rejected.
     pub text: String,
 }
 
 impl Code {
-    /// The code as text.
+    /// Returns the code as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -124,20 +124,20 @@ impl fmt::Display for Code {
     }
 }
 
-/// A field that may be missing, but is not null: null would be lost on the way back.
+/// Parses a field that may be missing but not null: null would be lost on the way back.
 fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     field: D,
 ) -> Result<Option<T>, D::Error> {
     T::deserialize(field).map(Some)
 }
 
-/// A frame whose payload is not what its type asks for.
+/// A frame whose payload does not match its type.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("{kind} frame: {reason}")]
 pub struct BadSignal {
-    /// The frame's type.
+    /// The type of the frame.
     pub kind: String,
-    /// What is wrong with its payload.
+    /// The problem with its payload.
     pub reason: String,
 }
 
@@ -175,7 +175,7 @@ fn handoff(frame: &Frame) -> Result<Handoff, BadSignal> {
 }
 
 impl Handoff {
-    /// The stage that takes over.
+    /// Returns the stage that takes over.
     #[must_use]
     pub fn to(&self) -> &str {
         match self {

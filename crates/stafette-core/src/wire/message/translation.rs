@@ -1,4 +1,4 @@
-//! Messages to the model, and back.
+//! Translation of messages to the model, and back.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ impl From<MessageType> for Reason {
 }
 
 impl MessageType {
-    /// The type that says best what an offer is about.
+    /// Returns the type that best describes an offer.
     #[must_use]
     pub fn nearest(offer: &Offer) -> Self {
         match (&offer.to, &offer.reason) {
@@ -46,9 +46,9 @@ impl MessageType {
 }
 
 impl Message {
-    /// The message in the model's terms. The sender is done with its work, except when it asks a
-    /// person something and waits for the answer. On the wire a question goes to the orchestrator,
-    /// in the model to the person who answers it.
+    /// Converts the message to the model. The sender is done with its work, except if it asks a
+    /// person and waits for the answer. On the wire a question goes to the orchestrator, in the
+    /// model to the person who answers it.
     #[must_use]
     pub fn into_offer(self) -> Offer {
         let document = value_of(&self);
@@ -90,8 +90,8 @@ impl Message {
         offer
     }
 
-    /// The message that an offer is. One that came as a message goes back as it came; any other
-    /// gets `message_id`, `at` and `context`, and is pending.
+    /// Converts an offer to a message. An offer that came as a message is restored as it was; any
+    /// other gets `message_id`, `at` and `context`, and is pending.
     #[must_use]
     pub fn from_offer(
         offer: &Offer,
@@ -127,7 +127,7 @@ impl Message {
     }
 }
 
-/// Makes sure that an escalation says what it asks.
+/// Makes sure that an escalation contains its question.
 fn complete_escalation(payload: &mut Value, offer: &Offer) {
     let details = [&offer.detail, &offer.summary].into_iter().find(|text| !text.is_empty());
     let texts = [
@@ -147,7 +147,7 @@ fn complete_escalation(payload: &mut Value, offer: &Offer) {
     payload["blocking"] = question.map_or(waits, |question| question.blocking).into();
 }
 
-/// What the model knows of a message.
+/// Returns the parts of a message that the model has.
 fn known(offer: &Offer, id: &str) -> Value {
     let kind = MessageType::nearest(offer);
     let to = match kind {
@@ -165,7 +165,7 @@ fn known(offer: &Offer, id: &str) -> Value {
         if !question.context.is_empty() {
             say("context", question.context.as_str().into());
         }
-        // A question that does not say whether it blocks does.
+        // A question blocks by default.
         if !question.blocking {
             say("blocking", false.into());
         }

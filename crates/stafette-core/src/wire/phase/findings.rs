@@ -1,7 +1,8 @@
-//! What each phase finds.
+//! The findings of each phase.
 //!
-//! The keys at the top of each shape are required, as are names, verdicts and counts within. What
-//! an agent leaves out when it has nothing to say is optional: each of the four checks (not every
+//! The top-level keys of each shape are required, as are names, verdicts and counts within. Fields
+//! that an agent omits when it has nothing to report are optional: each of the four checks (not
+//! every
 //! project has a linter), the lists inside a check, the coverage and its areas, the details of a
 //! result.
 
@@ -15,22 +16,22 @@ use crate::Fields;
 use crate::wire::present;
 use crate::wire::scalar::{Count, Measure};
 
-/// The findings of a phase: `phase` says which, `findings` holds them.
+/// The findings of a phase: `phase` names it, `findings` holds them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "phase", content = "findings", rename_all = "snake_case")]
 pub enum Findings {
-    /// What is there.
+    /// The findings of a research phase.
     Research(ResearchFindings),
-    /// What was made.
+    /// The findings of a write phase.
     Write(WriteFindings),
-    /// What holds.
+    /// The findings of a validation phase.
     Validate(Box<ValidateFindings>),
-    /// What came of all parts.
+    /// The findings of a parallel phase.
     Parallel(ParallelFindings),
 }
 
 impl Findings {
-    /// Which phase they are of.
+    /// Returns the phase that the findings belong to.
     #[must_use]
     pub fn phase(&self) -> Phase {
         match self {
@@ -42,8 +43,8 @@ impl Findings {
     }
 }
 
-/// One condition for each phase: unlike a choice between four shapes, it lets an error point at
-/// its place within the one shape that is meant.
+/// One condition for each phase: unlike a choice between four shapes, it lets an error point at its
+/// place within the one shape that is meant.
 impl JsonSchema for Findings {
     fn inline_schema() -> bool {
         true
@@ -78,303 +79,303 @@ impl JsonSchema for Findings {
     }
 }
 
-/// What research finds.
+/// The findings of a research phase.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ResearchFindings {
-    /// What does it already.
+    /// Existing code that already does the job.
     pub existing_implementations: Vec<ExistingImplementation>,
-    /// What stands against it.
+    /// Conflicts with the planned work.
     pub conflicts: Vec<Conflict>,
-    /// How things are done here.
+    /// Conventions of the project.
     pub patterns_found: Vec<PatternFound>,
-    /// What to do.
+    /// Suggested next steps for the task.
     pub recommendations: Vec<String>,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// Something that does it already.
+/// Existing code that already does the job.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ExistingImplementation {
-    /// Where.
+    /// The path of the file.
     pub file: String,
-    /// What it does.
+    /// A description of what it does.
     pub description: String,
-    /// How much it matters.
+    /// The relevance to the task.
     pub relevance: Relevance,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// How much something matters.
+/// The relevance to a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum Relevance {
-    /// A lot.
+    /// Highly relevant to the task.
     High,
-    /// Somewhat.
+    /// Somewhat relevant to the task.
     Medium,
-    /// Hardly.
+    /// Hardly relevant to the task.
     Low,
 }
 
-/// Something that stands against it.
+/// A conflict with the planned work.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Conflict {
-    /// Of which kind.
+    /// The kind of conflict.
     #[serde(rename = "type")]
     pub kind: ConflictType,
-    /// What it is.
+    /// A description of the conflict.
     pub description: String,
-    /// How bad it is.
+    /// The severity of the conflict.
     pub severity: Severity,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// Of which kind a conflict is.
+/// The kind of a conflict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum ConflictType {
-    /// A name is taken.
+    /// A name is already taken.
     Naming,
-    /// It is done differently here.
+    /// The project uses a different pattern.
     Pattern,
-    /// Something that it needs does not fit.
+    /// A dependency is not compatible.
     Dependency,
 }
 
-/// How bad a conflict is.
+/// The severity of a conflict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum Severity {
-    /// Nothing can go on.
+    /// The work cannot continue.
     Critical,
-    /// Somebody should look.
+    /// A person should look at it.
     Warning,
-    /// Good to know.
+    /// The conflict is for information only.
     Info,
 }
 
-/// How something is done here.
+/// A convention of the project.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PatternFound {
-    /// Where.
+    /// The path of the file.
     pub file: String,
-    /// How.
+    /// A description of the convention.
     pub pattern: String,
-    /// What follows from it.
+    /// The resulting recommendation for the task.
     pub recommendation: String,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// What writing made.
+/// The findings of a write phase.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct WriteFindings {
-    /// New files.
+    /// The files that were created.
     pub files_created: Vec<CreatedFile>,
-    /// Changed files.
+    /// The files that were changed.
     pub files_modified: Vec<ModifiedFile>,
-    /// New tests.
+    /// The test files that were written.
     pub tests_written: Vec<WrittenTest>,
-    /// What the reader should know.
+    /// Notes for the reader of the code.
     pub implementation_notes: Vec<String>,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// A new file.
+/// A file that was created.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CreatedFile {
-    /// Where.
+    /// The path of the file.
     pub path: String,
-    /// What for.
+    /// The purpose of the file.
     pub purpose: String,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// A changed file.
+/// A file that was changed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ModifiedFile {
-    /// Where.
+    /// The path of the file.
     pub path: String,
-    /// How.
+    /// A description of the changes.
     pub changes: String,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// A file of new tests.
+/// A file with new tests.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct WrittenTest {
-    /// Where.
+    /// The path of the file.
     pub path: String,
-    /// How many.
+    /// The number of tests.
     pub test_count: Count,
-    /// Of what.
+    /// The areas that the tests cover.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>")]
     pub coverage_areas: Option<Vec<String>>,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// What validation found to hold.
+/// The findings of a validation phase.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ValidateFindings {
-    /// Check by check.
+    /// The result of each check.
     pub checks: Checks,
-    /// Whether all is well.
+    /// True if everything passed.
     pub overall_passed: bool,
-    /// What must be repaired first.
+    /// Issues that must be fixed first.
     pub blocking_issues: Vec<String>,
-    /// What should be looked at.
+    /// Issues that should be looked at.
     pub warnings: Vec<String>,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// The checks of a project, those that it has.
+/// The checks of a project; absent ones were not run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Checks {
-    /// The type checker.
+    /// The result of the type checker.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Check")]
     pub types: Option<Check>,
-    /// The linter.
+    /// The result of the linter.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Check")]
     pub lint: Option<Check>,
-    /// The tests.
+    /// The result of the tests.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "TestCheck")]
     pub tests: Option<TestCheck>,
-    /// The security scan.
+    /// The result of the security scan.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "SecurityCheck")]
     pub security: Option<SecurityCheck>,
-    /// Checks of the project's own.
+    /// Further checks of the project.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// What a type checker or a linter says.
+/// The result of a type checker or a linter.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
-    /// Whether it is content.
+    /// True if the check passed.
     pub passed: bool,
-    /// What must be repaired.
+    /// Errors that must be fixed.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>")]
     pub errors: Option<Vec<String>>,
-    /// What should be looked at.
+    /// Issues that should be looked at.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>")]
     pub warnings: Option<Vec<String>>,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// What the tests say.
+/// The result of the tests.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TestCheck {
-    /// Whether all passed.
+    /// True if all tests passed.
     pub passed: bool,
-    /// How many there are.
+    /// The number of tests.
     pub total: Count,
-    /// How many passed.
+    /// The number of tests that passed.
     pub passed_count: Count,
-    /// How many failed.
+    /// The number of tests that failed.
     pub failed_count: Count,
-    /// How much they cover, in the tool's own unit.
+    /// The test coverage, in the tool's own unit.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Measure")]
     pub coverage: Option<Measure>,
-    /// Which ones failed.
+    /// The tests that failed.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>")]
     pub failures: Option<Vec<String>>,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// What a security scan says.
+/// The result of a security scan.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SecurityCheck {
-    /// Whether it is content.
+    /// True if the scan passed.
     pub passed: bool,
-    /// What it found.
+    /// The issues that it found.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>")]
     pub issues: Option<Vec<String>>,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// What came of several at once.
+/// The findings of a parallel phase.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ParallelFindings {
-    /// Part by part.
+    /// The result of each part.
     pub results: Vec<ParallelResult>,
-    /// All of them together.
+    /// The combined result of all parts.
     pub aggregation: Aggregation,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// What came of one part.
+/// The result of one part.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ParallelResult {
-    /// Which part.
+    /// The id of the part.
     pub task_id: String,
-    /// Of which kind.
+    /// The kind of work.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether it went well.
+    /// True if the part passed.
     pub passed: bool,
-    /// In a few sentences.
+    /// A summary in a few sentences.
     pub summary: String,
-    /// In the part's own terms.
+    /// Details in the part's own terms.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Fields")]
     pub details: Option<Fields>,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }
 
-/// What came of all parts together.
+/// The combined result of all parts.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Aggregation {
-    /// How many parts.
+    /// The number of parts.
     pub total: Count,
-    /// How many went well.
+    /// The number of parts that passed.
     pub passed: Count,
-    /// How many did not.
+    /// The number of parts that failed.
     pub failed: Count,
-    /// By which rule they count together.
+    /// The rule that combines the results.
     pub rule: String,
-    /// Whether they do.
+    /// True if the parts pass by that rule.
     pub overall_passed: bool,
-    /// Fields of the sender's own.
+    /// Additional fields of the sender.
     #[serde(flatten)]
     pub extra: Fields,
 }

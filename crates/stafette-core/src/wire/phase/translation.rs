@@ -1,4 +1,4 @@
-//! Phases to the model, and back.
+//! Translation of phases to the model, and back.
 
 use serde_json::{Value, json};
 
@@ -6,14 +6,14 @@ use super::{DIALECT, Decision, Findings, Phase, PhaseRequest, PhaseResponse, Pha
 use crate::wire::remainder::{foreign, rebuild, value_of};
 use crate::{Fields, Kind, Offer, Outcome, Party, Reason, Response, Usage};
 
-/// The parts of a request's context that have a place of their own in the model; all others are
-/// what the orchestrator hands along.
+/// The fields of a request's context that have their own place in the model; all others are passed
+/// along as outputs.
 const PLACED: [&str; 2] = ["feature", "previous_findings"];
 
 impl PhaseRequest {
-    /// The request in the model's terms: the orchestrator waits for what `to` returns. The feature
-    /// is the work item, the findings of the phase before are the summary, and the rest of the
-    /// context is handed along.
+    /// Converts the request to the model: the orchestrator waits for the answer of `to`. The
+    /// feature is the work item, the findings of the previous phase are the summary, and the rest
+    /// of the context is passed along.
     #[must_use]
     pub fn into_offer(self, to: Party) -> Offer {
         let document = value_of(&self);
@@ -32,8 +32,8 @@ impl PhaseRequest {
         offer
     }
 
-    /// The request that an offer is. One that came as a request goes back as it came; any other
-    /// gets `task_id` and `phase`.
+    /// Converts an offer to a request. An offer that came as a request is restored as it was; any
+    /// other gets `task_id` and `phase`.
     #[must_use]
     pub fn from_offer(offer: &Offer, task_id: &str, phase: Phase) -> Self {
         let came = offer.foreign.as_ref().filter(|foreign| foreign.dialect == DIALECT);
@@ -56,7 +56,7 @@ impl PhaseRequest {
     }
 }
 
-/// What the model knows of a request.
+/// Returns the parts of a request that the model has.
 fn known_request(offer: &Offer, id: &str) -> Value {
     let mut context = offer.outputs.clone();
     if let Some(item) = &offer.item {
@@ -72,7 +72,7 @@ fn known_request(offer: &Offer, id: &str) -> Value {
     document
 }
 
-/// Whether values can stand in a context under their own names, without changing the meaning of
+/// True if values can appear in a context under their own names, without changing the meaning of
 /// the names that a context already has.
 fn fits_context(outputs: &Fields) -> bool {
     let texts =
@@ -86,7 +86,7 @@ fn fits_context(outputs: &Fields) -> bool {
 }
 
 impl PhaseResponse {
-    /// The response in the model's terms, as given by `by`. The findings are the outputs.
+    /// Converts the response to the model, as given by `by`. The findings are the outputs.
     #[must_use]
     pub fn into_response(self, by: Party) -> Response {
         let document = value_of(&self);
@@ -117,8 +117,8 @@ impl PhaseResponse {
         response
     }
 
-    /// The response in the words of phases. One that came so goes back as it came; any other gets
-    /// the `task_id` and the `phase` of its request.
+    /// Converts a response to a phase response. A response that came in this form is restored as it
+    /// was; any other gets the `task_id` and the `phase` of its request.
     #[must_use]
     pub fn from_response(response: &Response, task_id: &str, phase: Phase) -> Self {
         let came = response.foreign.as_ref().filter(|foreign| foreign.dialect == DIALECT);
@@ -138,14 +138,14 @@ impl PhaseResponse {
     }
 }
 
-/// The phase that an offer asks for, when it came as a request for one.
+/// Returns the phase that an offer asks for, if it came as a phase request.
 #[must_use]
 pub fn asked(offer: &Offer) -> Option<Phase> {
     let foreign = offer.foreign.as_ref().filter(|foreign| foreign.dialect == DIALECT)?;
     serde_json::from_value(foreign.fields.get("phase")?.clone()).ok()
 }
 
-/// The answer to a phase that a response came as; nothing when it came otherwise.
+/// Returns the phase response that a response came as; `None` if it came in another form.
 #[must_use]
 pub fn given(response: &Response) -> Option<PhaseResponse> {
     let foreign = response.foreign.as_ref().filter(|foreign| foreign.dialect == DIALECT)?;
@@ -153,14 +153,14 @@ pub fn given(response: &Response) -> Option<PhaseResponse> {
     Some(PhaseResponse::from_response(response, &foreign.id, phase))
 }
 
-/// The decision of a response that came as an answer to a phase.
+/// Returns the decision of a response that came as a phase response.
 #[must_use]
 pub fn decision(response: &Response) -> Option<Decision> {
     let foreign = response.foreign.as_ref().filter(|foreign| foreign.dialect == DIALECT)?;
     serde_json::from_value(foreign.fields.get("decision")?.clone()).ok()
 }
 
-/// What the model knows of a response.
+/// Returns the parts of a response that the model has.
 fn known_response(response: &Response, id: &str) -> Value {
     let status = match response.outcome {
         Outcome::Resolved => PhaseStatus::Complete,
@@ -179,8 +179,8 @@ fn known_response(response: &Response, id: &str) -> Value {
     document
 }
 
-/// A response's outputs in the shape of a phase: as they are when they fit, and otherwise beside an
-/// empty shape.
+/// Returns a response's outputs in the shape of a phase: unchanged if they match, and otherwise
+/// beside an empty shape.
 fn findings(response: &Response, phase: Phase) -> Value {
     let passed = response.outcome == Outcome::Resolved;
     let failures: Vec<&String> = response.failure.iter().collect();

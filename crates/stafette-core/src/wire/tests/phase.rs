@@ -88,7 +88,7 @@ fn s3_01_native_work_goes_out_as_valid_phases() {
     assert_eq!(request.instructions, "Look around");
     assert_eq!(request.context.relevant_files, Some(vec!["src/".to_owned()]));
 
-    // What would change the meaning of the context's own names stands apart.
+    // Values that would change the meaning of the context's own names are kept apart.
     offer.summary = "So far so good".into();
     offer.outputs.insert("feature".into(), json!(["not", "a", "name"]));
     let request = value(&PhaseRequest::from_offer(&offer, "t-1", Phase::Research));

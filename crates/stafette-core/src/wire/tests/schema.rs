@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::wire::schema::{MAX_BYTES, MAX_DEPTH, ReadError, schema};
 
-/// Set `UPDATE_GOLDEN=1` to write the files again after a change that is meant.
+/// Set `UPDATE_GOLDEN=1` to write the files again after an intended change.
 #[test]
 fn s2_01_the_published_schemas_are_those_that_are_enforced() {
     let folder = fixtures("schemas");

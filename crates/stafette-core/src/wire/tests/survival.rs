@@ -1,4 +1,4 @@
-//! Valid documents, changed at random in ways that keep them valid, survive every journey.
+//! Valid documents, changed at random in ways that keep them valid, survive every round trip.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -9,22 +9,22 @@ use super::*;
 /// A random change to a document.
 #[derive(Clone, Debug)]
 struct Edit {
-    /// In which object.
+    /// The object to change.
     object: Index,
-    /// At which of its fields.
+    /// The field of that object.
     field: Index,
     change: Change,
 }
 
 #[derive(Clone, Debug)]
 enum Change {
-    /// A field that nobody knows.
+    /// Adds an unknown field.
     Add { name: String, value: Value },
-    /// A field goes.
+    /// Removes a field.
     Remove,
-    /// A field is there, and says nothing.
+    /// Replaces a value with an empty one.
     Hollow { with: Value },
-    /// A number is written in another way.
+    /// Writes a number in another way.
     Float { more: f64 },
 }
 
@@ -58,7 +58,7 @@ fn edit() -> impl Strategy<Value = Edit> {
     })
 }
 
-/// The places of all objects within a value.
+/// Collects the places of all objects within a value.
 fn objects(value: &Value, place: String, found: &mut Vec<String>) {
     let escaped = |name: &str| name.replace('~', "~0").replace('/', "~1");
     match value {
@@ -77,7 +77,7 @@ fn objects(value: &Value, place: String, found: &mut Vec<String>) {
     }
 }
 
-/// The document after the change, valid or not.
+/// Returns the document after the change, valid or not.
 fn edited(document: &Value, edit: &Edit) -> Value {
     let mut document = document.clone();
     let mut places = Vec::new();

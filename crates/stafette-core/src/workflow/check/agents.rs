@@ -1,4 +1,4 @@
-//! Agents: each can be started, and each gets its inputs from someone.
+//! Agents: each can be started, and each input has a provider.
 
 use super::{Report, listed};
 use crate::Party;
@@ -92,7 +92,7 @@ pub(super) fn check(report: &mut Report<'_>) {
     }
 }
 
-/// Profiles are no business of the core: whoever knows them says so.
+/// Checks a profile name, if the caller provided the list: the core itself knows no profiles.
 fn knows_profile(report: &mut Report<'_>, profile: &str, path: &str) {
     let Some(known) = report.profiles.filter(|known| !known.contains(&profile)) else { return };
     let help = match nearest(profile, known.iter().copied()) {

@@ -1,10 +1,10 @@
-//! The council and its generations: members that exist, a quorum that can be reached.
+//! The council and its generations: members exist, and the quorum can be reached.
 
 use super::Report;
 use crate::Millis;
 use crate::workflow::file::{Diagnostic, child};
 
-/// No council is larger: everyone hears everyone.
+/// The maximum number of members: every member reads all the others.
 const MAX_MEMBERS: usize = 32;
 
 /// The longest pause between two generations.

@@ -1,4 +1,4 @@
-//! The graph of routes: everyone is reached, the work can end, and every cycle is meant.
+//! The graph of routes: all agents are reachable, the work can end, and every cycle is declared.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -7,9 +7,9 @@ use crate::workflow::Loop;
 use crate::workflow::file::{Diagnostic, child};
 use crate::{Party, Workflow};
 
-/// The search for cycles gives up after this many steps.
+/// The maximum number of steps in the search for cycles.
 const MAX_STEPS: usize = 50_000;
-/// More cycles than this are left out: they mostly share their routes.
+/// The maximum number of reported cycles: further ones mostly share their routes.
 const MAX_CYCLES: usize = 3;
 
 pub(super) fn check(report: &mut Report<'_>) {
@@ -20,7 +20,7 @@ pub(super) fn check(report: &mut Report<'_>) {
     let graph = Graph::of(report.workflow);
     let workflow = report.workflow;
     let first = match (&workflow.workflow.entry, &workflow.council) {
-        // Whoever speaks first has the work first.
+        // The first speaker has the work first.
         (entry, Some(council)) if *entry == crate::workflow::council::party() => {
             council.members.first().map(|name| name.as_str())
         }
@@ -39,7 +39,7 @@ struct Graph<'a> {
     next: Vec<BTreeSet<usize>>,
     /// The first route between two agents.
     route: BTreeMap<(usize, usize), usize>,
-    /// Who says that the work may leave the agents there.
+    /// True for agents at which the work may leave the agents.
     leaves: Vec<bool>,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Graph<'a> {
         self.names.binary_search(&name).ok()
     }
 
-    /// How many handoffs away everyone is, within `allowed`.
+    /// Returns the distance of every agent in handoffs, within `allowed`.
     fn distances(&self, from: usize, allowed: impl Fn(usize) -> bool) -> Vec<Option<u64>> {
         let mut distance = vec![None; self.names.len()];
         distance[from] = Some(0);
@@ -88,7 +88,7 @@ impl<'a> Graph<'a> {
         distance
     }
 
-    /// Groups of agents that can all reach each other, each in the order of the work.
+    /// Returns the groups of agents that can all reach each other, each in the order of the work.
     fn components(&self, entry: usize) -> Vec<Vec<usize>> {
         let away = self.distances(entry, |_| true);
         let all: Vec<_> = (0..self.names.len()).map(|one| self.distances(one, |_| true)).collect();
@@ -116,8 +116,8 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// Everyone can be given work: over routes from the entry, as an alternative, as a provider, or
-/// by the reserved parties.
+/// Checks that every agent can receive work: over routes from the entry, as an alternative, as a
+/// provider, or from the reserved parties.
 fn reach(report: &mut Report<'_>, graph: &Graph<'_>, entry: usize) {
     let workflow = report.workflow;
     let index = |party: &Party| graph.index(party.as_str());
@@ -163,7 +163,7 @@ fn reach(report: &mut Report<'_>, graph: &Graph<'_>, entry: usize) {
     }
 }
 
-/// The work can end wherever it is.
+/// Checks that the work can end from every agent.
 fn ends(report: &mut Report<'_>, graph: &Graph<'_>, entry: usize) {
     for component in graph.components(entry) {
         let stays = |one: &usize| graph.next[*one].iter().all(|next| component.contains(next));
@@ -182,7 +182,7 @@ fn ends(report: &mut Report<'_>, graph: &Graph<'_>, entry: usize) {
     }
 }
 
-/// Declared loops are well-formed, and come round.
+/// Checks that declared loops are well-formed, and form a cycle.
 fn loops(report: &mut Report<'_>) {
     let workflow = report.workflow;
     let graph = Graph::of(workflow);
@@ -210,7 +210,7 @@ fn loops(report: &mut Report<'_>) {
             known &= report.knows(name.as_str(), &format!("{between}/{index}"));
         }
         let members = members(&graph, declared);
-        // A step belongs to the first loop that both its ends are in, so that rounds of the other
+        // A step belongs to the first loop that contains both its ends, so that rounds of the other
         // would be counted wrong.
         let shares =
             |(_, other): &&(&str, BTreeSet<usize>)| other.intersection(&members).count() > 1;
@@ -245,7 +245,7 @@ fn members(graph: &Graph<'_>, declared: &Loop) -> BTreeSet<usize> {
     declared.between.iter().filter_map(|name| graph.index(name.as_str())).collect()
 }
 
-/// Every cycle of routes lies within one declared loop.
+/// Checks that every cycle of routes is within one declared loop.
 fn cycles(report: &mut Report<'_>, graph: &Graph<'_>, entry: usize) {
     let declared: Vec<_> =
         report.workflow.loops.iter().map(|declared| members(graph, declared)).collect();
@@ -289,7 +289,7 @@ fn cycles(report: &mut Report<'_>, graph: &Graph<'_>, entry: usize) {
     }
 }
 
-/// A search for all cycles within a component that are not meant.
+/// A search for all undeclared cycles within a component.
 struct Search<'a> {
     graph: &'a Graph<'a>,
     component: &'a [usize],
@@ -320,7 +320,7 @@ impl Search<'_> {
     }
 }
 
-/// The limits leave room for the way to everyone, and for all rounds of every loop.
+/// Checks that the limits allow the path to every agent, and all rounds of every loop.
 fn rounds(report: &mut Report<'_>, graph: &Graph<'_>, entry: usize) {
     let limits = &report.workflow.limits;
     let away = graph.distances(entry, |_| true);

@@ -1,4 +1,4 @@
-//! What happens around the runs: hooks, triggers and news.
+//! The integrations of a workflow: hooks, triggers and notifications.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::workflow::notify::{Notify, minutes_of};
 use crate::workflow::triggers::{Cron, MAX_TRIGGERS, Template, Trigger};
 use crate::{Event, Millis};
 
-/// No hook may take longer: what follows waits for it.
+/// The longest timeout of a hook: the work waits for it.
 const LONGEST: Millis = Millis::minutes(10);
 
 pub(super) fn check(report: &mut Report<'_>) {
@@ -21,7 +21,7 @@ pub(super) fn check(report: &mut Report<'_>) {
     }
 }
 
-/// The team's own program can be built and tried, and is one of the project.
+/// Checks that the team's own program can be built and tested, and is part of the project.
 fn own(report: &mut Report<'_>) {
     let Some(own) = &report.workflow.own else { return };
     for (name, command) in [("build", &own.build), ("prove", &own.prove)] {

@@ -1,4 +1,4 @@
-//! What is known and planned: where it is kept, and whether the numbers can be meant.
+//! Knowledge settings: the backends exist, and the numbers are plausible.
 
 use super::Report;
 use super::integrations::timezone;
@@ -6,7 +6,7 @@ use crate::workflow::file::Diagnostic;
 use crate::workflow::knowledge::{CalendarHome, GraphHome, Knowledge, span_of};
 use crate::{Millis, Workflow};
 
-/// Nobody looks more often, and nothing is planned further ahead.
+/// The shortest interval between two looks at a calendar.
 const SOONEST: Millis = Millis::seconds(1);
 const FURTHEST: Millis = Millis::hours(400 * 24);
 
@@ -116,7 +116,7 @@ fn week(report: &mut Report<'_>, knowledge: &Knowledge) {
     }
 }
 
-/// A path of the project, and none that leads out of it.
+/// Checks that a path stays inside the project.
 fn inside(report: &mut Report<'_>, path: &str, at: &str) {
     let leads_out = path.is_empty()
         || path.starts_with('/')

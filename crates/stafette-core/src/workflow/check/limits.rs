@@ -1,4 +1,4 @@
-//! Limits: clocks run in the right order, and everything fits the time that a run has.
+//! Limits: timeouts are in the right order, and everything fits into the time limit of a run.
 
 use super::{NO_ESCALATION, Report};
 use crate::lock::LONGEST_LEASE;
@@ -91,7 +91,8 @@ pub(super) fn check(report: &mut Report<'_>) {
     }
 }
 
-/// The longest that one handoff can take: every attempt runs out, and every wait is the longest.
+/// Returns the longest possible duration of one handoff: every attempt times out, and every wait is
+/// the longest.
 pub(crate) fn worst_case(workflow: &Workflow) -> Millis {
     let Retries { max, backoff, max_backoff, jitter } = workflow.retries;
     let stretched = |wait: u64| (wait as f64 * (1.0 + jitter.clamp(0.0, 1.0))) as u64;

@@ -1,11 +1,11 @@
-//! Phases: each has its agents, its rule can be met, and a way back leads back.
+//! Phases: each has its agents, its rule can be met, and `back_to` names an earlier phase.
 
 use super::Report;
 use crate::wire::phase::Phase;
 use crate::workflow::file::Diagnostic;
 use crate::workflow::phases::Rule;
 
-/// A phase has no more agents: each has its share of one summary.
+/// The maximum number of agents in a phase: they share the limit of one summary.
 const MAX_PARTS: usize = 16;
 
 pub(super) fn check(report: &mut Report<'_>) {

@@ -1,4 +1,4 @@
-//! Recovery: each rule has what it needs, and each can be the first that fits.
+//! Recovery: each rule has the fields it needs, and each can be the first match.
 
 use super::Report;
 use crate::Party;
@@ -17,7 +17,7 @@ pub(super) fn check(report: &mut Report<'_>) {
             }
         }
         let meant = |to: &Party| rule.to.as_ref().is_none_or(|only| only == to);
-        // For an input that somebody waits for, the orchestrator is always one more to try.
+        // For an input that another handoff waits for, the orchestrator is always one more target.
         let asked = workflow.agents.values().flat_map(|agent| &agent.needs);
         let others = asked.map(|need| workflow.provider(&need.source)).any(|party| meant(&party))
             || workflow
@@ -65,7 +65,7 @@ pub(super) fn check(report: &mut Report<'_>) {
     }
 }
 
-/// Whether the first rule fits wherever the second does.
+/// True if the first rule matches in all cases in which the second does.
 fn covers(first: &RecoveryRule, second: &RecoveryRule) -> bool {
     (first.to.is_none() || first.to == second.to) && (first.on.is_none() || first.on == second.on)
 }

@@ -1,4 +1,4 @@
-//! Routes: between agents that exist, each said once, none of them allowed and denied.
+//! Routes: between existing agents, without duplicates, and none both allowed and denied.
 
 use std::collections::BTreeMap;
 

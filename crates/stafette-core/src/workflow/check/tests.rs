@@ -1,4 +1,4 @@
-//! Every mistake that the checker knows, and what people get to read.
+//! Every problem that the checker detects, and the messages that people read.
 
 mod parts;
 
@@ -47,12 +47,12 @@ fn complaints(text: &str) -> String {
     diagnostics.iter().map(|diagnostic| render(diagnostic, "stafette.toml", text)).collect()
 }
 
-/// The base with something added at its end.
+/// Returns the base with something appended.
 fn with(rest: &str) -> String {
     complaints(&format!("{BASE}\n{rest}"))
 }
 
-/// The base with something changed.
+/// Returns the base with a replacement.
 fn changed(old: &str, new: &str) -> String {
     assert!(BASE.contains(old), "nothing to change");
     complaints(&BASE.replacen(old, new, 1))

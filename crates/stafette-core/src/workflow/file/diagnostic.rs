@@ -1,41 +1,41 @@
-//! What is wrong with a file, where, and how it is shown.
+//! A problem in a file, its position, and its display.
 
 use std::fmt::Write as _;
 use std::ops::Range;
 
 use serde::Serialize;
 
-/// How much it matters.
+/// The severity of a problem.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// The workflow cannot be used.
     Error,
-    /// It can, but probably does not do what was meant.
+    /// The workflow can be used, but probably does not do what was intended.
     Warning,
 }
 
-/// One thing that is wrong with a file.
+/// One problem in a file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Diagnostic {
-    /// How much it matters.
+    /// The severity of the problem.
     pub severity: Severity,
-    /// A stable word for the kind of mistake, such as `unknown-agent`.
+    /// A stable code for the kind of problem, such as `unknown-agent`.
     pub code: &'static str,
     /// The value that it is about, as a JSON pointer: `/routes/2/to`.
     pub path: String,
-    /// What is wrong.
+    /// The description of the problem.
     pub message: String,
-    /// What to do about it.
+    /// The suggested fix, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
-    /// The bytes of the file that it is about; nothing when the value is a default.
+    /// The byte range in the file; `None` if the value is a default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub span: Option<Range<usize>>,
 }
 
 impl Diagnostic {
-    /// A mistake that makes the workflow unusable.
+    /// Creates a problem that makes the workflow unusable.
     #[must_use]
     pub fn error(code: &'static str, path: &str, message: impl Into<String>) -> Self {
         Diagnostic {
@@ -48,48 +48,48 @@ impl Diagnostic {
         }
     }
 
-    /// Something that is probably not meant.
+    /// Creates a problem that was probably not intended.
     #[must_use]
     pub fn warning(code: &'static str, path: &str, message: impl Into<String>) -> Self {
         Diagnostic { severity: Severity::Warning, ..Self::error(code, path, message) }
     }
 
-    /// Adds what to do about it.
+    /// Adds a suggested fix.
     #[must_use]
     pub fn help(self, help: impl Into<String>) -> Self {
         Diagnostic { help: Some(help.into()), ..self }
     }
 
-    /// Adds where it stands.
+    /// Adds the position in the file.
     #[must_use]
     pub fn at(self, span: Option<Range<usize>>) -> Self {
         Diagnostic { span, ..self }
     }
 
-    /// Whether it makes the workflow unusable.
+    /// True if it makes the workflow unusable.
     #[must_use]
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
 
-    /// The line and column where it begins.
+    /// Returns the line and column at which it begins.
     #[must_use]
     pub fn position(&self, text: &str) -> Option<Position> {
         self.span.as_ref().map(|span| Position::of(text, span.start))
     }
 }
 
-/// A place in a text; both count from 1, columns in characters.
+/// A position in a text; both count from 1, columns in characters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 pub struct Position {
-    /// The line.
+    /// The line, from 1.
     pub line: usize,
-    /// The column.
+    /// The column, from 1, in characters.
     pub column: usize,
 }
 
 impl Position {
-    /// The place of a byte.
+    /// Returns the position of a byte.
     #[must_use]
     pub fn of(text: &str, offset: usize) -> Self {
         let before = &text[..text.floor_char_boundary(offset)];
@@ -101,9 +101,9 @@ impl Position {
     }
 }
 
-/// The diagnostic as people read it: what, where, the line with a caret, and what to do.
+/// Formats a diagnostic for people: the problem, its position, the line with a caret, and the fix.
 ///
-/// Without colours. Control characters never get through: the file may come from a stranger.
+/// Without colours. Control characters are always replaced: the file may come from a stranger.
 #[must_use]
 pub fn render(diagnostic: &Diagnostic, file_name: &str, text: &str) -> String {
     let severity = match diagnostic.severity {
@@ -142,7 +142,7 @@ pub fn render(diagnostic: &Diagnostic, file_name: &str, text: &str) -> String {
     out
 }
 
-/// The line where a span begins, and the carets below the part of it that the span covers.
+/// Returns the line at which a span begins, and the carets below the part that the span covers.
 fn underlined(text: &str, span: &Range<usize>) -> (String, String) {
     let start = text.floor_char_boundary(span.start);
     let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
@@ -171,15 +171,15 @@ fn underlined(text: &str, span: &Range<usize>) -> (String, String) {
     (line, carets)
 }
 
-/// The text with everything replaced that could steer a terminal or reorder what is read.
+/// Replaces all characters that could control a terminal or reorder the text.
 pub(crate) fn plain(text: &str) -> String {
     let steers =
         |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars().map(|c| if steers(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// How many cells a terminal gives to a character: enough of the Unicode tables for a caret to
-/// stand below the word it means.
+/// Returns the width of a character in terminal cells: enough of the Unicode tables to align a
+/// caret with its word.
 fn width(c: char) -> usize {
     match c {
         '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200f}' | '\u{fe00}'..='\u{fe0f}' => 0,
@@ -195,7 +195,7 @@ fn width(c: char) -> usize {
     }
 }
 
-/// The word of `known` that was probably meant.
+/// Returns the word of `known` that was probably meant.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = word.to_lowercase();
     known
@@ -206,7 +206,7 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|(_, candidate)| candidate)
 }
 
-/// How many letters must be added, dropped, changed or swapped to get from one word to another.
+/// Returns the number of letters to add, drop, change or swap to get from one word to another.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before_last: Vec<usize> = Vec::new();

@@ -1,11 +1,11 @@
-//! Where each value of a file stands.
+//! The position of each value in a file.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-/// Where each value of a file stands, by JSON pointer.
+/// The position of each value in a file, by JSON pointer.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Spans {
     places: BTreeMap<String, Place>,
@@ -50,13 +50,13 @@ impl Spans {
         self.places.insert(path.to_owned(), Place { key, value });
     }
 
-    /// The place of a value; of what it would stand in, when the file leaves it out.
+    /// Returns the position of a value, or of its parent if the file leaves it out.
     #[must_use]
     pub fn value(&self, path: &str) -> Option<Range<usize>> {
         self.nearest(path).map(|place| place.value.clone())
     }
 
-    /// The place of a value's name, or of the value when it has none.
+    /// Returns the position of a value's key, or of the value if it has none.
     #[must_use]
     pub fn key(&self, path: &str) -> Option<Range<usize>> {
         self.nearest(path).map(|place| place.key.clone().unwrap_or(place.value.clone()))
@@ -71,7 +71,7 @@ impl Spans {
         }
     }
 
-    /// The value that stands at a place: what a parser complains about, by name.
+    /// Returns the pointer of the value at a position, to name what a parser complains about.
     pub(super) fn path_at(&self, span: &Range<usize>) -> String {
         let hit = |at: &Range<usize>| at.start <= span.start && span.end <= at.end;
         self.places
@@ -85,7 +85,7 @@ impl Spans {
     }
 }
 
-/// The pointer of a value in a table.
+/// Returns the pointer of a value in a table.
 pub(crate) fn child(path: &str, key: &str) -> String {
     format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"))
 }

@@ -1,4 +1,4 @@
-//! A written handoff protocol: what its headings, tables and code blocks hold.
+//! A written handoff protocol: the content of its headings, tables and code blocks.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -11,7 +11,8 @@ use super::{
 use crate::workflow::check::is_semver;
 use crate::{AgentName, Millis, Party, Workflow};
 
-/// Holds a Markdown document to the gate; with a workflow, its agents and its time as well.
+/// Checks a Markdown document against the gate; with a workflow, also its agents and its time
+/// limit.
 #[must_use]
 pub fn document(text: &str, workflow: Option<&Workflow>) -> Vec<GateItem> {
     let outline = Outline::of(text);
@@ -136,7 +137,7 @@ fn version(text: &str) -> GateItem {
     }
 }
 
-/// The limits, by the contract's names, fit the time that there is.
+/// Checks that the limits, by the contract's names, fit into the available time.
 fn limits(text: &str, workflow: Option<&Workflow>) -> GateItem {
     let number = |name: &str| {
         lines(text).find_map(|(line, span)| {
@@ -227,7 +228,7 @@ fn quality(outline: &Outline<'_>, routes: &Routes) -> [GateItem; 3] {
     ]
 }
 
-/// The paths that a document allows and forbids.
+/// The handoffs that a document allows and forbids.
 #[derive(Default)]
 struct Routes {
     valid: Vec<(String, String, Range<usize>)>,
@@ -357,7 +358,7 @@ mod tests {
     fn s2_11_nothing_passes_with_nothing_in_it() {
         let items = document("", None);
         assert!(items.iter().all(|item| !item.ok), "{}", shown("", None));
-        // A heading in a code block is no section, and a section without text is empty.
+        // A heading in a code block is not a section, and a section without text is empty.
         let hidden = "```\n## Handoff Routes\n```\n## Error Recovery\n";
         let found: Vec<_> = document(hidden, None).into_iter().map(|item| item.found).collect();
         assert_eq!(found[2], "missing");

@@ -1,8 +1,8 @@
-//! Markdown, as far as the gate reads it: headings, tables, code and text.
+//! The parts of Markdown that the gate reads: headings, tables, code and text.
 
 use std::ops::Range;
 
-/// A Markdown document, as far as the gate reads it.
+/// A Markdown document, reduced to the parts that the gate reads.
 pub(super) struct Outline<'a> {
     blocks: Vec<Block<'a>>,
 }
@@ -48,7 +48,7 @@ impl<'a> Outline<'a> {
         Outline { blocks }
     }
 
-    /// A section's heading and all that is below it.
+    /// Returns a section's heading and everything below it.
     pub(super) fn section(&self, name: &str) -> Option<&[Block<'a>]> {
         let level_of = |block: &Block<'_>| match &block.kind {
             Kind::Heading { level, title } => Some((*level, title.eq_ignore_ascii_case(name))),
@@ -71,7 +71,7 @@ impl Block<'_> {
     }
 }
 
-/// Adds a row to the table that is being read, or begins one.
+/// Adds a row to the current table, or starts a table.
 fn row<'a>(blocks: &mut Vec<Block<'a>>, text: &'a str, line: &str, span: Range<usize>) {
     let cells: Vec<String> = line
         .trim()
@@ -99,7 +99,7 @@ fn row<'a>(blocks: &mut Vec<Block<'a>>, text: &'a str, line: &str, span: Range<u
     }
 }
 
-/// The level and the words of a heading, without its number.
+/// Returns the level and the text of a heading, without its number.
 fn heading(line: &str) -> Option<(usize, String)> {
     let level = line.bytes().take_while(|b| *b == b'#').count();
     let title = line[level..].strip_prefix(' ').filter(|_| (1..=6).contains(&level))?;
@@ -108,7 +108,7 @@ fn heading(line: &str) -> Option<(usize, String)> {
     Some((level, if numbered.starts_with(' ') { numbered.trim().into() } else { title.into() }))
 }
 
-/// The lines of a text with their places, without their ends.
+/// Returns the lines of a text with their positions, without their ends.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
     let mut start = 0;
     text.split_inclusive('\n').map(move |line| {

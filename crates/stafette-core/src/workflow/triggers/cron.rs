@@ -1,9 +1,9 @@
-//! Times that come again, in the five fields of cron.
+//! Recurring times, in the five fields of cron.
 
 use jiff::civil::{Date, DateTime};
 use thiserror::Error;
 
-/// Times that come again. Knows calendars, and no time zones.
+/// A recurring time. Handles calendars, but no time zones.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cron {
     minutes: u64,
@@ -11,37 +11,37 @@ pub struct Cron {
     days: u64,
     months: u64,
     weekdays: u64,
-    /// A day has to fit both fields, not one of them: at least one says `*`.
+    /// True if a day has to match both day fields, not one of them: at least one is `*`.
     both: bool,
-    /// The hours are `*` or `*/n`: counted in hours that pass, not by the clock on the wall.
+    /// True if the hours are `*` or `*/n`: counted in elapsed hours, not by the wall clock.
     every: bool,
 }
 
-/// A text is not a time that comes again.
+/// The text is not a valid schedule.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum NotCron {
-    /// Not five fields, and no word that is known.
+    /// Neither five fields nor a known word.
     #[error("`{text}` is not a time: write five fields such as `0 3 * * 1-5`, or `@daily`")]
     Shape {
-        /// What was written.
+        /// The text that could not be parsed.
         text: String,
     },
-    /// A field cannot be understood.
+    /// A field is not valid.
     #[error("`{field}` is not a {what}: write numbers from {least} to {most}")]
     Field {
-        /// What was written.
+        /// The field that could not be parsed.
         field: String,
-        /// What it should be.
+        /// The kind of value that is expected, such as a day of the week.
         what: &'static str,
-        /// The smallest number.
+        /// The smallest valid number.
         least: u32,
-        /// The largest number.
+        /// The largest valid number.
         most: u32,
     },
     /// There is no such day, such as the 30th of February.
     #[error("`{text}` never comes: no month that it names has such a day")]
     Never {
-        /// What was written.
+        /// The text that names no valid day.
         text: String,
     },
 }
@@ -49,7 +49,7 @@ pub enum NotCron {
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
-/// How long each month can be.
+/// The maximum number of days of each month.
 const LONGEST: [u32; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 struct Field {
@@ -68,10 +68,10 @@ const FIELDS: [Field; 5] = [
 ];
 
 impl Cron {
-    /// Reads five fields, or a word such as `@daily`.
+    /// Parses five fields, or a word such as `@daily`.
     ///
     /// # Errors
-    /// When it is neither, or names a day that no month has.
+    /// The text is neither, or names a day that no month has.
     pub fn parse(text: &str) -> Result<Self, NotCron> {
         let fields = match text.trim() {
             "@yearly" | "@annually" => "0 0 1 1 *",
@@ -107,14 +107,14 @@ impl Cron {
         }
     }
 
-    /// Whether the hours are counted as they pass (`*`, `*/2`), so that a change of the clock
+    /// True if the hours are counted as they elapse (`*`, `*/2`), so that a change of the clock
     /// neither skips nor repeats one.
     #[must_use]
     pub fn is_by_the_hour(&self) -> bool {
         self.every
     }
 
-    /// Whether it comes on this day.
+    /// True if it occurs on this day.
     #[must_use]
     pub fn comes_on(&self, date: Date) -> bool {
         let number = |n: i8| u32::try_from(n).unwrap_or(0);
@@ -124,7 +124,7 @@ impl Cron {
         has(self.months, number(date.month())) && fits
     }
 
-    /// Whether it comes at this minute.
+    /// True if it occurs at this minute.
     #[must_use]
     pub fn comes_at(&self, moment: DateTime) -> bool {
         let number = |n: i8| u32::try_from(n).unwrap_or(0);
@@ -133,7 +133,7 @@ impl Cron {
             && self.comes_on(moment.date())
     }
 
-    /// The times of a day that it comes on, by the clock on the wall.
+    /// Returns the wall-clock times on a day at which it occurs.
     pub fn times_on(&self, date: Date) -> impl Iterator<Item = DateTime> + '_ {
         let small = |n: u32| i8::try_from(n).unwrap_or(0);
         let hours = (0..24).filter(|hour| has(self.hours, *hour));
@@ -148,7 +148,7 @@ fn has(set: u64, number: u32) -> bool {
     set & (1 << number) != 0
 }
 
-/// All numbers from 1 to `most`.
+/// Returns all numbers from 1 to `most` as a bit set.
 fn under(most: u32) -> u64 {
     (1..=most).fold(0, |set, number| set | 1 << number)
 }
@@ -167,7 +167,7 @@ impl Field {
         Ok(set)
     }
 
-    /// `7`, `1-5`, `*`, each with `/2` or without.
+    /// Parses `7`, `1-5` or `*`, each with or without `/2`.
     fn part(&self, text: &str) -> Option<u64> {
         let (range, step) = match text.split_once('/') {
             Some((range, step)) => (range, Some(step.parse::<u32>().ok().filter(|n| *n > 0)?)),
@@ -192,7 +192,7 @@ impl Field {
     fn number(&self, text: &str) -> Option<u32> {
         let named = self.names.iter().position(|name| name.eq_ignore_ascii_case(text));
         let number = match named {
-            // Months count from one, days of the week from none.
+            // Months count from one, days of the week from zero.
             Some(index) => u32::try_from(index).ok()? + self.least,
             None if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok()?,
             None => return None,

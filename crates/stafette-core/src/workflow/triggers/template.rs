@@ -1,12 +1,12 @@
-//! A request with places for what a trigger brought along.
+//! A request with placeholders for the data of a trigger.
 
 use serde_json::Value;
 use thiserror::Error;
 
-/// No place is filled with more, in bytes.
+/// The maximum size of a filled-in value, in bytes.
 const MOST: usize = 8 * 1024;
 
-/// A request with places to fill in.
+/// A request with placeholders.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Template(Vec<Part>);
 
@@ -18,33 +18,33 @@ enum Part {
     Payload(Vec<String>),
 }
 
-/// A request cannot be made.
+/// A request cannot be built.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum TemplateError {
-    /// A brace that nothing closes.
+    /// An opening brace without a closing one.
     #[error("a `{{` is not closed; write `{{{{` for the sign itself")]
     Open,
-    /// A place that nothing fills.
+    /// A placeholder that is unknown.
     #[error(
         "`{{{name}}}` is nothing that a trigger knows: it is {{trigger}}, {{time}} or {{payload.…}}"
     )]
     Unknown {
-        /// What was written.
+        /// The name of the placeholder.
         name: String,
     },
-    /// The payload does not have it.
+    /// The payload does not have the value.
     #[error("the payload has no `{path}`")]
     Missing {
-        /// What was looked for.
+        /// The path within the payload.
         path: String,
     },
 }
 
 impl Template {
-    /// Reads a text with places in braces; `{{` and `}}` are the signs themselves.
+    /// Parses a text with placeholders in braces; `{{` and `}}` are literal braces.
     ///
     /// # Errors
-    /// When a brace stays open or names nothing.
+    /// A brace is not closed, or a placeholder is unknown.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let mut parts = Vec::new();
         let mut plain = String::new();
@@ -70,16 +70,16 @@ impl Template {
         Ok(Template(parts))
     }
 
-    /// Whether it wants a payload.
+    /// True if it needs a payload.
     #[must_use]
     pub fn wants_payload(&self) -> bool {
         self.0.iter().any(|part| matches!(part, Part::Payload(_)))
     }
 
-    /// The request itself.
+    /// Fills in the placeholders and returns the request.
     ///
     /// # Errors
-    /// When the payload lacks something that the request names.
+    /// The payload lacks a value that the request names.
     pub fn fill(
         &self,
         trigger: &str,

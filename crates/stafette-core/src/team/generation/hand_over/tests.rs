@@ -68,7 +68,7 @@ fn begin(now: Time, created: RunCreated) -> Story {
     Story::from_events(now, Run::begin(now, created))
 }
 
-/// The only agent does its work for ten cents, and says what should be next.
+/// The only agent does its work for ten cents, and suggests the next topic.
 fn work(story: &mut Story, next: Option<&str>) {
     let mut result = TurnResult { usage: costing(0.1), ..done() };
     if let Some(topic) = next {
@@ -97,7 +97,7 @@ fn s4_02_the_next_one_goes_on_with_what_the_last_one_left() {
     let log = story.log.len();
     story.input(crate::TeamInput::HandOver { changes: ChangeCounts::default() });
     assert_eq!(story.log.len(), log, "it is handed over once");
-    // Also a note that comes after the end is heard.
+    // A note that arrives after the end is recorded, too.
     let ended = story.run.updated_at;
     story.now = story.now + Millis::hours(1);
     story.input(crate::TeamInput::Note { text: "And fast".into(), by: "ada".into() });
@@ -208,7 +208,7 @@ fn s4_04_a_team_that_works_in_phases_is_checked_in_on_before_its_first() {
     }
 }
 
-/// The only agent asks which one it should be, and waits for the answer.
+/// The only agent asks a question and waits for the answer.
 fn asks(story: &mut Story) {
     let question = Question {
         reason: "spec_ambiguity".into(),

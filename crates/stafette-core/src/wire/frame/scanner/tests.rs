@@ -20,7 +20,7 @@ fn scan_drawn(stream: &str) -> Vec<Found> {
     scan_in(&mut Scanner::drawn(Word::default()), &[stream.as_bytes()])
 }
 
-/// Each thing found as one line: what a reader would note down.
+/// Formats each result as one line.
 fn notes(found: &[Found]) -> Vec<String> {
     let note = |found: &Found| match found {
         Found::Frame { frame, offset } => format!("{offset} {frame}"),
@@ -294,7 +294,7 @@ proptest! {
     #[test]
     fn s1_02_noise_never_stops_the_scanner(noise in prop::collection::vec(any::<u8>(), 0..4096)) {
         let mut stream = noise;
-        // Ends whatever string or escape sequence the noise may have opened.
+        // Ends any string or escape sequence that the noise may have opened.
         stream.extend_from_slice(b"\n\n<<<ODEI:END>>>");
         let last_is_a_frame = matches!(scan(&stream).last(), Some(Found::Frame { .. }));
         prop_assert!(last_is_a_frame);

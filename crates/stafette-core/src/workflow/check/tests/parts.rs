@@ -1,4 +1,4 @@
-//! Mistakes in limits, agents, recovery and the header.
+//! Problems in limits, agents, recovery and the header.
 
 use super::super::*;
 use super::{BASE, changed, complaints, with};
@@ -115,7 +115,7 @@ fn s2_11_waits_are_counted_with_their_doubling_and_jitter() {
     let retries = "[retries]\nmax = 5\nbackoff = 100\nmax_backoff = 250\njitter = 0.5\n";
     // Five attempts of 1000; waits of 100, 200, 250 and 250, each half as long again.
     assert_eq!(worst(&format!("{limits}{retries}")), Millis(5000 + 1200));
-    // A cooldown is waited for when it is longer.
+    // The cooldown applies if it is longer.
     let cooled = limits.replace("cooldown = 0", "cooldown = 350");
     assert_eq!(worst(&format!("{cooled}{retries}")), Millis(5000 + 350 + 350 + 375 + 375));
     assert!(worst("[retries]\nmax = 4294967295\n") > Millis::hours(1_000_000));
@@ -383,7 +383,7 @@ fn b_13_channels_that_could_not_work_are_named() {
     wrong("[notify]\ndesktop = true\nquiet = { from = \"25:00\", to = \"07:00\" }\n", "bad-time");
 }
 
-/// Three agents without routes, in these phases.
+/// Returns three agents without routes, in these phases.
 fn in_phases(phases: &str) -> String {
     complaints(&format!(
         r#"

@@ -1,4 +1,5 @@
-//! A person is needed: the generation ends, whoever asks, and the next one goes on with the answer.
+//! A person is needed: the generation ends, no matter which agent asks, and the next one continues
+//! with the answer.
 
 use super::*;
 use crate::handoff::About;
@@ -43,14 +44,15 @@ fn relay() -> String {
     format!("{RELAY}\n[generations]\n")
 }
 
-/// What happens in the first generation of a series.
+/// Returns the first generation of a series, after `happens`.
 fn first(workflow: &str, happens: impl FnOnce(&mut Story)) -> Story {
     let mut story = begin(Time(0), created_by(workflow, Some(plan(9, Usd(5_000_000), 0))));
     happens(&mut story);
     story
 }
 
-/// The generation after one that ended because a person is needed: it asks, and nobody works.
+/// Returns the generation after one that ended because a person is needed: it asks, and no agent
+/// works.
 fn next(mut story: Story) -> (Story, HandoffId) {
     assert_eq!(story.status(), Status::Cancelled, "{}", story.transcript());
     let over = hand_over(&mut story, ChangeCounts::default());
@@ -63,19 +65,19 @@ fn next(mut story: Story) -> (Story, HandoffId) {
     (story, question)
 }
 
-/// The same when a person has said this.
+/// Returns the next generation after a person has answered.
 fn answered(story: Story, word: &str) -> Story {
     let (mut story, question) = next(story);
     story.person_says(question, word);
     story
 }
 
-/// The turn that is out.
+/// Returns the open turn.
 fn out(story: &Story) -> Option<TurnOrder> {
     story.run.outbox().next()
 }
 
-/// Everyone hands on until nobody may.
+/// Every agent hands on until no one may.
 fn goes_round(story: &mut Story) {
     while let Some(order) = out(story) {
         let to = match order.agent.as_str() {
@@ -87,7 +89,7 @@ fn goes_round(story: &mut Story) {
     }
 }
 
-/// The only agent hands to somebody who is not there, again and again.
+/// The only agent hands to an unknown target, again and again.
 fn goes_nowhere(story: &mut Story) {
     while out(story).is_some() {
         story.hands(h(1), vec![pass("nobody")]);
@@ -103,7 +105,7 @@ fn disagrees(story: &mut Story) {
     speak(story, |_| says(Stance::Disagree, "it loses data"));
 }
 
-/// The agent of this part does not know enough.
+/// The agent of this part asks for clarification.
 fn clarifies(story: &mut Story, id: u32) {
     let mut document = answer(story, h(id), true, "half of it");
     document["decision"] = "CLARIFY".into();
@@ -150,7 +152,7 @@ fn s4_03_what_only_this_run_has_is_answered_in_it() {
         story.hands(h(1), vec![offer]);
     };
     let knowing = format!("{SOLO}\nknowledge = {{ }}\n");
-    // The baton is in the air: whoever is to take it lacks something.
+    // The work was passed on, and its taker lacks an input.
     let needy = relay().replace(
         "[agents.builder]\n",
         "[agents.builder]\nneeds = [{ key = \"audience\", source = \"user\" }]\n",
@@ -178,7 +180,7 @@ fn s4_03_what_a_person_would_have_decided_in_it_is_decided_in_the_next_one() {
     assert!(notes(&advised)[0].ends_with("— Use the other disk"), "{:?}", notes(&advised));
 
     assert_eq!(answered(first(&relay(), goes_round), "accept").status(), Status::Succeeded);
-    // Somebody waits for what failed: to go on without it is for them to do.
+    // Another handoff waits for the failed one: continuing without it is that handoff's decision.
     let waits = |story: &mut Story| {
         story.hands(h(1), vec![ask("builder")]).breaks(h(2), FailureKind::Fatal);
     };
@@ -211,7 +213,7 @@ fn s2_07_what_a_person_gave_one_generation_those_after_it_have() {
     let third = begin(story.now, successor(&story.run).expect("a third one"));
     assert_eq!(out(&third).expect("a turn").inputs["audience"], "founders");
 
-    // Asked for once and not given: it is gone on without.
+    // Requested once and not given: the run continues without it.
     let (mut story, question) = next(first(NEEDY, |_| {}));
     let (values, by) = (fields(json!({ "else": "x" })), "ada".into());
     story.input(Input::Answer { handoff: question, values, text: String::new(), by });
