@@ -20,7 +20,7 @@ use crate::{Edge, Problem};
 /// The longest comment, in bytes.
 const LONGEST_COMMENT: usize = 16 * 1024;
 
-/// Routes for changes.
+/// Routes for changes of the project's files.
 pub(crate) fn routes() -> ApiRouter<Edge> {
     let about = |id, summary| named("changes", id, summary);
     ApiRouter::new()
@@ -152,7 +152,7 @@ async fn turn(edge: &Edge, author: &Author) -> Result<Option<TurnKey>, Problem> 
 /// A change with its diff, line by line.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ChangeView {
-    /// The change itself.
+    /// The change, without its diff.
     change: Change,
     /// Diff of each changed file.
     diff: Vec<FileDiff>,
@@ -387,7 +387,7 @@ impl From<ChangeError> for Problem {
 /// The origin of a change and its outcome.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct WhyChange {
-    /// The change itself.
+    /// The change that is explained.
     change: Change,
     /// Steps that led to the proposal; left out if the change is from no run or the run is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -44,7 +44,7 @@ pub(crate) struct Emit {
 /// Confirms that the frame was accepted.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Emitted {
-    /// Always true.
+    /// Always true: a refused frame is a problem document.
     taken: bool,
     /// The run that the session belongs to.
     run: RunId,

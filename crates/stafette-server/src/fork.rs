@@ -32,7 +32,7 @@ pub(crate) struct Fork {
     by: String,
 }
 
-/// Confirms the fork.
+/// Confirms that the run was forked.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Forked {
     /// Id of the new run.

@@ -188,7 +188,7 @@ impl Guard {
         }
     }
 
-    /// Returns the value of our cookie, unless there are two: another site of this host may have
+    /// Returns the value of our cookie, unless there are two: another server on this host may have
     /// planted one.
     fn cookie<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
         let pairs = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());

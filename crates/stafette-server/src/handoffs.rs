@@ -65,13 +65,13 @@ pub(crate) struct Row {
     from: String,
     /// Party that the work was given to.
     to: String,
-    /// Reason code.
+    /// Reason code, such as `task_handoff`.
     reason: String,
     /// State of the handoff, as one word.
     state: String,
     /// Time of the proposal (RFC 3339).
     opened_at: String,
-    /// Time of closing (RFC 3339); left out while it is open.
+    /// Time of closing (RFC 3339); null while it is open.
     closed_at: Option<String>,
     /// Full record: admitted, or refused with the rule.
     handoff: HandoffView,

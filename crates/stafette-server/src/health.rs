@@ -39,7 +39,7 @@ fn anyone(mut op: TransformOperation<'_>) -> TransformOperation<'_> {
 /// Reports that the daemon is alive.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Health {
-    /// Always `ok`.
+    /// Always `ok`: an unhealthy daemon returns a problem document.
     status: &'static str,
     /// Version of the daemon; only for identified callers.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -277,7 +277,7 @@ fn daemon() -> ApiRouter<Edge> {
 /// Confirms that the daemon ends.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Stopping {
-    /// Always true.
+    /// Always true: a refusal is a problem document.
     stopping: bool,
 }
 

@@ -24,7 +24,7 @@ use crate::{Edge, Problem};
 /// Maximum time that a client may wait in one request.
 const LONGEST_CALL: Duration = Duration::from_secs(60);
 
-/// Routes for locks.
+/// Routes for locks and waiting requests.
 pub(crate) fn routes() -> ApiRouter<Edge> {
     let about = |id, summary| named("locks", id, summary);
     ApiRouter::new()
@@ -67,7 +67,7 @@ pub(crate) struct TheLock {
 pub(crate) struct LockView {
     /// Id of the lock.
     id: LockId,
-    /// `held` or `waiting`.
+    /// `held` or `waiting`: holds the lock, or waits for it.
     state: LockState,
     /// Fencing number; left out while waiting.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,7 +78,7 @@ pub(crate) struct LockView {
     by: Holder,
     /// Paths and globs that are locked, relative to the project.
     patterns: Vec<Pattern>,
-    /// Shared or exclusive.
+    /// Shared with other readers, or exclusive.
     mode: Mode,
     /// Purpose that the holder gave.
     reason: String,
@@ -136,7 +136,7 @@ fn view(
 /// A deadlock of the last hour.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AlertView {
-    /// Always `DEADLOCK`.
+    /// Alert code, always `DEADLOCK`.
     code: String,
     /// Time of detection (RFC 3339).
     at: String,
@@ -220,7 +220,7 @@ async fn known(edge: &Edge, principal: &Principal, asker: &Asker) -> Result<Know
 pub(crate) struct Take {
     /// Paths and globs, relative to the project; locked all together or not at all.
     patterns: Vec<String>,
-    /// Shared or exclusive.
+    /// Shared with other readers, or exclusive.
     #[serde(default)]
     mode: Mode,
     /// Length of the lease; the workflow's if left out.

@@ -19,7 +19,7 @@ use crate::{Edge, Problem};
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// Read everything.
+    /// Read everything, change nothing.
     Observe,
     /// Start and steer runs, answer questions, take part as an agent.
     Act,

@@ -28,7 +28,7 @@ pub struct Problem {
     pub code: String,
     /// Short description of the error.
     pub title: String,
-    /// HTTP status code.
+    /// HTTP status code, the same as in the response.
     pub status: u16,
     /// Cause of the error; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -68,7 +68,7 @@ impl Problem {
         }
     }
 
-    /// Adds the cause.
+    /// Adds the cause as `detail`.
     #[must_use]
     pub fn because(self, detail: impl Into<String>) -> Self {
         Problem { detail: detail.into(), ..self }

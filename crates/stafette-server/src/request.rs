@@ -23,11 +23,11 @@ use crate::Problem;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Body<T>(pub(crate) T);
 
-/// Query parameters.
+/// Query parameters of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<T>(pub(crate) T);
 
-/// Path parameters.
+/// Parameters in the path of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Named<T>(pub(crate) T);
 

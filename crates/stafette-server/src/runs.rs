@@ -328,10 +328,10 @@ async fn unpause(
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Raise {
-    /// Additional money.
+    /// Amount to add to the money budget.
     #[serde(default)]
     money: Usd,
-    /// Additional tokens.
+    /// Number of tokens to add to the token budget.
     #[serde(default)]
     tokens: u64,
 }

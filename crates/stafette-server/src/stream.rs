@@ -89,7 +89,7 @@ pub(crate) struct EventLine {
     /// `handoffs` and `changes` list only those that changed, each with the fields that changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     changed: Option<serde_json::Map<String, Value>>,
-    /// The event itself.
+    /// The event with all its fields.
     #[serde(flatten)]
     event: stafette_core::Event,
 }
@@ -294,9 +294,9 @@ struct Tail {
 
 #[derive(Debug)]
 enum Place {
-    /// Reading stored events.
+    /// Reads events from the store.
     Past,
-    /// Following new events.
+    /// Follows new events as they happen.
     Now(Feed),
     /// At the end: no more events come.
     End,

@@ -29,7 +29,7 @@ use crate::{Edge, Problem};
 /// Sources of metrics, alerts and search results.
 #[derive(Clone)]
 pub struct Observed {
-    /// Counts the events.
+    /// Observer that counts the events.
     pub observer: Observer,
     /// Number of spans that were exported.
     pub sent: Arc<Sent>,
@@ -113,7 +113,7 @@ async fn alerts(State(edge): State<Edge>) -> Result<Json<AlertList>, Problem> {
     Ok(Json(AlertList { alerts: observer.alerts(), changes: observer.changes() }))
 }
 
-/// Full-text search.
+/// Query of a full-text search.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Wanted {
     /// Words that must all occur; the last one may be a prefix.
@@ -128,7 +128,7 @@ fn twenty() -> usize {
     20
 }
 
-/// A search hit.
+/// A hit of a full-text search.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Hit {
     /// Run of the hit.

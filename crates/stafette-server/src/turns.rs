@@ -198,7 +198,7 @@ pub(crate) struct Complete {
     /// Inputs or outputs that could not be provided.
     #[serde(default)]
     unresolved: Vec<String>,
-    /// Recommended next steps.
+    /// Recommended next steps, one per entry.
     #[serde(default)]
     recommendations: Vec<String>,
     /// Handoffs that the turn makes.
@@ -221,7 +221,7 @@ pub(crate) struct Onward {
     /// True if the giver continues with the answer; otherwise the baton moves.
     #[serde(default)]
     wait: bool,
-    /// Reason code.
+    /// Reason code, such as `review_request`; `task_handoff` if left out.
     #[serde(default = "task")]
     reason: Reason,
     /// Summary that the receiver should read first.

@@ -43,7 +43,7 @@ fn moment(name: &str, text: &str) -> Result<Time, Problem> {
     })
 }
 
-/// Period to show.
+/// Period of the calendar to show.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Span {
     /// Start of the period; now if left out.

@@ -63,11 +63,11 @@ async fn pending(
     Ok(Json(Decisions { decisions: stages.pending_decisions(&actor, PAGE).await? }))
 }
 
-/// Options to rank.
+/// Options to rank by their return.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Options {
-    /// Options to compare.
+    /// Options to compare with each other.
     options: Vec<Candidate>,
 }
 
@@ -180,7 +180,7 @@ struct Answered {
 /// The principles, and the answers of a run to them.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ConstitutionView {
-    /// Principles; left out if no document is configured.
+    /// Principles; null if no document is configured.
     constitution: Option<Constitution>,
     /// Answers of the run, the oldest first, including refused ones.
     answers: Vec<Answered>,

@@ -74,9 +74,9 @@ struct Place {
 struct Exported {
     /// Version of the record format.
     stafette_graph: u32,
-    /// Nodes or links.
+    /// Nodes or links of this page.
     records: Vec<Record>,
-    /// Value of `after` for the next page; left out on the last one.
+    /// Value of `after` for the next page; null on the last one.
     next: Option<String>,
 }
 

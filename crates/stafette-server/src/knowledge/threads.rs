@@ -78,7 +78,7 @@ async fn say(
     Ok((StatusCode::CREATED, Json(stages.say(&actor, saying).await?)))
 }
 
-/// Search for messages.
+/// Full-text search in the messages.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Words {
     /// Words that a message must all contain.
@@ -129,7 +129,7 @@ struct From {
 /// A thread and its messages.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ThreadView {
-    /// The thread itself.
+    /// The thread that was read.
     thread: Thread,
     /// Messages of this page, in order.
     messages: Vec<Message>,

@@ -82,7 +82,7 @@ pub enum Told {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Wish {
-    /// Keys are pressed.
+    /// The client presses keys.
     Input {
         /// Characters that the keys send.
         data: String,
