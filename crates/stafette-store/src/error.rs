@@ -90,7 +90,7 @@ pub enum AppendError {
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
-    /// Any other error.
+    /// Any other error of the backend.
     #[error("the store could not write")]
     Failed {
         /// Error of the backend.
@@ -98,13 +98,13 @@ pub enum AppendError {
     },
 }
 
-/// A read failed.
+/// A read from the store failed.
 #[derive(Clone, Debug, Error)]
 pub enum ReadError {
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
-    /// Any other error.
+    /// Any other error of the backend.
     #[error("the store could not be read")]
     Failed {
         /// Error of the backend.
@@ -118,7 +118,7 @@ pub enum UpkeepError {
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
-    /// Any other error.
+    /// Any other error of the backend.
     #[error("the store could not be tidied")]
     Failed {
         /// Error of the backend.
@@ -191,7 +191,7 @@ pub enum OpenError {
         /// Error of the backend.
         source: Fault,
     },
-    /// Any other error.
+    /// Any other error while opening.
     #[error("{path} could not be opened")]
     Failed {
         /// Path of the file.
@@ -215,7 +215,7 @@ pub enum ConnectError {
     NotSecured {
         /// Address of the database, without the password.
         place: String,
-        /// Error of the TLS handshake.
+        /// Cause of the failure.
         source: Fault,
     },
     /// The server does not respond.
@@ -264,7 +264,7 @@ pub enum ConnectError {
         /// Address of the database, without the password.
         place: String,
     },
-    /// Any other error.
+    /// Any other error while connecting.
     #[error("{place} could not be opened")]
     Failed {
         /// Address of the database, without the password.

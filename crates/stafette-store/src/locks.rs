@@ -89,7 +89,7 @@ impl LockBatch {
     }
 }
 
-/// All current locks.
+/// All current locks with their version.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LockStore {
     /// Sequence number of the last entry; 0 before the first.

@@ -25,7 +25,7 @@ pub struct Entry {
     pub body: String,
 }
 
-/// A stored entry.
+/// An entry as it is read back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stored {
     /// Number over all runs: the cursor of [`crate::Store::feed`].
@@ -56,7 +56,7 @@ pub struct RunRow {
     pub title: String,
     /// Status as one word.
     pub status: String,
-    /// Party that the run waits for, if any.
+    /// Reason for waiting, such as `human` or `budget`; `None` if the run does not wait.
     pub waiting_on: Option<String>,
     /// Sequence number of the last included event.
     pub seq: u64,
@@ -66,7 +66,7 @@ pub struct RunRow {
     pub updated_at: Time,
     /// End of the run; a run without it is resumed at the next start.
     pub finished_at: Option<Time>,
-    /// Summary as JSON.
+    /// Summary of the run as JSON.
     pub body: String,
 }
 
@@ -81,7 +81,7 @@ pub struct HandoffRow {
     pub from: String,
     /// Party that the work was given to.
     pub to: String,
-    /// Reason code.
+    /// Reason code, such as `task_handoff`.
     pub reason: String,
     /// State as one word.
     pub state: String,

@@ -44,15 +44,15 @@ pub struct Health {
     pub bytes: u64,
     /// Maximum size in bytes, without that log; `None` for no limit.
     pub max_bytes: Option<u64>,
-    /// Number of runs.
+    /// Number of stored runs.
     pub runs: u64,
     /// Number of runs that have not ended.
     pub unfinished: u64,
-    /// Number of events.
+    /// Number of stored events.
     pub events: u64,
-    /// Number of handoffs.
+    /// Number of stored handoffs.
     pub handoffs: u64,
-    /// Number of snapshots.
+    /// Number of stored snapshots.
     pub snapshots: u64,
 }
 

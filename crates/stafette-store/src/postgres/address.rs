@@ -21,7 +21,7 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// Parses `postgres://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME&…`.
+    /// Parses a URL such as `postgres://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME&…`.
     pub(super) fn parse(url: &str) -> Result<Self, ConnectError> {
         let flaw = |flaw: String| ConnectError::Address { flaw };
         if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
