@@ -124,13 +124,13 @@ pub struct Alert {
     /// Start of firing (RFC 3339); left out while it does not fire.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// Measured value.
+    /// Measured value within the window.
     pub value: u64,
     /// Threshold; the alert fires above it.
     pub above: u64,
     /// Length of the window that is measured.
     pub within: Millis,
-    /// Recommended action.
+    /// Recommended action for people.
     pub action: &'static str,
 }
 
@@ -143,7 +143,7 @@ pub struct Change {
     pub condition: Condition,
     /// True if it fires now.
     pub firing: bool,
-    /// Measured value.
+    /// Measured value within the window.
     pub value: u64,
     /// Threshold; the alert fires above it.
     pub above: u64,

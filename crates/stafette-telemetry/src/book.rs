@@ -48,9 +48,9 @@ pub struct OpenRun {
     pub asked_in: Option<Traceparent>,
     /// Budget of the run.
     pub limit: Budget,
-    /// Usage so far.
+    /// Usage of all turns so far.
     pub spent: Usage,
-    /// Open handoffs.
+    /// Open handoffs, by id.
     pub handoffs: BTreeMap<HandoffId, OpenHandoff>,
     /// Session state of each agent.
     pub sessions: BTreeMap<String, SessionState>,
@@ -150,7 +150,7 @@ pub struct About {
     pub from: Party,
     /// Party that the work was given to.
     pub to: Party,
-    /// Reason code.
+    /// Reason code, such as `task_handoff`.
     pub reason: String,
     /// Summary in one sentence.
     pub summary: String,
@@ -164,7 +164,7 @@ pub struct About {
     pub spec: Option<String>,
     /// True if it starts another round of a loop.
     pub again: bool,
-    /// Time of admission.
+    /// Time when it was admitted.
     pub admitted: Time,
 }
 
@@ -180,7 +180,7 @@ impl About {
 /// End of a handoff.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Closed {
-    /// How it was closed.
+    /// Way in which it was closed.
     pub way: Way,
     /// Outcome of the work.
     pub outcome: Outcome,

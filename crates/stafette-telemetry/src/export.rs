@@ -1,9 +1,9 @@
 //! Sends spans to a receiver, if the run's workflow names one.
 //!
 //! The store is the queue: spans that were not accepted yet are built again from the events, so
-//! that memory use stays constant however long a receiver is away. The position is saved, and
-//! immediately after each accepted batch; a crash between the two can send a batch twice, with the
-//! same ids. Events of runs without a receiver are skipped unread.
+//! that memory use stays constant however long a receiver is away. The position is saved regularly,
+//! and immediately after a batch was accepted; a crash between the two can send a batch twice, with
+//! the same ids. Events of runs without a receiver are skipped unread.
 
 mod wire;
 

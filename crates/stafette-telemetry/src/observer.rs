@@ -28,7 +28,7 @@ pub struct Shown {
     pub position: u64,
     /// Open runs and handoffs.
     pub book: Book,
-    /// Counters so far.
+    /// Counters over all events so far.
     pub metrics: Metrics,
     /// State of the alerts.
     pub alerts: Alerts,

@@ -27,7 +27,7 @@ pub struct Span {
     pub ended: Time,
     /// Related span in another trace, if any.
     pub link: Option<Traceparent>,
-    /// Attributes, by name.
+    /// Attributes as pairs of name and value.
     pub attributes: Vec<(&'static str, Value)>,
     /// Error message, if it failed.
     pub error: Option<String>,

@@ -19,7 +19,7 @@ pub struct OpenChange {
     pub began: Time,
     /// Reason that the author gave.
     pub reason: String,
-    /// Agent that proposed the change; `None` if a person did.
+    /// Agent that proposed the change, if any.
     pub agent: Option<String>,
     /// Handoff in which the change was proposed.
     pub handoff: Option<HandoffId>,
