@@ -20,7 +20,7 @@ pub struct Caller {
 /// Access level of a caller.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum AccessLevel {
-    /// Read only.
+    /// May read, but change nothing.
     Look,
     /// Take turns and start runs.
     Act,

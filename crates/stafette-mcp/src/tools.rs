@@ -48,7 +48,8 @@ trait Tool: 'static {
     const NAME: &'static str;
     /// Title for people.
     const TITLE: &'static str;
-    /// When to use it, what it returns, and an example: all that a model knows about it.
+    /// Description for the model, which knows nothing else about it: when to use it, what it
+    /// returns, and an example.
     const ABOUT: &'static str;
     /// Side effects of a call.
     const EFFECT: Effect;
@@ -67,7 +68,7 @@ trait Tool: 'static {
 /// Side effects of a tool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Effect {
-    /// Reads only.
+    /// Reads, and changes nothing.
     Looks,
     /// Changes something; repeating the call changes nothing more.
     Settles,

@@ -18,7 +18,7 @@ pub(super) struct Arguments {
     /// Outcome of the turn.
     #[serde(default)]
     status: Status,
-    /// What you did and how you know that it works, in a few sentences.
+    /// Summary of what you did and how you know that it works, in a few sentences.
     summary: String,
     /// Outputs by key: everything that was wanted, and whatever others will need.
     #[serde(default)]

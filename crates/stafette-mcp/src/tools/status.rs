@@ -74,7 +74,7 @@ struct HandoffBrief {
     from: String,
     /// Party that the work was given to.
     to: String,
-    /// Reason code.
+    /// Reason code, such as `task_handoff`.
     reason: String,
     /// State: pending, accepted, running, blocked, asked, resolved, refused, …
     state: String,

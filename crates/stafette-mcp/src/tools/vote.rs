@@ -13,7 +13,7 @@ pub(super) struct Tool;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Your position.
+    /// Your position: `building` while you still work on it, `agree`, `disagree` or `abstain`.
     signal: Stance,
     /// Reason, in a sentence or two; if you disagree, say what would change your mind.
     #[serde(default)]

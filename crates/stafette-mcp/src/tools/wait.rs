@@ -38,7 +38,7 @@ fn usual() -> u64 {
     45
 }
 
-/// Turns on offer.
+/// Turns that are on offer.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
     /// Turns that nobody has taken yet; empty if none came in time.
