@@ -71,7 +71,7 @@ impl HttpRequest {
         Self::new("POST", address).header(CONTENT_TYPE.as_str(), kind).body(body)
     }
 
-    /// Adds a header.
+    /// Adds a header to the request.
     #[must_use]
     pub fn header(mut self, name: &str, value: impl Into<String>) -> Self {
         self.headers.push((name.to_owned(), value.into()));
@@ -87,14 +87,14 @@ impl HttpRequest {
         }
     }
 
-    /// Adds basic authentication.
+    /// Adds the header for basic authentication.
     #[must_use]
     pub fn basic(self, user: &str, password: &str) -> Self {
         let shown = STANDARD.encode(format!("{user}:{password}"));
         self.header(AUTHORIZATION.as_str(), format!("Basic {shown}"))
     }
 
-    /// Sets the body.
+    /// Sets the body of the request.
     #[must_use]
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = body.into();
@@ -115,7 +115,7 @@ impl HttpRequest {
         self
     }
 
-    /// Uses HTTP/2.
+    /// Uses HTTP/2 instead of HTTP/1.1.
     #[must_use]
     pub fn http2(mut self) -> Self {
         self.speak = Speak::Http2;

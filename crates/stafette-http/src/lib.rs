@@ -61,7 +61,7 @@ pub enum HttpError {
         /// Time limit of the request.
         within: Duration,
     },
-    /// The connection broke.
+    /// The connection broke before the response was complete.
     #[error("the connection to {at} broke: {why}")]
     Broken {
         /// Authority of the server: its host, with the port if that is not the default.
@@ -86,7 +86,7 @@ pub enum HttpError {
     /// The redirects exceed the limit.
     #[error("{at} leads in circles")]
     Circles {
-        /// Host and port where they began.
+        /// Address where the redirects began.
         at: String,
     },
 }
