@@ -195,7 +195,7 @@ pub(crate) struct Complete {
     /// Reason why it failed; left out otherwise.
     #[serde(default)]
     failure: Option<String>,
-    /// Inputs or outputs that could not be provided.
+    /// Keys that could not be provided.
     #[serde(default)]
     unresolved: Vec<String>,
     /// Recommended next steps, one per entry.
