@@ -1,4 +1,4 @@
-//! What came of a run, as the artifacts of its task.
+//! The results of a run, as the artifacts of its task.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use stafette_core::handoff::{State, Way};
 use stafette_core::{Handoff, Outcome, Party, Response};
 
-/// The answers that nobody in the run went on with, in order.
+/// Returns the answers that no other handoff of the run continued, in order.
 pub(crate) fn all(handoffs: &[Handoff]) -> Vec<Artifact> {
     let last = |handoff: &&Handoff| {
         let passed_on = handoffs.iter().any(|next| {

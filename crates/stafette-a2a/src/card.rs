@@ -1,4 +1,4 @@
-//! The agent card: who we are to others, and what we can do for them.
+//! The agent card: a description of the project and its skills for other agents.
 
 use std::collections::HashMap;
 
@@ -16,16 +16,16 @@ use stafette_core::Workflow;
 
 use crate::{A2a, Caller};
 
-/// Where the card is.
+/// Path of the card.
 pub(crate) const PLACE: &str = "/.well-known/agent-card.json";
 
-/// Where JSON-RPC is spoken.
+/// Path of the JSON-RPC binding.
 pub(crate) const RPC: &str = "/a2a";
 
-/// Below what HTTP and JSON are spoken.
+/// Path prefix of the HTTP+JSON binding.
 pub(crate) const REST: &str = "/a2a/v1";
 
-/// What goes in and comes out.
+/// Media types of inputs and outputs.
 pub(crate) const MODES: [&str; 2] = ["text/plain", "application/json"];
 
 pub(crate) async fn show(
@@ -33,7 +33,7 @@ pub(crate) async fn show(
     caller: Option<Extension<Caller>>,
     headers: HeaderMap,
 ) -> Response {
-    // Whoever reached us by this name reaches the rest by it too, and in the same way.
+    // A client that reached us by this name and scheme can reach the rest by them too.
     let by_tls = caller.is_some_and(|Extension(caller)| caller.by_tls);
     let scheme = if by_tls { "https" } else { "http" };
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
@@ -51,7 +51,7 @@ pub(crate) async fn show(
     }
 }
 
-/// The card of a workflow that is served at `base`.
+/// Returns the card of a workflow that is served at `base`.
 fn card(workflow: &Workflow, base: &str) -> AgentCard {
     let bearer = HttpAuthSecurityScheme {
         scheme: "Bearer".into(),
@@ -92,7 +92,7 @@ fn card(workflow: &Workflow, base: &str) -> AgentCard {
     }
 }
 
-/// The workflow as a whole first, then what each agent is for.
+/// Returns the skills: the workflow as a whole first, then the role of each agent.
 fn skills(workflow: &Workflow) -> Vec<AgentSkill> {
     let skill = |id: String, name: String, description: String, tag: &str| AgentSkill {
         id,

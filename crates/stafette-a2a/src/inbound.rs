@@ -1,4 +1,4 @@
-//! A message that comes in: the start of a run, or the answer to a question.
+//! An incoming message: the start of a run, or the answer to a question.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use uuid::Uuid;
 use crate::card::MODES;
 use crate::{A2a, Caller, task};
 
-/// The longest id that another side may give something.
+/// Maximum length of an id from another party.
 const LONGEST_ID: usize = 256;
 
-/// Takes a message, and tells which run it belongs to.
+/// Accepts a message, and returns the run that it belongs to.
 pub(crate) async fn take(
     a2a: &A2a,
     caller: &Caller,
@@ -89,12 +89,12 @@ async fn begin(
         trace: caller.within,
         ..RunCreated::new(run, Arc::new(workflow), words.text, caller.name.clone())
     };
-    // A run that is there already was begun by this very message.
+    // An existing run with this id was started by the same message.
     a2a.engine.begin_once(created).await.map_err(task::refused)?;
     Ok(run)
 }
 
-/// The run that a message begins: the same one however often it comes.
+/// Returns the id of the run that a message starts: the same one for each repetition.
 fn run_for(caller: &Caller, message: &Message) -> RunId {
     let parts: Vec<Part> =
         message.parts.iter().map(|part| Part { metadata: None, ..part.clone() }).collect();
@@ -152,7 +152,7 @@ async fn answer(
         Ok(_) | Err(EngineError::Over { .. }) => {}
         Err(error) => return Err(task::refused(error)),
     }
-    // Someone was faster: perhaps this very message on another connection.
+    // Another caller was faster: perhaps this very message on another connection.
     let rows = a2a.engine.handoffs(run).await.map_err(task::refused)?;
     match is_known(a2a, message, run, &task::admitted(&rows)).await? {
         true => Ok(run),
@@ -160,7 +160,7 @@ async fn answer(
     }
 }
 
-/// Whether a message has been taken before.
+/// Returns true if a message was accepted before.
 async fn is_known(
     a2a: &A2a,
     message: &Message,
@@ -177,7 +177,7 @@ async fn is_known(
     Ok(false)
 }
 
-/// What a message says: in words, and by name.
+/// Content of a message: its text, and its values by name.
 #[derive(Debug, Default)]
 struct Words {
     text: String,

@@ -1,18 +1,18 @@
-//! Runs as tasks of the Agent2Agent protocol (A2A 1.0): others hand work to a project as if it were
-//! one agent.
+//! Runs as tasks of the Agent2Agent protocol (A2A 1.0): other agents hand work to a project as if
+//! it were one agent.
 //!
-//! A message begins a run, which is the task; its context groups runs. An open question to a person
-//! is `input-required`, and a message to the task answers it. What comes of the run are the task's
+//! A message starts a run, which is the task; its context groups runs. An open question to a person
+//! is `input-required`, and a message to the task answers it. The results of the run are the task's
 //! artifacts.
 //!
 //! Invariants:
-//! - A task is a projection of its run, made anew whenever somebody asks. Nothing of it is kept
-//!   here, so a restart loses nothing.
-//! - The same message does the same thing once: the run's id is made from it.
-//! - What is only here, where to send notifications and what was sent, is on the disk before it is
+//! - A task is a projection of its run, built anew for each request. Nothing of it is stored here,
+//!   so a restart loses nothing.
+//! - The same message does the same thing once: the run's id is derived from it.
+//! - Data that is only here, the notification targets and what was sent, is on disk before it is
 //!   acknowledged.
-//! - Notifications go to this machine, or by TLS to the open net; they never follow a redirect, and
-//!   stop at a deadline.
+//! - Notifications go to this machine, or with TLS to the public internet; they never follow a
+//!   redirect, and stop at a deadline.
 
 mod artifact;
 mod card;
@@ -35,24 +35,24 @@ use stafette_engine::Engine;
 
 use push::PushNotifier;
 
-/// How the project's workflow is read when a task begins; the error says what to do.
+/// Reads the project's workflow when a task begins; the error says what to do.
 pub type ReadWorkflow = dyn Fn() -> Result<Workflow, String> + Send + Sync;
 
-/// Who calls, as the server found out; put it into the extensions of each request. Whoever is not
-/// known may do nothing but look.
+/// The caller, as identified by the server; put it into the extensions of each request. An unknown
+/// caller may only read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Caller {
-    /// What they are called.
+    /// Name of the caller.
     pub name: String,
-    /// Whether they may begin, answer and cancel.
+    /// True if the caller may start, answer and cancel tasks.
     pub may_act: bool,
-    /// Whether they came by TLS.
+    /// True if the caller connected with TLS.
     pub by_tls: bool,
-    /// What they do this in, in a trace of theirs.
+    /// Span of the caller, in its own trace.
     pub within: Option<Traceparent>,
 }
 
-/// The A2A side of a project. Cheap to clone.
+/// The A2A interface of a project. Cheap to clone.
 #[derive(Clone)]
 pub struct A2a {
     engine: Engine,
@@ -67,8 +67,8 @@ impl std::fmt::Debug for A2a {
 }
 
 impl A2a {
-    /// The A2A side of an engine's project. Whoever is to be notified is noted in `folder`; what is
-    /// still owed to them is sent from now on. Must be called within a tokio runtime.
+    /// Opens the A2A interface of an engine's project. `folder` keeps the notification targets;
+    /// pending notifications are sent from now on. Must be called within a tokio runtime.
     #[must_use]
     pub fn open(engine: Engine, workflow: Arc<ReadWorkflow>, folder: PathBuf) -> Self {
         let notifier = PushNotifier::new(engine.clone(), folder);
@@ -76,7 +76,7 @@ impl A2a {
         A2a { engine, workflow, notifier }
     }
 
-    /// What is served: the card, and both bindings.
+    /// Returns the routes: the card, and both bindings.
     pub fn router<S: Clone + Send + Sync + 'static>(self) -> Router<S> {
         Router::new()
             .route(card::PLACE, get(card::show))

@@ -1,4 +1,4 @@
-//! What can be asked for, by name; both bindings lead here.
+//! The methods, by name; both bindings lead here.
 
 use a2a_types::{
     A2AError, CancelTaskRequest, DeleteTaskPushNotificationConfigRequest,
@@ -17,21 +17,21 @@ use crate::task::{self, Extent, refused};
 use crate::watch::Watch;
 use crate::{A2a, Caller, inbound};
 
-/// Runs that are looked through for a list, the newest first.
+/// Maximum number of runs that are searched for a list, the newest first.
 const LISTED: usize = 1000;
 
-/// Tasks on a page: at most, and when nobody says how many.
+/// Tasks on a page: maximum and default.
 const PAGE: (usize, usize) = (100, 50);
 
-/// What is answered.
+/// Response to a method.
 pub(crate) enum Reply {
-    /// Once.
+    /// A single value.
     Value(Value),
-    /// As it happens.
+    /// A stream of changes.
     Stream(Box<Watch>),
 }
 
-/// Does what is asked for.
+/// Carries out a method.
 pub(crate) async fn call(
     a2a: &A2a,
     caller: &Caller,
@@ -139,7 +139,7 @@ async fn cancel(a2a: &A2a, caller: &Caller, wanted: &CancelTaskRequest) -> Resul
     task::task(&a2a.engine, run, Extent::whole()).await
 }
 
-/// The tasks that are wanted, the newest first. A page begins after the task that its token names.
+/// Returns the matching tasks, the newest first. A page begins after the task that its token names.
 async fn list(a2a: &A2a, wanted: ListTasksRequest) -> Result<ListTasksResponse, A2AError> {
     let size = match wanted.page_size.map(usize::try_from) {
         None | Some(Ok(0)) => PAGE.1,

@@ -1,7 +1,8 @@
-//! Notifications: whoever wants to be told where a task stands is told, also after a restart.
+//! Push notifications about the state of a task, also after a restart.
 //!
-//! Each one who wants it is a file, with what they were told last. One task for each of them reads
-//! it, looks at the run, and posts what is new, again and again until it is taken or its time is up.
+//! Each subscription is a file, with the state that was last sent. One task per subscription reads
+//! the file, checks the run, and posts each new state, again and again until it is accepted or its
+//! time has run out.
 
 mod book;
 
@@ -22,30 +23,30 @@ use crate::task::{self, Extent};
 use crate::watch::{self, mark};
 use book::{Book, Entry};
 
-/// How long one post may take.
+/// Time limit of one post.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// The first and the longest wait between two tries.
+/// First and longest wait between two attempts.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
-/// How long a notification is tried before it is dropped.
+/// Time after which a notification is dropped.
 const DEADLINE: Duration = Duration::from_secs(600);
 
-/// The most of an answer that is looked at.
+/// Maximum size of a response that is read, in bytes.
 const ANSWER: usize = 64 * 1024;
 
-/// Those who want to be notified of one task, at most.
+/// Maximum number of subscriptions per task.
 const MOST: usize = 16;
 
-/// The longest token or other secret.
+/// Maximum length of a token or other secret, in bytes.
 const SECRET: usize = 4096;
 
-/// Keeps who wants to be notified, and notifies them. Cheap to clone.
+/// Keeps the subscriptions, and sends notifications. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct PushNotifier {
     engine: Engine,
     book: Arc<Book>,
-    /// Who is being served.
+    /// Files of the subscriptions that are being served.
     rounds: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
@@ -54,14 +55,14 @@ impl PushNotifier {
         PushNotifier { engine, book: Arc::new(Book::new(folder)), rounds: Arc::default() }
     }
 
-    /// Goes on with all that is noted.
+    /// Resumes all stored subscriptions.
     pub(crate) fn resume(&self) {
         for (run, id) in self.book.all() {
             self.serve(run, id);
         }
     }
 
-    /// Notes somebody who wants to be notified.
+    /// Stores a subscription.
     pub(crate) async fn keep(
         &self,
         run: RunId,
@@ -103,7 +104,7 @@ impl PushNotifier {
             .map_err(|error| A2AError::internal(format!("it cannot be forgotten: {error}")))
     }
 
-    /// Sees to it that somebody serves an entry.
+    /// Starts a task that serves a subscription, unless one is running.
     fn serve(&self, run: RunId, id: String) {
         let place = self.book.place(run, &id);
         if !self.lock().insert(place.clone()) {
@@ -113,14 +114,14 @@ impl PushNotifier {
         tokio::spawn(async move {
             notifier.round(run, &id).await;
             notifier.lock().remove(&place);
-            // It may have been changed in the very moment in which it was done with.
+            // The subscription may have been changed in the very moment in which it was finished.
             if notifier.book.read(run, &id).is_some_and(|entry| entry.told.is_empty()) {
                 notifier.serve(run, id);
             }
         });
     }
 
-    /// Serves an entry until its task is over or it is forgotten.
+    /// Serves a subscription until its task has ended or it is removed.
     async fn round(&self, run: RunId, id: &str) {
         let Ok(head) = self.engine.store().head().await else { return };
         let mut feed = self.engine.feed(head);
@@ -129,11 +130,11 @@ impl PushNotifier {
             let state = match self.engine.state(run).await {
                 Ok(state) => state,
                 Err(EngineError::NoRun { .. }) => {
-                    // The run was cleared away.
+                    // The run was removed by retention.
                     drop(self.book.remove(run, id));
                     return;
                 }
-                // It is still wanted: the next start goes on with it.
+                // The subscription stays: the next start resumes it.
                 Err(_) => return,
             };
             let status = task::status(&state);
@@ -147,7 +148,8 @@ impl PushNotifier {
         }
     }
 
-    /// Posts where the task stands, until it is taken; then notes that. No when it is forgotten.
+    /// Posts the state of the task until it is accepted, and records that. Returns false if the
+    /// subscription is gone.
     async fn tell(&self, run: RunId, id: &str, entry: &Entry, now: &str) -> bool {
         let until = Instant::now() + DEADLINE;
         let mut pause = PAUSE.0;
@@ -173,7 +175,7 @@ impl PushNotifier {
             }
             sleep(pause).await;
             pause = (pause * 2).min(PAUSE.1);
-            // Nobody is told what they no longer want to know.
+            // A removed or changed subscription gets no outdated notification.
             if self.book.read(run, id).is_none_or(|found| found.config != entry.config) {
                 return self.book.read(run, id).is_some();
             }
@@ -181,7 +183,7 @@ impl PushNotifier {
         let told = Entry { told: now.to_owned(), ..entry.clone() };
         match self.book.read(run, id) {
             Some(found) if found.config == entry.config => {
-                // What cannot be noted is told once more after a restart.
+                // If it cannot be recorded, the notification is sent once more after a restart.
                 drop(self.book.write(run, id, &told));
                 true
             }
@@ -194,7 +196,7 @@ impl PushNotifier {
     }
 }
 
-/// Whether notifications can be sent as they are wanted.
+/// Checks that notifications can be sent as configured.
 async fn check(config: &TaskPushNotificationConfig) -> Result<(), A2AError> {
     let (address, _) = target(&config.url).await.map_err(A2AError::invalid_params)?;
     drop(address);
@@ -214,8 +216,8 @@ async fn check(config: &TaskPushNotificationConfig) -> Result<(), A2AError> {
     }
 }
 
-/// The place that notifications go to, looked up now: this machine, or by TLS the open net, so that
-/// nobody has us knock at doors that only we can reach.
+/// Resolves the target of notifications: this machine, or with TLS the public internet, so that
+/// nobody can make us send requests into the local network.
 async fn target(url: &str) -> Result<(Address, Vec<SocketAddr>), String> {
     let address = Address::parse(url).map_err(|error| error.to_string())?;
     let found = address.resolve().await.map_err(|error| error.to_string())?;
@@ -242,7 +244,7 @@ async fn post(config: &TaskPushNotificationConfig, body: Vec<u8>) -> Result<(), 
     }
     let answer = asked.authorization(authorization.as_deref()).send().await;
     let mut answer = answer.map_err(|error| error.to_string())?;
-    // Read, so that the other side is done with it; what it says does not matter.
+    // The body is read so that the peer can finish; its content does not matter.
     drop(answer.whole(ANSWER, WITHIN).await);
     match answer.is_success() {
         true => Ok(()),

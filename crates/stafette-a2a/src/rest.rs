@@ -1,4 +1,4 @@
-//! The binding by HTTP and JSON: paths and verbs instead of method names.
+//! The HTTP+JSON binding: paths and verbs instead of method names.
 
 use a2a_types::{A2AError, error_reason, methods};
 use axum::body::Bytes;
@@ -51,7 +51,7 @@ fn problem(error: &A2AError) -> Value {
     json!({ "error": { "code": status, "status": word, "message": said.message, "details": said.data } })
 }
 
-/// The method that a path and a verb stand for, with its parameters.
+/// Returns the method for a path and a verb, with its parameters.
 fn read(
     verb: &Method,
     path: &str,
@@ -109,7 +109,7 @@ fn read(
     Ok((method, Value::Object(params)))
 }
 
-/// A value of a query: a number and a yes or no are what they look like.
+/// Parses a query value: numbers and booleans keep their type.
 fn plain(value: &str) -> Value {
     match serde_json::from_str(value) {
         Ok(plain @ (Value::Number(_) | Value::Bool(_))) => plain,

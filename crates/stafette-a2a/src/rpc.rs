@@ -40,7 +40,7 @@ pub(crate) async fn serve(
     }
 }
 
-/// Reads a request; an error carries the id that it was asked under, as far as that is known.
+/// Parses a request; an error carries the request's id, as far as it is known.
 fn read(body: &[u8]) -> Result<JsonRpcRequest, (JsonRpcId, A2AError)> {
     let value: Value = serde_json::from_slice(body)
         .map_err(|error| (JsonRpcId::Null, A2AError::parse_error(error.to_string())))?;
@@ -56,7 +56,7 @@ fn read(body: &[u8]) -> Result<JsonRpcRequest, (JsonRpcId, A2AError)> {
         .map_err(|error| (id, A2AError::invalid_request(error.to_string())))
 }
 
-/// Whether the other side speaks our version; whoever does not say is taken at their word.
+/// Checks the protocol version of the client; a missing version is accepted.
 pub(crate) fn version(headers: &HeaderMap) -> Result<(), A2AError> {
     let named = headers.get(SVC_PARAM_VERSION).and_then(|version| version.to_str().ok());
     match named {

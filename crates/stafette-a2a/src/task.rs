@@ -1,4 +1,4 @@
-//! A run as a task.
+//! Projects a run to a task.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,10 @@ use stafette_engine::{Engine, EngineError, HandoffRow, HandoffView};
 
 use crate::artifact;
 
-/// How much of a task is shown.
+/// Parts of a task to show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Extent {
-    /// The most messages; nothing means all.
+    /// Maximum number of messages; `None` for all.
     pub(crate) history: Option<usize>,
     pub(crate) artifacts: bool,
 }
@@ -24,7 +24,7 @@ impl Extent {
         Extent { history: None, artifacts: true }
     }
 
-    /// As many messages as the other side wants.
+    /// Shows as many messages as the client wants.
     pub(crate) fn of(history: Option<i32>) -> Result<Self, A2AError> {
         let negative = |_| A2AError::invalid_params("historyLength is negative");
         let history = history.map(usize::try_from).transpose().map_err(negative)?;
@@ -32,12 +32,12 @@ impl Extent {
     }
 }
 
-/// The run that is a task.
+/// Returns the run of a task id.
 pub(crate) fn run_of(id: &str) -> Result<RunId, A2AError> {
     id.parse().map_err(|_| A2AError::task_not_found(id))
 }
 
-/// What the engine says no to, in the protocol's words.
+/// Converts an error of the engine to one of the protocol.
 pub(crate) fn refused(error: EngineError) -> A2AError {
     match error {
         EngineError::NoRun { run } => A2AError::task_not_found(&run),
@@ -47,7 +47,7 @@ pub(crate) fn refused(error: EngineError) -> A2AError {
     }
 }
 
-/// The task that a run is.
+/// Returns the task of a run.
 pub(crate) async fn task(engine: &Engine, run: RunId, extent: Extent) -> Result<Task, A2AError> {
     let state = engine.state(run).await.map_err(refused)?;
     let rows = engine.handoffs(run).await.map_err(refused)?;
@@ -78,7 +78,7 @@ pub(crate) async fn task(engine: &Engine, run: RunId, extent: Extent) -> Result<
     })
 }
 
-/// The handoffs that were not refused.
+/// Returns the handoffs that were not refused.
 pub(crate) fn admitted(rows: &[HandoffRow]) -> Vec<Handoff> {
     let parse = |row: &HandoffRow| match serde_json::from_str(&row.body) {
         Ok(HandoffView::Admitted(handoff)) => Some(*handoff),
@@ -87,7 +87,7 @@ pub(crate) fn admitted(rows: &[HandoffRow]) -> Vec<Handoff> {
     rows.iter().filter_map(parse).collect()
 }
 
-/// What groups a run with others: what its asker said, or the run itself.
+/// Returns the context that groups a run with others: the one its caller named, or the run itself.
 pub(crate) fn context(run: RunId, handoffs: &[Handoff]) -> String {
     let named = handoffs.first().and_then(|handoff| {
         let foreign = handoff.offer.foreign.as_ref().filter(|foreign| foreign.dialect == "a2a")?;
@@ -96,12 +96,12 @@ pub(crate) fn context(run: RunId, handoffs: &[Handoff]) -> String {
     named.unwrap_or_else(|| run.to_string())
 }
 
-/// Where a run stands, in the protocol's words.
+/// Returns the state of a run as a task state.
 pub(crate) fn state(run: &Run) -> TaskState {
     match run.status() {
         Status::Succeeded => TaskState::Completed,
         Status::Cancelled => TaskState::Canceled,
-        // Nobody ever had it.
+        // No agent ever had a turn.
         Status::Failed if run.handoffs.values().all(|handoff| handoff.turn == 0) => {
             TaskState::Rejected
         }
@@ -112,7 +112,7 @@ pub(crate) fn state(run: &Run) -> TaskState {
     }
 }
 
-/// Whether a task has ended, or waits for the other side.
+/// Returns true if a task has ended, or waits for the client.
 pub(crate) fn is_settled(state: &TaskState) -> bool {
     state.is_terminal() || *state == TaskState::InputRequired
 }
@@ -123,7 +123,7 @@ fn is_untouched(run: &Run) -> bool {
     run.handoffs.len() == 1 && run.open().all(|handoff| handoff.attempt == 1 && waits(handoff))
 }
 
-/// The oldest open question that somebody waits for.
+/// Returns the oldest open question that blocks the run.
 pub(crate) fn question(run: &Run) -> Option<&Handoff> {
     let waits = matches!(run.status(), Status::WaitingForHuman | Status::WaitingForBudget);
     run.open().find(|handoff| {
@@ -135,7 +135,7 @@ pub(crate) fn question(run: &Run) -> Option<&Handoff> {
     })
 }
 
-/// Where a run stands, with what is to be said about it.
+/// Returns the state of a run, with a message about it.
 pub(crate) fn status(run: &Run) -> TaskStatus {
     let state = state(run);
     let message = match &state {
@@ -151,7 +151,7 @@ pub(crate) fn status(run: &Run) -> TaskStatus {
     TaskStatus { state, message, timestamp: timestamp(run.updated_at) }
 }
 
-/// Who works, and what they last said about it.
+/// Returns the agents at work, with their last notes.
 fn doing(run: &Run) -> Option<Message> {
     let lines: Vec<String> = run
         .open()
@@ -165,7 +165,7 @@ fn doing(run: &Run) -> Option<Message> {
     (!text.is_empty()).then(|| said(format!("{}-{}", run.id, run.seq), vec![Part::text(text)]))
 }
 
-/// A question to the other side: in words, and as data for programs.
+/// Returns a question to the client: as text, and as data for programs.
 fn asked(run: RunId, handoff: &Handoff) -> Message {
     let question = handoff.offer.question.clone().unwrap_or_default();
     let mut text = question.details.clone();
@@ -190,7 +190,7 @@ fn said(id: String, parts: Vec<Part>) -> Message {
     Message { message_id: id, ..Message::new(Role::Agent, parts) }
 }
 
-/// What was said on both sides: the request, the questions, the answers.
+/// Returns the messages of both sides: the request, the questions, the answers.
 async fn history(
     engine: &Engine,
     run: &Run,
@@ -219,7 +219,7 @@ async fn history(
             history.push(by_user(id, parts));
         }
     }
-    // Whoever reads a message alone still knows where it belongs.
+    // Each message names its task and context, so that it can be read alone.
     for message in &mut history {
         message.task_id = Some(run.id.to_string());
         message.context_id = Some(context(run.id, handoffs));
@@ -231,7 +231,7 @@ fn by_user(id: String, parts: Vec<Part>) -> Message {
     Message { message_id: id, ..Message::new(Role::User, parts) }
 }
 
-/// The message that answered a question, if it was answered by one.
+/// Returns the id of the message that answered a question, if a message did.
 pub(crate) async fn answered_by(
     engine: &Engine,
     run: RunId,
@@ -248,7 +248,7 @@ pub(crate) async fn answered_by(
         .next())
 }
 
-/// Who answered, with the message that it was done by.
+/// Returns the name of the answering party, with the id of the message.
 pub(crate) fn by(name: &str, message: &str) -> String {
     format!("{name} (a2a {message})")
 }
@@ -257,7 +257,7 @@ fn message_in(by: &str) -> Option<&str> {
     Some(by.rsplit_once("(a2a ")?.1.trim_end_matches(')'))
 }
 
-/// A moment as the protocol's types want it.
+/// Converts a time to the protocol's type.
 fn timestamp<T: serde::de::DeserializeOwned>(at: Time) -> Option<T> {
     serde_json::from_value(Value::String(at.rfc3339())).ok()
 }

@@ -1,4 +1,4 @@
-//! A task as it changes: each change once, until it ends or asks.
+//! Follows a task: reports each change once, until it ends or asks a question.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::task::{self, Extent, refused};
 
-/// How long somebody may wait for a task in one request.
+/// Maximum time that a client may wait for a task in one request.
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
-/// How often a quiet stream says that it is there.
+/// Interval of keep-alive messages on an idle stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// What tells two standings of a task apart.
+/// Returns a text that distinguishes two states of a task.
 pub(crate) fn mark(status: &TaskStatus) -> String {
     let said = status.message.as_ref().map(|message| json!(message.parts)).unwrap_or_default();
     let id = match task::is_settled(&status.state) {
@@ -39,22 +39,22 @@ pub(crate) struct Watch {
     feed: Feed,
     run: RunId,
     context: String,
-    /// The standing that was told last.
+    /// State that was last sent.
     told: String,
     ready: VecDeque<StreamResponse>,
     over: bool,
-    /// Whether the task had ended or asked when this began.
+    /// True if the task had ended or asked a question at the start.
     rests: bool,
 }
 
 impl Watch {
-    /// Follows what comes of a message, beginning with all of the task.
+    /// Follows the task after a message, beginning with the whole task.
     pub(crate) async fn of_message(engine: &Engine, run: RunId) -> Result<Self, A2AError> {
         let watch = Watch::new(engine, run).await?;
         Ok(Watch { over: watch.rests, ..watch })
     }
 
-    /// Follows a task, beginning with all of it, also when it asks already.
+    /// Follows a task, beginning with the whole task, even if it waits for an answer already.
     pub(crate) async fn new(engine: &Engine, run: RunId) -> Result<Self, A2AError> {
         let feed = feed(engine).await?;
         let task = task::task(engine, run, Extent::whole()).await?;
@@ -70,7 +70,7 @@ impl Watch {
         })
     }
 
-    /// Returns once a task has ended or asks, or after the longest wait.
+    /// Returns once a task has ended or asks a question, or after the maximum wait.
     pub(crate) async fn settled(engine: &Engine, run: RunId) -> Result<(), A2AError> {
         let until = Instant::now() + LONGEST_WAIT;
         let mut feed = feed(engine).await?;
@@ -86,7 +86,7 @@ impl Watch {
         }
     }
 
-    /// The next change; nothing when no more comes.
+    /// Returns the next change; `None` if no more come.
     async fn next(&mut self) -> Option<Result<StreamResponse, A2AError>> {
         loop {
             if let Some(ready) = self.ready.pop_front() {
@@ -139,7 +139,7 @@ impl Watch {
         Ok(())
     }
 
-    /// The changes as server-sent events, each as `print` puts it.
+    /// Returns the changes as server-sent events, each formatted by `print`.
     pub(crate) fn served(
         self,
         print: impl Fn(Result<Value, A2AError>) -> String + Send + 'static,
@@ -157,14 +157,14 @@ impl Watch {
     }
 }
 
-/// What happens from now on.
+/// Returns the feed of events from now on.
 async fn feed(engine: &Engine) -> Result<Feed, A2AError> {
     let head = engine.store().head().await;
     let head = head.map_err(|error| A2AError::internal(error.to_string()))?;
     Ok(engine.feed(head))
 }
 
-/// Returns when something has happened in the run; no when nothing more will.
+/// Waits for an event of the run; returns false if no more come.
 pub(crate) async fn changed(feed: &mut Feed, run: RunId) -> bool {
     loop {
         match feed.next().await {

@@ -1,4 +1,4 @@
-//! Files by handles: no link leads out, nothing half-written is ever to be seen.
+//! File access by handles: no link is followed, and no half-written file is ever visible.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,10 +11,10 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// The largest file that is read, in bytes.
+/// Maximum size of a file that is read, in bytes.
 pub const MAX_FILE: u64 = 1024 * 1024;
 
-/// The most files of one folder that are looked at.
+/// Maximum number of files of one folder that are read.
 const MAX_FILES: usize = 10_000;
 
 const FOLDER: OFlags =
@@ -43,7 +43,7 @@ impl Place {
     }
 }
 
-/// What tells one version of a file from another.
+/// Attributes that distinguish two versions of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Seen {
     pub(crate) kind: Kind,
@@ -52,7 +52,7 @@ pub(crate) struct Seen {
     changed: (i64, i64),
 }
 
-/// What is at a name.
+/// Kind of a directory entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     File,
@@ -61,12 +61,12 @@ pub(crate) enum Kind {
 }
 
 impl Seen {
-    /// When it changed, in seconds and nanoseconds.
+    /// Returns the time of the last change, in seconds and nanoseconds.
     pub(crate) fn changed(&self) -> (i64, i64) {
         self.changed
     }
 
-    /// How long ago it changed, by the clock that files have.
+    /// Returns the time since the last change, by the clock of the file system.
     pub(crate) fn age(&self) -> std::time::Duration {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let (seconds, nanos) = self.changed;
@@ -84,8 +84,8 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Opens the folder, making what is missing. The way to it may have links in it, what is made
-    /// below it may not be one.
+    /// Opens the folder, and creates what is missing. The path to it may contain links; the folders
+    /// below it may not be links.
     pub(crate) fn open(at: &Path) -> io::Result<Folder> {
         std::fs::create_dir_all(at)?;
         let root = openat(CWD, at, FOLDER, Mode::empty())?;
@@ -95,7 +95,7 @@ impl Folder {
         Ok(Folder { root, places: [pending?, accepted?, completed?, rejected?] })
     }
 
-    /// The folder around the four.
+    /// Returns the folder that contains the four.
     pub(crate) fn root(&self) -> io::Result<OwnedFd> {
         self.root.try_clone()
     }
@@ -104,7 +104,7 @@ impl Folder {
         &self.places[place as usize]
     }
 
-    /// The JSON files in a folder. What begins with a dot is somebody's work in progress.
+    /// Returns the JSON files in a folder. A name with a leading dot is work in progress.
     pub(crate) fn list(&self, place: Place) -> io::Result<BTreeMap<String, Seen>> {
         let mut found = BTreeMap::new();
         for entry in Dir::read_from(self.at(place))? {
@@ -138,23 +138,23 @@ impl Folder {
         }
     }
 
-    /// Removes a file of what is over, and the reason beside it.
+    /// Removes a file of an ended handoff, and the reason beside it.
     pub(crate) fn clear(&self, place: Place, name: &str) -> io::Result<()> {
         let stem = name.strip_suffix(".json").unwrap_or(name);
         self.remove(place, &format!("{stem}{REASON}"))?;
         self.remove(place, name)
     }
 
-    /// Whether nothing is at a name.
+    /// Returns true if a name is unused.
     pub(crate) fn lacks(&self, place: Place, name: &str) -> bool {
         matches!(look(self.at(place), name), Ok(None))
     }
 
-    /// Moves what is at `name` to `rejected`, whatever it is, and writes the reason beside it.
+    /// Moves the entry `name` to `rejected`, whatever it is, and writes the reason beside it.
     pub(crate) fn reject(&self, place: Place, name: &str, reason: &[u8]) -> io::Result<()> {
         let stem = name.strip_suffix(".json").unwrap_or(name);
         let rejected = self.at(Place::Rejected);
-        // Two files of one name are two files: neither replaces the other.
+        // A file of the same name is kept: neither replaces the other.
         let free = (0..).map(|n| match n {
             0 => stem.to_owned(),
             n => format!("{stem}.{n}"),
@@ -165,14 +165,14 @@ impl Folder {
         write(rejected, &format!("{stem}{REASON}"), reason)?;
         match renameat(self.at(place), name, rejected, format!("{stem}.json")) {
             Ok(()) => {}
-            // A folder cannot lose its name to a file's.
+            // A folder cannot be renamed over a file.
             Err(error) => return Err(error.into()),
         }
         Ok(fsync(rejected)?)
     }
 }
 
-/// How the file with a reason is called.
+/// Suffix of the file with a reason.
 const REASON: &str = ".reason.json";
 
 fn enter(folder: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
@@ -184,7 +184,7 @@ fn enter(folder: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
         .map_err(|error| io::Error::other(format!("{name} is not a folder of its own: {error}")))
 }
 
-/// What is at a name now; nothing when nothing is.
+/// Returns the attributes of an entry; `None` if it does not exist.
 pub(crate) fn look(folder: &OwnedFd, name: &str) -> io::Result<Option<Seen>> {
     let stat = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => return Ok(None),
@@ -203,9 +203,9 @@ pub(crate) fn look(folder: &OwnedFd, name: &str) -> io::Result<Option<Seen>> {
     }))
 }
 
-/// Reads a plain file of a bearable size.
+/// Reads a plain file of limited size.
 pub(crate) fn read(folder: &OwnedFd, name: &str) -> io::Result<Vec<u8>> {
-    // Without blocking: a pipe with nobody at its other end must not hold us.
+    // Without blocking: a pipe without a writer must not block us.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(openat(folder, name, flags, Mode::empty())?);
     if !file.metadata()?.is_file() {
@@ -219,8 +219,8 @@ pub(crate) fn read(folder: &OwnedFd, name: &str) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a file so that it is there whole or not at all, also after a power loss. Tells what it
-/// looks like: whatever looks different later was written by somebody else.
+/// Writes a file atomically, also across a power loss. Returns its attributes: a file that looks
+/// different later was written by another program.
 pub(crate) fn write(folder: &OwnedFd, name: &str, text: &[u8]) -> io::Result<Seen> {
     let making = format!(".{name}.{}", std::process::id());
     let flags =

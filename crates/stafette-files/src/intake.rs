@@ -1,4 +1,4 @@
-//! What somebody dropped into `pending`: it is understood and taken, or goes to `rejected`.
+//! Files dropped into `pending`: they are parsed and accepted, or moved to `rejected`.
 
 use serde_json::{Value, json};
 use stafette_core::wire::Document;
@@ -11,7 +11,7 @@ use stafette_engine::EngineError;
 use crate::folder::{Kind, MAX_FILE, Place, Seen};
 use crate::{Coordination, SETTLES};
 
-/// Why a file is not taken.
+/// Reason why a file is not accepted.
 #[derive(Debug)]
 struct Rejection {
     code: &'static str,
@@ -44,18 +44,18 @@ impl From<EngineError> for Rejection {
     }
 }
 
-/// What became of a file.
+/// Result of accepting a file.
 enum Taken {
-    /// The mirror of the new handoff stands for it.
+    /// The mirror of the new handoff replaces it.
     Mirrored,
-    /// It said that the work is done.
+    /// It reported that the work is done.
     Done(RunId),
-    /// It began a run.
+    /// It started a run.
     Begun(RunId),
 }
 
 impl Coordination {
-    /// Takes a file in. Tells whether it is dealt with; when not, it is looked at again.
+    /// Accepts a file. Returns true if it is handled; otherwise it is looked at again.
     pub(crate) async fn take_in(&mut self, name: &str, seen: Seen) -> bool {
         let value = match self.understood(name, seen) {
             Ok(Some(value)) => value,
@@ -63,7 +63,7 @@ impl Coordination {
             Err(rejection) => return self.turn_away(name, &rejection, None),
         };
         if let Some(key) = ours(&value) {
-            // Our own file, or one that an agent put back: the mirror says where it belongs.
+            // Our own file, or one that an agent moved back: the mirror decides where it belongs.
             if self
                 .known
                 .get(&key)
@@ -92,7 +92,7 @@ impl Coordination {
         }
     }
 
-    /// The JSON in a file; nothing while somebody may still be writing it.
+    /// Parses the JSON in a file; `None` while it may still be being written.
     fn understood(&self, name: &str, seen: Seen) -> Result<Option<Value>, Rejection> {
         match seen.kind {
             Kind::Link => {
@@ -165,7 +165,7 @@ impl Coordination {
             .any(|place| self.folder.list(*place).is_ok_and(|all| all.contains_key(name)))
     }
 
-    /// The agent's turn ends with what it hands on.
+    /// Ends the agent's turn with the work that it hands on.
     async fn hand_on(
         &mut self,
         agent: &AgentName,
@@ -185,7 +185,7 @@ impl Coordination {
         Ok(if completes { Taken::Done(run) } else { Taken::Mirrored })
     }
 
-    /// The turn that an agent has out: in the run that the file names, or in the only one.
+    /// Returns the current turn of an agent: in the run that the file names, or in the only one.
     async fn turn_of(&self, agent: &AgentName, value: &Value) -> Result<TurnOrder, Rejection> {
         let named = value.pointer("/context/run").and_then(Value::as_str);
         let mut found = Vec::new();
@@ -210,7 +210,7 @@ impl Coordination {
         }
     }
 
-    /// A person asks for something: `{"request": "…", "inputs": {…}}`.
+    /// Starts a run for a person's request: `{"request": "…", "inputs": {…}}`.
     async fn begin(&mut self, request: &str, inputs: Fields) -> Result<Taken, Rejection> {
         if request.trim().is_empty() {
             return Err(Rejection::new("no_request", "the request is empty: say what to do"));
@@ -222,7 +222,7 @@ impl Coordination {
         Ok(Taken::Begun(run))
     }
 
-    /// A file that is dealt with and stands for no handoff of its own.
+    /// Moves a handled file that represents no handoff to `completed`.
     fn put_away(&mut self, name: &str, mut value: Value, run: RunId, status: &str) -> bool {
         value["status"] = status.into();
         value["context"]["run"] = json!(run);
@@ -256,7 +256,7 @@ impl Coordination {
     }
 }
 
-/// The handoff that a file of ours stands for.
+/// Returns the handoff that one of our files represents.
 pub(crate) fn ours(value: &Value) -> Option<(RunId, HandoffId)> {
     let context = value.get("context")?;
     let run = context.get("run")?.as_str()?.parse().ok()?;

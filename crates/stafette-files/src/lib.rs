@@ -1,17 +1,18 @@
-//! The coordination folder: handoffs and shared state as files, for agents and people who know
-//! nothing but files.
+//! The coordination folder: handoffs and shared state as files, for agents and people who can only
+//! use files.
 //!
-//! `handoffs/pending`, `accepted`, `completed` and `rejected` hold one file a handoff, in the folder
-//! of its state. Who drops a message into `pending` hands work on; who moves a file from folder to
-//! folder accepts, completes or rejects a turn of an external agent. `state.json` mirrors the run.
+//! `handoffs/pending`, `accepted`, `completed` and `rejected` hold one file per handoff, in the
+//! folder of its state. A message dropped into `pending` hands work on; moving a file from folder
+//! to folder accepts, completes or rejects a turn of an external agent. `state.json` mirrors the
+//! run.
 //!
 //! Invariants:
-//! - The files are a projection. What they say counts only after the engine took it; whatever else
-//!   is in them is put right.
-//! - No link is followed, nothing is read past its limit, nothing is written but whole.
-//! - Nothing that somebody dropped is lost: it is taken, or in `rejected` with the reason beside it.
+//! - The files are a projection. Their content counts only after the engine accepted it; everything
+//!   else in them is overwritten.
+//! - No link is followed, nothing is read past its limit, and every write is atomic.
+//! - No dropped file is lost: it is accepted, or in `rejected` with the reason beside it.
 //!
-//! Absent on purpose: rules about handoffs. They are the engine's.
+//! Absent on purpose: rules about handoffs. They belong to the engine.
 
 mod folder;
 mod intake;
@@ -31,13 +32,13 @@ pub use folder::MAX_FILE;
 use folder::{Folder, Place, Seen};
 use state::StateFile;
 
-/// How often the folder is looked at.
+/// Interval of checking the folder.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How long a file that cannot be read yet may still be in somebody's hands.
+/// Time that an unreadable file may still be being written.
 const SETTLES: Duration = Duration::from_secs(2);
 
-/// How the project's workflow is read when a file begins a run.
+/// Reads the project's workflow when a file starts a run.
 pub type ReadWorkflow = dyn Fn() -> Result<Workflow, String> + Send + Sync;
 
 /// The coordination folder of a project.
@@ -46,11 +47,11 @@ pub struct Coordination {
     workflow: Arc<ReadWorkflow>,
     folder: Folder,
     state: StateFile,
-    /// Where the file of each handoff is, and under which name.
+    /// Folder and name of the file of each handoff.
     known: HashMap<(RunId, HandoffId), (Place, String)>,
-    /// What was looked at and is still as it was.
+    /// Files that were handled, with their attributes at that time.
     seen: HashMap<(Place, String), Seen>,
-    /// How many files of what is over are kept in each folder.
+    /// Number of files of ended handoffs that are kept in each folder.
     keep: usize,
 }
 
@@ -61,11 +62,11 @@ impl std::fmt::Debug for Coordination {
 }
 
 impl Coordination {
-    /// Opens the folder `at`, making what is missing of it; `memory` is where we note what we wrote,
-    /// `keep` how many files of what is over stay.
+    /// Opens the folder `at`, and creates what is missing; `memory` is the file that keeps what we
+    /// wrote, `keep` the number of files of ended handoffs to keep.
     ///
     /// # Errors
-    /// When it cannot be made or is not a folder of its own.
+    /// When it cannot be created or is not a real folder.
     pub fn open(
         engine: Engine,
         workflow: Arc<ReadWorkflow>,
@@ -81,7 +82,7 @@ impl Coordination {
 
     /// Watches and mirrors until the engine is gone.
     pub async fn live(mut self) {
-        // Read first: what happens while we catch up is told again.
+        // Read first: events during the catch-up are mirrored again.
         let head = self.engine.store().head().await.unwrap_or(0);
         let mut feed = self.engine.feed(head);
         self.catch_up().await;
@@ -112,8 +113,7 @@ impl Coordination {
         }
     }
 
-    /// Removes the oldest files of what is over, so that the folder stays one that can be looked
-    /// through.
+    /// Removes the oldest files of ended handoffs, so that the folder stays manageable.
     fn clear(&self, place: Place, mut entries: BTreeMap<String, Seen>) -> BTreeMap<String, Seen> {
         let surplus = entries.len().saturating_sub(self.keep);
         let mut oldest: Vec<(Seen, String)> = match surplus {
@@ -130,7 +130,7 @@ impl Coordination {
         entries
     }
 
-    /// Looks through the folder once; tells whether something was taken in.
+    /// Checks the folder once; returns true if a file was accepted.
     async fn look(&mut self) -> bool {
         let mut took = false;
         for place in Place::ALL {

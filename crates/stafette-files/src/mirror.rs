@@ -1,4 +1,4 @@
-//! A file for each handoff, in the folder of its state.
+//! Mirrors each handoff to a file, in the folder of its state.
 
 use serde_json::{Value, json};
 use stafette_core::handoff::State;
@@ -12,7 +12,7 @@ use crate::folder::Place;
 use crate::intake::ours;
 
 impl Coordination {
-    /// Learns where our files are, and puts every run that has not ended right.
+    /// Finds our files, and updates those of every open run.
     pub(crate) async fn catch_up(&mut self) {
         for place in Place::ALL {
             for name in self.folder.list(place).unwrap_or_default().into_keys() {
@@ -34,7 +34,7 @@ impl Coordination {
         let run = stored.run;
         match (stored.entry.name.as_str(), stored.entry.handoff) {
             ("run_adopted" | "run_finished", _) => self.mirror_run(run).await,
-            // Closing one may change others that are open; those that are over stay as they are.
+            // Closing one may change other open handoffs; ended ones stay as they are.
             ("handoff_closed", Some(handoff)) => {
                 let state = self.engine.state(run).await;
                 let open = state.iter().flat_map(|state| state.open()).map(|open| open.id);
@@ -43,7 +43,7 @@ impl Coordination {
                     self.mirror(run, id).await;
                 }
             }
-            // How they voted in the dark may be known by now.
+            // The results of a blind vote may be open by now.
             ("council_heard", Some(handoff)) => {
                 let state = self.engine.state(run).await;
                 let blind = state.iter().filter(|state| {
@@ -75,9 +75,9 @@ impl Coordination {
         }
     }
 
-    /// Writes a handoff's file where it belongs, and removes it from where it was.
+    /// Writes a handoff's file to its folder, and removes it from the old one.
     fn show(&mut self, run: RunId, id: HandoffId, body: &str) {
-        // What was refused never became a handoff: whoever dropped it has it in `rejected`.
+        // A refused proposal never became a handoff: its file is in `rejected`.
         let Ok(HandoffView::Admitted(handoff)) = serde_json::from_str(body) else { return };
         let (place, name, document) = shown(run, &handoff);
         let text = serde_json::to_vec_pretty(&document).unwrap_or_default();
@@ -87,7 +87,7 @@ impl Coordination {
             && before.as_ref() == Some(&(place, name.clone()))
             && self.folder.lacks(place, &name)
         {
-            // It was there and was cleared away.
+            // The file existed and was removed by the clean-up.
             return;
         }
         let same = self.folder.read(place, &name).is_ok_and(|there| there == text);
@@ -109,7 +109,7 @@ impl Coordination {
     }
 }
 
-/// Where a handoff's file belongs, its name, and what is in it.
+/// Returns the folder of a handoff's file, its name, and its content.
 fn shown(run: RunId, handoff: &Handoff) -> (Place, String, Value) {
     let (place, status) = match &handoff.state {
         State::Pending { .. } | State::Ordered(_) | State::Parked { .. } | State::Asked { .. } => {
@@ -136,7 +136,7 @@ fn shown(run: RunId, handoff: &Handoff) -> (Place, String, Value) {
     let own = Uuid::new_v5(&run.0, handoff.id.to_string().as_bytes());
     let mut message = Message::from_offer(&handoff.offer, own, handoff.admitted_at, context);
     message.status = status;
-    // A message that came from outside keeps its own context; where it belongs is ours to say.
+    // A message from outside keeps its own context; the position in the run is added by us.
     message.context.extra.extend(extra);
     let name = file_name(&message.message_id.0);
     let mut document = json!(message);
@@ -149,7 +149,7 @@ fn shown(run: RunId, handoff: &Handoff) -> (Place, String, Value) {
     (place, name, document)
 }
 
-/// The name of a message's file. An id that would lead elsewhere becomes another one.
+/// Returns the name of a message's file. An id that is no plain file name is replaced by a UUID.
 pub(crate) fn file_name(id: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     match !id.is_empty() && id.len() <= 100 && id.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! An agent moved a file of ours: that is how it accepts, completes and rejects.
+//! Moves of our files by an agent: that is how it accepts, completes and rejects.
 
 use serde_json::Value;
 use stafette_core::handoff::State;
@@ -12,8 +12,8 @@ use crate::folder::Place;
 use crate::intake::ours;
 
 impl Coordination {
-    /// A file appeared or changed in a folder that only we write to, unless it was moved there.
-    /// Tells whether it is dealt with.
+    /// Handles a file that appeared or changed in a folder that only we write to, usually by a
+    /// move. Returns true if it is handled.
     pub(crate) async fn moved(&mut self, place: Place, name: &str) -> bool {
         let Ok(bytes) = self.folder.read(place, name) else { return true };
         let Ok(value) = serde_json::from_slice::<Value>(&bytes) else { return true };
@@ -24,7 +24,7 @@ impl Coordination {
         if let Err(error) = self.act(place, run, handoff, &value).await {
             tracing::warn!(%error, name, folder = place.name(), "this move is not taken");
         }
-        // Whatever came of it: the file goes where the handoff is.
+        // In any case the file goes to the folder of its handoff.
         self.mirror(run, handoff).await;
         if self.known.get(&(run, handoff)).is_some_and(|known| *known != (place, name.to_owned())) {
             let _ = self.folder.remove(place, name);
@@ -69,7 +69,7 @@ fn turn(run: &Run, id: HandoffId) -> Option<(TurnKey, AgentName)> {
     out.then(|| (handoff.key(run.id), agent.clone()))
 }
 
-/// What the agent wrote into its file: an answer in any dialect under `response`, or none.
+/// Parses the result in the agent's file: an answer in any dialect under `response`, or none.
 fn result(agent: &AgentName, value: &Value) -> Result<TurnResult, EngineError> {
     let (mut offers, mut answer, mut usage) = (Vec::new(), None, Usage::default());
     if let Some(response) = value.get("response").filter(|response| !response.is_null()) {

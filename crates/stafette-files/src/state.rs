@@ -1,8 +1,8 @@
-//! `state.json`: a projection of the newest run, in which others may write too.
+//! `state.json`: a projection of the newest run, in which other programs may write too.
 //!
-//! What others wrote is told from what we wrote by what we wrote last. Of most keys the last write
-//! counts. The work at hand, who has it and the locks are ours: another value there is a conflict
-//! that a person hears of.
+//! Edits of others are recognised by comparison with what we wrote last. For most keys the last
+//! write wins. The current work, its agent and the locks are ours: another value there is a
+//! conflict that is sent to a person.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -19,15 +19,15 @@ use crate::{Coordination, SETTLES};
 
 const NAME: &str = "state.json";
 
-/// What others must not change.
+/// Keys that others must not change.
 const CRITICAL: [&str; 3] = ["current_workflow", "current_agent", "locks"];
 
-/// The file, and what we know of it.
+/// The file, and its last known version.
 #[derive(Debug)]
 pub(crate) struct StateFile {
     folder: OwnedFd,
     memory: PathBuf,
-    /// What we wrote last; null before that.
+    /// Content that we wrote last; null before the first write.
     ours: Value,
     seen: Option<Seen>,
 }
@@ -39,7 +39,7 @@ impl StateFile {
         StateFile { folder, memory, ours, seen: None }
     }
 
-    /// Whether somebody else wrote since we did.
+    /// Returns true if another program has written since we did.
     pub(crate) fn was_touched(&self) -> bool {
         self.look() != self.seen
     }
@@ -48,7 +48,7 @@ impl StateFile {
         look(&self.folder, NAME).ok().flatten()
     }
 
-    /// What is in the file: null when there is none, an error when it cannot be read.
+    /// Returns the content of the file: null if it does not exist, an error if it cannot be read.
     fn theirs(&self) -> Result<Value, String> {
         match read(&self.folder, NAME) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| error.to_string()),
@@ -62,7 +62,7 @@ impl StateFile {
         if let Some(parent) = self.memory.parent() {
             let _ = std::fs::create_dir_all(parent);
         }
-        // Noted first: a crash in between looks like an edit that changed nothing.
+        // Saved first: a crash in between looks like an edit that changed nothing.
         let _ = std::fs::write(&self.memory, &text);
         match write(&self.folder, NAME, &text) {
             Ok(seen) => {
@@ -75,7 +75,7 @@ impl StateFile {
 }
 
 impl Coordination {
-    /// Takes in what others wrote and writes what is true.
+    /// Merges edits of others and writes the current state.
     pub(crate) async fn mirror_state(&mut self) {
         let newest = self.engine.runs(1).await.unwrap_or_default().pop();
         let run = match &newest {
@@ -83,7 +83,7 @@ impl Coordination {
             None => None,
         };
         let truth = json!(projection(run.as_deref()));
-        // Looked at first: what is written from here on is found the next time.
+        // Read first: a write from here on is found the next time.
         let seen = self.state.look();
         let theirs = match self.state.theirs() {
             Ok(theirs) => theirs,
@@ -96,8 +96,8 @@ impl Coordination {
             }
         };
         if self.state.look() != seen {
-            // Somebody writes right now; their words are merged the next time, and nobody is asked
-            // about them twice.
+            // Another program is writing right now; its edit is merged the next time, so that a
+            // conflict is reported only once.
             return;
         }
         let merged = merge(&self.state.ours, &truth, &theirs);
@@ -108,7 +108,7 @@ impl Coordination {
             self.report(run, &merged.conflicts, &theirs).await;
         }
         if self.state.look() != seen {
-            // The same while a person was asked.
+            // Another program wrote while a person was asked; that is merged the next time, too.
         } else if merged.state != theirs || self.state.seen.is_none() {
             self.state.put(merged.state);
         } else {
@@ -117,9 +117,9 @@ impl Coordination {
         }
     }
 
-    /// Asks a person what somebody meant. The run goes on as it is.
+    /// Asks a person about a conflicting edit. The run continues unchanged.
     async fn report(&self, run: &Run, conflicts: &[String], theirs: &Value) {
-        // Before it is cut: half of a secret could not be recognised any more.
+        // Redacted before it is cut: half of a secret could not be recognised any more.
         let theirs = self.engine.redacted(theirs.clone());
         let wanted: Vec<String> =
             conflicts.iter().map(|key| format!("{key} = {}", short(&theirs[key]))).collect();
@@ -157,13 +157,13 @@ fn short(value: &Value) -> String {
     value.to_string().chars().take(120).collect()
 }
 
-/// What comes of three versions.
+/// Result of a three-way merge.
 struct Merged {
     state: Value,
     conflicts: Vec<String>,
 }
 
-/// What we wrote last, what is true now, and what is in the file.
+/// Merges our last write, the current state, and the content of the file.
 fn merge(last: &Value, truth: &Value, theirs: &Value) -> Merged {
     let empty = Map::new();
     let of = |value: &Value| value.as_object().cloned().unwrap_or_default();
@@ -175,7 +175,7 @@ fn merge(last: &Value, truth: &Value, theirs: &Value) -> Merged {
             continue;
         }
         if CRITICAL.contains(&key.as_str()) {
-            // Before our first write everything in the file is somebody else's.
+            // Before our first write, everything in the file was written by others.
             if !last.is_empty() && truth.get(key) != Some(value) {
                 conflicts.push(key.clone());
             }
@@ -189,7 +189,7 @@ fn merge(last: &Value, truth: &Value, theirs: &Value) -> Merged {
     Merged { state: Value::Object(state), conflicts }
 }
 
-/// The same, one level deeper: each agent writes its own entry.
+/// Merges one level deeper: each agent writes its own entry.
 fn merge_agents(last: Option<&Value>, truth: &Value, theirs: &Value) -> Value {
     let mut merged = truth.clone();
     let (Some(agents), Some(wanted)) = (merged.as_object_mut(), theirs.as_object()) else {
@@ -211,7 +211,7 @@ fn merge_agents(last: Option<&Value>, truth: &Value, theirs: &Value) -> Value {
     merged
 }
 
-/// The state of the newest run, in the words of the file.
+/// Returns the state of the newest run in the format of the file.
 fn projection(run: Option<&Run>) -> SharedState {
     let stamp = |time: stafette_core::Time| Stamp::from(time);
     let mut agents = BTreeMap::new();

@@ -1,4 +1,5 @@
-//! A hook's command: JSON goes in, a status and a reason come out, and nothing stays behind.
+//! The command of a hook: it reads JSON, returns a status and a reason, and leaves no process
+//! behind.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -10,39 +11,39 @@ use stafette_core::workflow::hooks::Hook;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
-/// Variables that every hook may see.
+/// Environment variables that every hook may see.
 const HARMLESS: [&str; 8] = ["PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER", "SHELL", "TZ"];
 
-/// No more is kept of what it says.
+/// Maximum size of its error output that is kept, in bytes.
 const MOST: u64 = 16 * 1024;
 
-/// How long what it says may still come after its end.
+/// Time that error output may still arrive after the command has ended.
 const AFTERWORD: Duration = Duration::from_millis(500);
 
-/// How a hook ended.
+/// Result of a hook.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
-    /// It has nothing against it.
+    /// The hook raises no objection.
     Passed,
-    /// It says no.
+    /// The hook refuses.
     Refused { why: String },
-    /// It broke, or took too long.
+    /// The hook failed, or took too long.
     Broken { why: String },
 }
 
-/// A process group that ends when this is dropped.
+/// A process group that is killed when this is dropped.
 struct Family(Option<Pid>);
 
 impl Drop for Family {
     fn drop(&mut self) {
         if let Some(group) = self.0 {
-            // Gone already, most often.
+            // Fails most often because the group is gone already.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
 }
 
-/// Runs a hook within its time.
+/// Runs a hook within its time limit.
 pub(crate) async fn run(hook: &Hook, folder: &Path, input: &Value) -> Outcome {
     let Some((program, arguments)) = hook.command.split_first() else {
         return Outcome::Broken { why: "it has no command".to_owned() };
@@ -66,7 +67,7 @@ pub(crate) async fn run(hook: &Hook, folder: &Path, input: &Value) -> Outcome {
     let stdin = child.stdin.take();
     let feeding = tokio::spawn(async move {
         if let Some(mut stdin) = stdin {
-            // One that has heard enough may close its end.
+            // A hook may close its input early.
             let _ = stdin.write_all(&bytes).await;
         }
     });
@@ -84,7 +85,7 @@ pub(crate) async fn run(hook: &Hook, folder: &Path, input: &Value) -> Outcome {
         Ok(Err(error)) => Outcome::Broken { why: format!("`{program}`: {error}") },
         Ok(Ok(status)) if status.success() => Outcome::Passed,
         Ok(Ok(status)) => {
-            // Something that it left running may hold the pipe open.
+            // A process that the hook left running may hold the pipe open.
             let stop = hearing.abort_handle();
             let said = tokio::time::timeout(AFTERWORD, hearing).await;
             stop.abort();
@@ -104,7 +105,7 @@ pub(crate) async fn run(hook: &Hook, folder: &Path, input: &Value) -> Outcome {
 async fn listen(mut errors: impl AsyncRead + Unpin) -> String {
     let mut said = Vec::new();
     let _ = (&mut errors).take(MOST).read_to_end(&mut said).await;
-    // Read on, so that it is not held up by a full pipe.
+    // Keeps reading, so that a full pipe does not block the hook.
     let _ = tokio::io::copy(&mut errors, &mut tokio::io::sink()).await;
     String::from_utf8_lossy(&said).into_owned()
 }

@@ -1,4 +1,4 @@
-//! Hooks after the fact: they follow the feed from where they were.
+//! Hooks after the fact: they follow the feed from their last position.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -16,32 +16,32 @@ use crate::command::{self, Outcome};
 use crate::memory::Memory;
 use crate::payload::{self, Context};
 
-/// The most hooks that run at a time.
+/// Maximum number of hooks that run in parallel.
 const AT_ONCE: usize = 4;
 
-/// How long to wait before a store that cannot be read is tried again.
+/// Pause before a store that cannot be read is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How many runs are remembered with their workflows.
+/// Number of runs whose workflows are cached.
 const REMEMBERED: usize = 256;
 
-/// How far the hooks have come.
+/// Progress of the hooks.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 struct Progress {
-    /// Everything up to here is done; nothing at first.
+    /// Position up to which everything is done; `None` at first.
     cursor: Option<u64>,
-    /// What is done beyond that.
+    /// Positions beyond the cursor that are done.
     done: BTreeSet<u64>,
 }
 
-/// What is known of a run.
+/// Cached data of a run.
 #[derive(Debug)]
 struct Known {
     workflow: Arc<Workflow>,
     request: String,
 }
 
-/// Tells hooks what happened.
+/// Runs hooks for stored events.
 #[derive(Debug)]
 pub struct Follower {
     engine: Engine,
@@ -51,18 +51,18 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Follows `engine` from where the last one was, or from this moment on; `memory` is where it
-    /// notes how far it has come.
+    /// Follows `engine` from the last position, or from now on; `memory` is the file that keeps the
+    /// position.
     pub async fn open(engine: Engine, project: PathBuf, memory: PathBuf) -> Self {
         let progress = Arc::new(Mutex::new(Memory::open(memory)));
         let follower = Follower { engine, project, progress, known: HashMap::new() };
-        // Noted now, and not when it comes to live: what happens between is told, too.
+        // Saved now and not in `live`, so that events in between are reported, too.
         let _ = follower.begin().await;
         follower
     }
 
-    /// Follows until `stop` is set or the engine is gone. A hook that runs by then is waited for;
-    /// the others are started when the next one follows.
+    /// Follows until `stop` is set or the engine is gone. Waits for a hook that is running; the
+    /// others run when the next follower starts.
     pub async fn live(mut self, mut stop: watch::Receiver<bool>) {
         let Some(cursor) = self.begin().await else { return };
         let mut feed = self.engine.feed(cursor);
@@ -90,11 +90,11 @@ impl Follower {
         }
     }
 
-    /// Where to begin: where the last one was, or now.
+    /// Returns the start position: the last one, or the present.
     async fn begin(&self) -> Option<u64> {
         let head = self.engine.store().head().await.ok()?;
         let mut memory = lock(&self.progress);
-        // A store that was exchanged begins anew.
+        // A replaced store starts anew.
         let cursor = memory.value.cursor.filter(|cursor| *cursor <= head).unwrap_or(head);
         if memory.value.cursor != Some(cursor) {
             memory.value = Progress { cursor: Some(cursor), done: BTreeSet::new() };
@@ -103,7 +103,7 @@ impl Follower {
         Some(cursor)
     }
 
-    /// Runs go side by side, the events of each in their order.
+    /// Runs are handled in parallel, the events of each in order.
     async fn tell(&mut self, page: &[Stored], stop: &watch::Receiver<bool>) {
         let mut runs: BTreeMap<RunId, Vec<Call>> = BTreeMap::new();
         for stored in page {
@@ -138,14 +138,14 @@ impl Follower {
             let mut memory = lock(&self.progress);
             let quiet = memory.value.done.is_empty();
             memory.value = Progress { cursor: Some(last.position), done: BTreeSet::new() };
-            // Nothing was started: to read it again after a crash does no harm.
+            // No hook was started: reading the event again after a crash does no harm.
             if !quiet {
                 memory.save();
             }
         }
     }
 
-    /// The hooks that want to hear of an event, if there are any.
+    /// Returns the hooks for an event, if any.
     async fn call(&mut self, stored: &Stored) -> Option<Call> {
         let known = self.known(stored.run).await?;
         let workflow = &known.workflow;
@@ -154,7 +154,7 @@ impl Follower {
         }
         let name = stored.entry.name.as_str();
         let data: Value = serde_json::from_str(&stored.entry.body).ok()?;
-        // What hooks themselves broke is not told to hooks: it would never end.
+        // Errors of hooks are not sent to hooks: that would never end.
         if name == "alert_raised" && data["code"] == ALERT {
             return None;
         }
@@ -197,7 +197,7 @@ impl Follower {
         Some(known)
     }
 
-    /// Whose work the event is about.
+    /// Returns the agent that the event is about.
     async fn agent(&self, stored: &Stored) -> Option<String> {
         let row = self.engine.store().handoff(stored.run, stored.entry.handoff?).await.ok()??;
         let body: Value = serde_json::from_str(&row.body).ok()?;
@@ -206,7 +206,7 @@ impl Follower {
     }
 }
 
-/// An event, and the hooks that want to hear of it.
+/// An event, and the hooks that want it.
 struct Call {
     run: RunId,
     position: u64,
@@ -219,7 +219,7 @@ impl Call {
     async fn make(&self, engine: &Engine, project: &std::path::Path) {
         for index in &self.hooks {
             let hook = &self.workflow.hooks[*index];
-            // It happened already: a no is as good as a fault.
+            // The event has already happened: a refusal is treated as a failure.
             let why = match command::run(hook, project, &self.input).await {
                 Outcome::Passed => continue,
                 Outcome::Refused { why } => format!("it says no, too late: {why}"),

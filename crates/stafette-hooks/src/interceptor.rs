@@ -1,4 +1,4 @@
-//! Hooks that are asked before something begins.
+//! Hooks that run before a run or a turn begins.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use crate::command::{self, Outcome};
 use crate::payload;
 
-/// The most hooks that run at a time before something begins; further ones wait for a place.
+/// Maximum number of such hooks that run in parallel; further ones wait.
 const AT_ONCE: usize = 16;
 
 /// The hooks of a project's workflows. Each run keeps those that it began with.
@@ -23,13 +23,13 @@ pub struct Hooks {
 }
 
 impl Hooks {
-    /// Hooks that are started in `project`.
+    /// Creates hooks that run in the folder `project`.
     #[must_use]
     pub fn new(project: PathBuf) -> Self {
         Hooks { project, room: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
-    /// Asks one after the other, until one says no.
+    /// Runs the hooks one after the other, until one refuses.
     async fn ask<'a>(&self, hooks: impl Iterator<Item = &'a Hook>, input: &Value) -> HookDecision {
         let mut verdict = HookDecision::default();
         for hook in hooks {

@@ -1,16 +1,17 @@
-//! What happens around the runs: commands that hear of them and may say no, times and webhooks that
-//! begin them, and news for people who look elsewhere.
+//! Integrations around the runs: commands that receive events and may refuse, schedules and
+//! webhooks that start runs, and notifications for people.
 //!
 //! Invariants:
-//! - What a hook is told was stored first, or has not begun yet.
-//! - A hook after the fact is started for each event that it wants, in the order of its run; what
-//!   was done is noted, so that only a crash can repeat one.
-//! - A trigger begins one run for each of its times and each delivery, however often it is tried.
-//! - News is kept until its channel took it or its time is over; each has an id for receivers to
-//!   know doubles by.
-//! - Commands, answers and queues have limits, and every wait has an end.
+//! - An event is stored before a hook receives it; a hook that may refuse runs before anything
+//!   begins.
+//! - A hook after the fact runs for each event that it wants, in the order of its run; progress is
+//!   saved, so that only a crash can repeat one.
+//! - A trigger starts one run for each of its times and each delivery, however often it is tried.
+//! - A notification is kept until its channel accepts it or its time has run out; each has an id by
+//!   which receivers recognise duplicates.
+//! - Commands, responses and queues have limits, and every wait has an end.
 //!
-//! Absent on purpose: rules about runs. They are the engine's.
+//! Absent on purpose: rules about runs. They belong to the engine.
 
 mod command;
 mod follower;
@@ -32,5 +33,5 @@ pub use schedule::{BadZone, next_after, zone};
 pub use signature::{sign_message, sign_payload, verify_payload};
 pub use triggers::{Delivery, Fired, TriggerError, TriggerView, Triggers};
 
-/// How the project's workflow is read: it may have changed, and must be trusted.
+/// Reads the project's workflow: it may have changed, and must be trusted.
 pub type ReadWorkflow = dyn Fn() -> Result<Workflow, String> + Send + Sync;

@@ -1,4 +1,4 @@
-//! What has to be remembered over a restart, as one small file.
+//! State that survives a restart, as one small file.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A value in a file of its own.
+/// A value in a separate file.
 #[derive(Debug)]
 pub(crate) struct Memory<T> {
     path: PathBuf,
@@ -15,7 +15,7 @@ pub(crate) struct Memory<T> {
 }
 
 impl<T: Serialize + DeserializeOwned + Default> Memory<T> {
-    /// Reads what is there. What cannot be read is as if it were not.
+    /// Reads the file. An unreadable file counts as missing.
     pub(crate) fn open(path: PathBuf) -> Self {
         let value = match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
@@ -27,8 +27,7 @@ impl<T: Serialize + DeserializeOwned + Default> Memory<T> {
         Memory { path, value }
     }
 
-    /// Writes it, whole or not at all. When that fails, it is only remembered until the daemon
-    /// ends.
+    /// Writes the file atomically. If that fails, the value is kept only until the daemon ends.
     pub(crate) fn save(&self) {
         let write = || -> std::io::Result<()> {
             let folder = self.path.parent().unwrap_or(std::path::Path::new("."));

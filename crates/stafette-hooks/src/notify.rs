@@ -1,4 +1,4 @@
-//! News for people who look elsewhere.
+//! Notifications for people.
 
 mod alarm;
 mod channel;
@@ -26,16 +26,16 @@ use note::Note;
 
 pub use alarm::{Alarms, Alert};
 
-/// How often to look whether the workflow has changed, while something is held.
+/// Interval of checking the workflow for changes, while notifications are held back.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// How long to wait before a store that cannot be read is tried again.
+/// Pause before a store that cannot be read is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Where the page is, when there is one.
+/// Returns the URL of the page, if it is served.
 pub type Page = dyn Fn() -> Option<String> + Send + Sync;
 
-/// Tells people what happened.
+/// Sends notifications about runs and alerts.
 pub struct Notifier {
     engine: Engine,
     workflow: Arc<ReadWorkflow>,
@@ -51,21 +51,21 @@ impl std::fmt::Debug for Notifier {
     }
 }
 
-/// How a channel took a message.
+/// Result of a test message on a channel.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Tried {
-    /// Which channel: `desktop`, `ntfy` or `webhook`.
+    /// Name of the channel: `desktop`, `ntfy` or `webhook`.
     pub channel: String,
-    /// Whether it took it.
+    /// True if the channel accepted the message.
     pub sent: bool,
-    /// Why not, when it did not.
+    /// Reason of the failure; left out if it was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
 impl Notifier {
-    /// Tells what `workflow` wants told, from where the last one was, or from this moment on;
-    /// `memory` is where it notes what is still to be told.
+    /// Creates a notifier for the settings of `workflow`, from the last position or from now on;
+    /// `memory` is the file that keeps pending notifications.
     pub async fn open(
         engine: Engine,
         workflow: Arc<ReadWorkflow>,
@@ -76,12 +76,12 @@ impl Notifier {
     ) -> Self {
         let desk = Mutex::new(Memory::open(memory));
         let notifier = Notifier { engine, workflow, page, alarms, redactor, desk };
-        // Noted now, and not when it comes to live: what happens between is told, too.
+        // Saved now and not in `live`, so that events in between are reported, too.
         let _ = notifier.begin().await;
         notifier
     }
 
-    /// Where to begin: where the last one was, or now.
+    /// Returns the start position: the last one, or the present.
     async fn begin(&self) -> Option<u64> {
         let head = self.engine.store().head().await.ok()?;
         let mut desk = self.desk.lock().await;
@@ -90,7 +90,7 @@ impl Notifier {
         Some(cursor)
     }
 
-    /// Follows and tells until `stop` is set or the engine is gone.
+    /// Follows the feed and sends notifications until `stop` is set or the engine is gone.
     pub async fn live(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let Some(cursor) = self.begin().await else { return };
         let mut feed = self.engine.feed(cursor);
@@ -121,7 +121,7 @@ impl Notifier {
         }
     }
 
-    /// What is wanted now, where anyone would hear of it.
+    /// Returns the current settings, if they name a channel.
     fn wanted(&self) -> Option<Notify> {
         let notify = (self.workflow)().ok()?.notify?;
         notify.is_heard().then_some(notify)
@@ -150,7 +150,7 @@ impl Notifier {
         }
     }
 
-    /// Takes in which alerts began and stopped. What nobody wants to hear counts as told.
+    /// Takes in alerts that began or stopped. Unwanted ones count as reported.
     async fn ring(&self, alerts: &[Alert]) {
         let wanted = self.wanted().filter(|notify| notify.on.contains(&News::Alert));
         let base = wanted.as_ref().and_then(|notify| self.base(notify));
@@ -170,7 +170,7 @@ impl Notifier {
         }
     }
 
-    /// Where the page is.
+    /// Returns the URL of the page.
     fn base(&self, notify: &Notify) -> Option<String> {
         notify.link.clone().or_else(|| (self.page)())
     }
@@ -179,11 +179,11 @@ impl Notifier {
         self.engine.view(run).await.map(|(view, _)| view.request).unwrap_or_default()
     }
 
-    /// Sends what is due by `now`, and tells when something will be again.
+    /// Sends what is due by `now`, and returns the time of the next message.
     async fn step(&self, now: Time) -> Option<Time> {
         let mut desk = self.desk.lock().await;
         let Some(notify) = self.wanted() else {
-            // Nobody wants to hear of it any more.
+            // Notifications were turned off.
             if desk.value.forget() {
                 desk.save();
             }
@@ -205,7 +205,7 @@ impl Notifier {
         self.desk.lock().await.value.wake(clock::now(), &notify)
     }
 
-    /// Sends a message by every channel at once, whatever the hour is.
+    /// Sends a message on every channel immediately, also in quiet hours.
     ///
     /// # Errors
     /// When the workflow cannot be read or names no channel.
@@ -231,7 +231,7 @@ impl Notifier {
     }
 }
 
-/// All at once; each has its own limit of time.
+/// Sends all messages in parallel; each has its own time limit.
 async fn send(
     due: Vec<Sending>,
     notify: &Notify,
@@ -251,5 +251,5 @@ async fn send(
     tasks.join_all().await
 }
 
-/// How long one try may take.
+/// Time limit of one attempt.
 const TRY: Millis = Millis::seconds(10);

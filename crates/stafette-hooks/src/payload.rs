@@ -1,10 +1,10 @@
-//! What a hook is told.
+//! The JSON that a hook receives.
 
 use serde_json::{Value, json};
 use stafette_core::TurnOrder;
 use stafette_engine::{Beginning, Stored};
 
-/// A run is about to begin.
+/// Payload before a run begins.
 pub(crate) fn before_run(beginning: &Beginning<'_>) -> Value {
     json!({
         "event": "before_run",
@@ -17,7 +17,7 @@ pub(crate) fn before_run(beginning: &Beginning<'_>) -> Value {
     })
 }
 
-/// An agent is about to get a turn.
+/// Payload before an agent gets a turn.
 pub(crate) fn before_turn(order: &TurnOrder, workflow: &str, folder: &std::path::Path) -> Value {
     json!({
         "event": "before_turn",
@@ -32,7 +32,7 @@ pub(crate) fn before_turn(order: &TurnOrder, workflow: &str, folder: &std::path:
     })
 }
 
-/// Something became true.
+/// Payload of a stored event.
 pub(crate) fn event(stored: &Stored, data: &Value, context: &Context) -> Value {
     json!({
         "event": stored.entry.name,
@@ -47,7 +47,7 @@ pub(crate) fn event(stored: &Stored, data: &Value, context: &Context) -> Value {
     })
 }
 
-/// What an event does not say by itself.
+/// Context that the event itself does not contain.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Context {
     pub(crate) workflow: String,
@@ -55,7 +55,7 @@ pub(crate) struct Context {
     pub(crate) agent: Option<String>,
 }
 
-/// Whether an event asks a person something.
+/// Returns true if an event asks a person something.
 pub(crate) fn is_question(name: &str, data: &Value) -> bool {
     name == "handoff_admitted" && data.pointer("/offer/question").is_some_and(|q| !q.is_null())
 }

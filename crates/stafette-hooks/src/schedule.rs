@@ -1,8 +1,8 @@
-//! Times that come again, where the clock is set twice a year.
+//! Recurring times, with changes between summer and winter time.
 //!
-//! An hour that is named is an hour on the wall: when the clock jumps over it, the run comes as much
-//! later as the clock jumped; when the clock shows it twice, the first one counts. With `*` or `*/n`
-//! the hours are counted as they pass, so that none is left out and each comes as often as it is.
+//! A named hour is an hour on the wall clock: if the clock skips it, the run comes later by the
+//! length of the skip; if the clock shows it twice, the first one counts. With `*` or `*/n`, hours
+//! are counted as they pass, so that none is left out or merged.
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
@@ -10,18 +10,18 @@ use stafette_core::Time;
 use stafette_core::workflow::triggers::Cron;
 use thiserror::Error;
 
-/// How many days are looked at: the 29th of February can be eight years away.
+/// Number of days to search: the 29th of February can be eight years away.
 const DAYS: usize = 9 * 366;
 
-/// There is no such time zone.
+/// The time zone does not exist.
 #[derive(Debug, Error)]
 #[error("there is no time zone `{name}`")]
 pub struct BadZone {
-    /// What was asked for.
+    /// Name that was given.
     name: String,
 }
 
-/// A time zone by its name; where this machine is otherwise.
+/// Returns a time zone by its name; that of this machine for `None`.
 ///
 /// # Errors
 /// When there is none of that name.
@@ -32,7 +32,7 @@ pub fn zone(name: Option<&str>) -> Result<TimeZone, BadZone> {
     }
 }
 
-/// The next time after `after`, to the minute.
+/// Returns the next time after `after`, to the minute.
 #[must_use]
 pub fn next_after(cron: &Cron, zone: &TimeZone, after: Time) -> Option<Time> {
     let after = Timestamp::from_millisecond(after.0).ok()?;
@@ -70,7 +70,7 @@ fn by_the_wall(cron: &Cron, zone: &TimeZone, after: Timestamp) -> Option<Timesta
             let moments = cron
                 .times_on(day)
                 .filter_map(|moment| zone.to_ambiguous_timestamp(moment).compatible().ok());
-            // A time that was jumped over may come after later ones.
+            // A time that was skipped may come after later ones.
             if let Some(first) = moments.filter(|moment| *moment > after).min() {
                 return Some(first);
             }
@@ -80,10 +80,10 @@ fn by_the_wall(cron: &Cron, zone: &TimeZone, after: Timestamp) -> Option<Timesta
     None
 }
 
-/// The last time after `after` and not after `now`.
+/// Returns the last time after `after` and not after `now`.
 pub(crate) fn last_due(cron: &Cron, zone: &TimeZone, after: Time, now: Time) -> Option<Time> {
     const MINUTE: i64 = 60_000;
-    // Looks back further and further, so that a long absence is not walked through from its begin.
+    // Looks back further and further, so that a long absence is not walked through from its start.
     for minutes in [2, 60, 24 * 60, 32 * 24 * 60, 366 * 24 * 60, 9 * 366 * 24 * 60] {
         let from = Time(after.0.max(now.0.saturating_sub(minutes * MINUTE)));
         let mut last = None;
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(night("2026-07-10T12:00:00Z"), "2026-07-11T00:30:00.000Z");
         // The clock jumps from 2 to 3: half past two is half past three that night.
         assert_eq!(night("2026-03-28T12:00:00Z"), "2026-03-29T01:30:00.000Z");
-        // The clock shows half past two twice: the first one counts, and only that.
+        // The clock shows half past two twice: only the first one counts.
         assert_eq!(night("2026-10-24T12:00:00Z"), "2026-10-25T00:30:00.000Z");
         assert_eq!(night("2026-10-25T00:30:00Z"), "2026-10-26T01:30:00.000Z");
     }
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(last.rfc3339(), "2026-01-01T00:00:00.000Z");
     }
 
-    /// The fields as sets, and the text that says the same.
+    /// The fields as sets, and their text.
     #[derive(Clone, Debug)]
     struct Drawn {
         minutes: Vec<i8>,
@@ -165,7 +165,7 @@ mod tests {
             format!("{} {}", list(&self.minutes), rest.join(" "))
         }
 
-        /// By the book, without any of the code above.
+        /// Matches by the specification, without any of the code above.
         fn fits(&self, moment: DateTime) -> bool {
             let has =
                 |set: &Option<Vec<i8>>, n: i8| set.as_ref().is_none_or(|set| set.contains(&n));
@@ -180,7 +180,7 @@ mod tests {
                 && days
         }
 
-        /// Minute by minute, for at most so many.
+        /// Searches minute by minute, up to a limit.
         fn brute(&self, zone: &TimeZone, after: Timestamp, minutes: i64) -> Option<Timestamp> {
             let first = after.as_second().div_euclid(60) + 1;
             if self.hours.is_none() {
@@ -241,7 +241,7 @@ mod tests {
             let expected = drawn.brute(&zone, after, minutes);
             let found = next_after(&cron, &zone, Time(after.as_millisecond()));
             let found = found.map(|found| Timestamp::from_millisecond(found.0).expect("a moment"));
-            // What is further away than was counted only has to be further away.
+            // A time beyond the search only has to be beyond it.
             match expected {
                 Some(expected) => prop_assert_eq!(found, Some(expected), "{}", drawn.text()),
                 None => {

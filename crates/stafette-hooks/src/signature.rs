@@ -1,11 +1,11 @@
-//! Signatures: of what comes in by webhooks, and of what goes out.
+//! Signatures of incoming webhooks and outgoing messages.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};
 
-/// The signature of a body as GitHub gives it: `sha256=` and hexadecimal digits.
+/// Returns the signature of a body in GitHub's form: `sha256=` and hexadecimal digits.
 #[must_use]
 pub fn sign_payload(secret: &str, body: &[u8]) -> String {
     let mut mac = keyed(secret.as_bytes());
@@ -13,7 +13,7 @@ pub fn sign_payload(secret: &str, body: &[u8]) -> String {
     format!("sha256={}", hex(&mac.finalize().into_bytes()))
 }
 
-/// Whether a body was signed with this secret. Takes equally long whatever it is compared with.
+/// Returns true if a body was signed with this secret. Compares in constant time.
 #[must_use]
 pub fn verify_payload(secret: &str, body: &[u8], signature: &str) -> bool {
     let Some(given) = signature.strip_prefix("sha256=").and_then(unhex) else { return false };
@@ -22,18 +22,18 @@ pub fn verify_payload(secret: &str, body: &[u8], signature: &str) -> bool {
     mac.verify_slice(&given).is_ok()
 }
 
-/// The signature of a message that goes out, as the Standard Webhooks have it: over its id, its
+/// Returns the signature of an outgoing message as defined by Standard Webhooks: over its id, its
 /// time in seconds and its body.
 #[must_use]
 pub fn sign_message(secret: &str, id: &str, seconds: i64, body: &str) -> String {
-    // A secret may be written as `whsec_` and base64; any other text is taken as it is.
+    // A secret may be written as `whsec_` and base64; any other text is used as it is.
     let decoded = secret.strip_prefix("whsec_").and_then(|text| STANDARD.decode(text).ok());
     let mut mac = keyed(&decoded.unwrap_or_else(|| secret.as_bytes().to_vec()));
     mac.update(format!("{id}.{seconds}.{body}").as_bytes());
     format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
 }
 
-/// What a body is known by.
+/// Returns the hash that identifies a body.
 pub(crate) fn hash(body: &[u8]) -> String {
     hex(&Sha256::digest(body))
 }

@@ -1,4 +1,4 @@
-//! Runs that begin by themselves: at their times, and when another program says so.
+//! Runs that start automatically: by schedule, and by webhook.
 
 mod deliveries;
 
@@ -26,117 +26,117 @@ use deliveries::Deliveries;
 
 pub use deliveries::Delivery;
 
-/// Later than this, a time was missed.
+/// Delay after which a scheduled time counts as missed.
 const GRACE: Millis = Millis::minutes(2);
 
-/// How often to look whether the workflow or the clock has changed.
+/// Interval of checking the workflow and the clock for changes.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// A trigger could not begin a run.
+/// A trigger could not start a run.
 #[derive(Debug, Error)]
 pub enum TriggerError {
-    /// There is none of that name.
+    /// No trigger has that name.
     #[error("there is no trigger `{name}`")]
     NoSuch {
-        /// What was asked for.
+        /// Name that was given.
         name: String,
     },
     /// The workflow cannot be read, or is not trusted.
     #[error("{why}")]
     Workflow {
-        /// Why.
+        /// Cause of the failure.
         why: String,
     },
-    /// The secret is not there.
+    /// The secret is not set.
     #[error("the environment variable {variable} is not set where the daemon runs")]
     NoSecret {
-        /// Where it should be.
+        /// Environment variable that should contain it.
         variable: String,
     },
-    /// Whoever came does not know the secret.
+    /// The signature does not match the secret.
     #[error("the signature does not fit")]
     BadSignature,
-    /// The same was brought before, under another name.
+    /// The same content was delivered before, under another id.
     #[error("the same was delivered before, as `{id}`")]
     Replayed {
-        /// Its name then.
+        /// Id of the earlier delivery.
         id: String,
     },
-    /// What was brought is not JSON.
+    /// The body is not JSON.
     #[error("what was brought is not JSON")]
     NotJson {
-        /// Why.
+        /// Error of the JSON parser.
         source: serde_json::Error,
     },
-    /// The request cannot be made of what was brought.
+    /// The request template cannot be filled in from the payload.
     #[error("{source}")]
     Request {
-        /// Why.
+        /// Error of the template.
         #[from]
         source: TemplateError,
     },
-    /// The times cannot be understood.
+    /// The schedule cannot be parsed.
     #[error("{source}")]
     Times {
-        /// Why.
+        /// Error of the parser.
         #[from]
         source: NotCron,
     },
-    /// There is no such time zone.
+    /// The time zone does not exist.
     #[error("{source}")]
     Zone {
-        /// Why.
+        /// Error that names the unknown zone.
         #[from]
         source: BadZone,
     },
-    /// The engine did not begin it.
+    /// The engine refused to start the run.
     #[error("{source}")]
     Engine {
-        /// Why.
+        /// Error of the engine.
         #[from]
         source: EngineError,
     },
 }
 
-/// What came of it.
+/// Result of a trigger.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fired {
-    /// The run; nothing when somebody only tried whether we are there.
+    /// The started run; `None` for a ping.
     pub run: Option<RunId>,
-    /// Whether it was there already.
+    /// True if the run had already been started.
     pub repeated: bool,
 }
 
-/// A trigger as people see it.
+/// Summary of a trigger.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TriggerView {
-    /// Its name.
+    /// Name of the trigger.
     pub name: String,
-    /// Its times.
+    /// Schedule in cron syntax; left out for a pure webhook.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cron: Option<String>,
-    /// Where its clock hangs.
+    /// Time zone of the schedule; this machine's if left out.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub timezone: Option<String>,
-    /// Whether programs may begin it.
+    /// True if programs may fire it by webhook.
     pub webhook: bool,
-    /// Whether its secret is there; nothing when it needs none.
+    /// True if its secret is set; left out if it needs none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub secret_set: Option<bool>,
-    /// The next times.
+    /// Next scheduled times (RFC 3339).
     pub next: Vec<String>,
-    /// What the agents are asked to do.
+    /// Request for the agents, as a template.
     pub request: String,
 }
 
-/// What is remembered over a restart.
+/// State that survives a restart.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 struct Kept {
     since: BTreeMap<String, Since>,
     deliveries: Deliveries,
 }
 
-/// Up to when a trigger's times were kept.
+/// Time up to which the schedule of a trigger was handled.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Since {
     cron: String,
@@ -158,13 +158,13 @@ impl std::fmt::Debug for Triggers {
 }
 
 impl Triggers {
-    /// The triggers that `workflow` says; `memory` is where we note what we did.
+    /// Opens the triggers of `workflow`; `memory` is the file that keeps their state.
     #[must_use]
     pub fn open(engine: Engine, workflow: Arc<ReadWorkflow>, memory: PathBuf) -> Self {
         Triggers { engine, workflow, kept: Mutex::new(Memory::open(memory)) }
     }
 
-    /// Keeps the times until `stop` is set.
+    /// Follows the schedules until `stop` is set.
     pub async fn live(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         loop {
             let next = self.keep(clock::now()).await;
@@ -176,7 +176,7 @@ impl Triggers {
         }
     }
 
-    /// Begins what is due by `now`, and tells when the next one will be.
+    /// Starts the runs that are due by `now`, and returns the next scheduled time.
     pub async fn keep(&self, now: Time) -> Option<Time> {
         // Not trusted, or being written at the moment: then nothing is due.
         let workflow = self.read().ok()?;
@@ -212,7 +212,7 @@ impl Triggers {
         let timezone = trigger.timezone.clone();
         let known = kept.value.since.get(&trigger.name);
         let same = known.filter(|since| since.cron == cron && since.timezone == timezone);
-        // A clock that was set back does not bring everything again.
+        // A clock that was set back does not repeat earlier times.
         let since = same.map(|since| since.last);
         let Some(last) = since else {
             let since = Since { cron, timezone, last: now };
@@ -226,7 +226,7 @@ impl Triggers {
                 true => Ok(()),
                 false => self.begin_at(workflow, trigger, due).await,
             };
-            // What would end the same way again is not tried again.
+            // A failure that would repeat is not tried again.
             let hopeless = matches!(
                 begun,
                 Err(TriggerError::Engine { source: EngineError::Blocked { .. } })
@@ -267,13 +267,14 @@ impl Triggers {
         let created =
             RunCreated { trace, ..RunCreated::new(RunId(Uuid::nil()), workflow, request, by) };
         match self.engine.begin_keyed(key, created).await {
-            // The request says the moment or was changed since: it is the same time all the same.
+            // The request contains the time or was changed since: it is still the same scheduled
+            // run.
             Err(EngineError::OtherRequest { run }) => Ok((run, true)),
             other => Ok(other?),
         }
     }
 
-    /// All triggers, with their next times after `now`.
+    /// Returns all triggers, with their next times after `now`.
     ///
     /// # Errors
     /// When the workflow cannot be read.
@@ -305,10 +306,10 @@ impl Triggers {
         Ok(workflow.triggers.iter().map(view).collect())
     }
 
-    /// Begins a run by hand.
+    /// Fires a trigger by hand.
     ///
     /// # Errors
-    /// When there is no such trigger, or the engine does not begin it.
+    /// When there is no such trigger, or the engine does not start the run.
     pub async fn fire(
         &self,
         name: &str,
@@ -324,10 +325,11 @@ impl Triggers {
         Ok(self.engine.start(workflow, request, Fields::new(), budget, by).await?)
     }
 
-    /// Begins a run because another program says so, and can show that it may.
+    /// Starts a run for a webhook, after checking its signature.
     ///
     /// # Errors
-    /// When it cannot, or there is no such trigger, or the engine does not begin it.
+    /// When the signature does not match, there is no such trigger, or the engine does not start
+    /// the run.
     pub async fn deliver(
         &self,
         name: &str,
@@ -337,7 +339,7 @@ impl Triggers {
     ) -> Result<Fired, TriggerError> {
         let workflow = self.read()?;
         let found = find(&workflow, name).ok().filter(|trigger| trigger.webhook);
-        // Whoever cannot sign learns nothing about which triggers there are.
+        // A caller without a valid signature learns nothing about existing triggers.
         let trigger = found.ok_or(TriggerError::BadSignature)?;
         let secret = secret(trigger)?;
         if !crate::verify_payload(&secret, body, &delivery.signature) {
@@ -350,7 +352,7 @@ impl Triggers {
             serde_json::from_slice(body).map_err(|source| TriggerError::NotJson { source })?;
         let hash = crate::signature::hash(body);
         let id = delivery.id.clone().unwrap_or_else(|| format!("sha256:{hash}"));
-        // One at a time: two that are the same must not both be the first.
+        // One at a time: of two equal deliveries, only one may be the first.
         let mut kept = self.kept.lock().await;
         if let Some(run) = kept.value.deliveries.known(name, &id, &hash, now)? {
             return Ok(Fired { run: Some(run), repeated: true });

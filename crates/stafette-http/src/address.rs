@@ -1,4 +1,4 @@
-//! Addresses of the web, and who is meant by them.
+//! HTTP addresses, and checks of their hosts.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,33 +8,33 @@ use tokio::time::timeout;
 
 use crate::HttpError;
 
-/// The longest address that is understood.
+/// Maximum length of an address, in bytes.
 const LONGEST: usize = 2048;
 
-/// How long it may take to find out what a name stands for.
+/// Time limit of a DNS lookup.
 const LOOKUP: Duration = Duration::from_secs(10);
 
 /// An `http` or `https` address.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Address {
     tls: bool,
-    /// In small letters, and without brackets.
+    /// In lower case, and without brackets.
     host: String,
     port: u16,
-    /// With its query, and always with a slash in front.
+    /// With the query, and always with a leading slash.
     path: String,
 }
 
 impl Address {
-    /// Reads an address.
+    /// Parses an address.
     ///
     /// # Errors
-    /// When it is not one, or names a user.
+    /// When it is not valid, or contains a user name.
     pub fn parse(url: &str) -> Result<Address, HttpError> {
         Self::parse_with(url, 80)
     }
 
-    /// The same with another port for what is plain and names none.
+    /// Like [`Address::parse`], with another default port for `http`.
     ///
     /// # Errors
     /// As [`Address::parse`].
@@ -77,10 +77,10 @@ impl Address {
         Ok(Address { tls, host: host.to_ascii_lowercase(), port, path })
     }
 
-    /// Another address as an answer of this one would name it: whole, from the root, or beside it.
+    /// Resolves a link relative to this address: absolute, from the root, or relative.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the result is not valid.
     pub fn join(&self, to: &str) -> Result<Address, HttpError> {
         if to.contains("://") {
             return Address::parse(to);
@@ -95,20 +95,20 @@ impl Address {
         Address::parse(&format!("{}{path}", self.origin()))
     }
 
-    /// The same place with another path below this one.
+    /// Returns this address with `path` appended.
     #[must_use]
     pub fn below(&self, path: &str) -> Address {
         let base = self.path().trim_end_matches('/');
         Address { path: format!("{base}{path}"), ..self.clone() }
     }
 
-    /// The same server as `other`, with this path.
+    /// Returns the server of `other` with the path of this address.
     #[must_use]
     pub fn on(&self, other: &Address) -> Address {
         Address { path: self.path.clone(), ..other.clone() }
     }
 
-    /// Whether both are the same server; the names of this machine mean the same.
+    /// Returns true if both are the same server; all names of this machine count as one.
     #[must_use]
     pub fn is_beside(&self, other: &Address) -> bool {
         let own = |address: &Address| {
@@ -120,8 +120,8 @@ impl Address {
             && (self.host == other.host || (own(self) && own(other)))
     }
 
-    /// Whether what is for `home` may go here too: to the same server, or by TLS to another host of
-    /// the same domain.
+    /// Returns true if data for `home` may be sent here too: to the same server, or with TLS to
+    /// another host of the same domain.
     #[must_use]
     pub fn belongs_to(&self, home: &Address) -> bool {
         let domain = |host: &str| {
@@ -134,36 +134,36 @@ impl Address {
         same || (self.tls && named && domain(&self.host) == domain(&home.host))
     }
 
-    /// Whether it is reached by TLS.
+    /// Returns true for `https`.
     #[must_use]
     pub fn is_tls(&self) -> bool {
         self.tls
     }
 
-    /// The name or the number of the host.
+    /// Returns the host name or IP address.
     #[must_use]
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The port, also when it is the usual one.
+    /// Returns the port, also if it is the default.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The path, without its query.
+    /// Returns the path without the query.
     #[must_use]
     pub fn path(&self) -> &str {
         self.path.split('?').next().unwrap_or_default()
     }
 
-    /// The path with its query, as it is asked for.
+    /// Returns the path with the query, as it is sent.
     pub(crate) fn target(&self) -> &str {
         &self.path
     }
 
-    /// The host, with the port where that is not the usual one.
+    /// Returns the host, with the port if it is not the default.
     #[must_use]
     pub fn authority(&self) -> String {
         let host = match self.host.contains(':') {
@@ -180,10 +180,10 @@ impl Address {
         format!("{}://{}", if self.tls { "https" } else { "http" }, self.authority())
     }
 
-    /// Every address that its name stands for.
+    /// Resolves the host name to all its addresses.
     ///
     /// # Errors
-    /// When the name stands for none.
+    /// When the name has none.
     pub async fn resolve(&self) -> Result<Vec<SocketAddr>, HttpError> {
         let unreachable = |why: String| HttpError::Unreachable { at: self.authority(), why };
         let found = timeout(LOOKUP, tokio::net::lookup_host((self.host.as_str(), self.port)));
@@ -207,16 +207,16 @@ impl fmt::Display for Address {
     }
 }
 
-/// Whether a number is one of the open net: not of this machine, of the network around it, or of
-/// anything else that only those who are there can reach.
+/// Returns true for an IP address of the public internet: not of this machine, the local network,
+/// or any other range with limited reach.
 #[must_use]
 pub fn is_public(ip: IpAddr) -> bool {
     match ip.to_canonical() {
         IpAddr::V4(ip) => is_public_v4(ip),
         IpAddr::V6(ip) => {
             let first = ip.segments()[0];
-            // Of what is given out so far; an IPv4 address that is wrapped in it (6to4, Teredo)
-            // could be anywhere.
+            // Only the range allocated so far; an IPv4 address wrapped in IPv6 (6to4, Teredo) could
+            // be anywhere.
             first & 0xe000 == 0x2000
                 && first != 0x2002
                 && !(first == 0x2001 && ip.segments()[1] < 0x200)

@@ -1,4 +1,4 @@
-//! An answer, as it comes.
+//! A response, as it arrives.
 
 use std::future::Future;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use tokio::time::timeout;
 
 use crate::HttpError;
 
-/// Keeps a connection going for as long as somebody wants its answer.
+/// Drives a connection until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Driver(JoinHandle<()>);
 
 impl Driver {
     pub(crate) fn new<T>(connection: impl Future<Output = T> + Send + 'static) -> Self {
-        // How it ended is seen by whoever reads from it.
+        // Errors of the connection are seen by the reader of the response.
         Driver(tokio::spawn(async move { drop(connection.await) }))
     }
 }
@@ -29,10 +29,10 @@ impl Drop for Driver {
     }
 }
 
-/// An answer whose head has come.
+/// A response whose headers have arrived.
 #[derive(Debug)]
 pub struct HttpResponse {
-    /// Its status.
+    /// HTTP status code.
     pub status: u16,
     at: String,
     headers: HeaderMap,
@@ -54,32 +54,32 @@ impl HttpResponse {
         }
     }
 
-    /// Whether it is what was hoped for.
+    /// Returns true for a status from 200 to 299.
     #[must_use]
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
-    /// A header, when it is text.
+    /// Returns a header, if it is text.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// What was said after the body, once that is read.
+    /// Returns a trailer, once the body is read.
     #[must_use]
     pub fn trailer(&self, name: &str) -> Option<&str> {
         self.trailers.get(name)?.to_str().ok()
     }
 
-    /// Whether it is a stream of events.
+    /// Returns true for a stream of server-sent events.
     #[must_use]
     pub fn is_stream(&self) -> bool {
         let kind = self.header(CONTENT_TYPE.as_str());
         kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
     }
 
-    /// All of it, when it is no larger than `limit` and there in time.
+    /// Reads the whole body, at most `limit` bytes and within a time limit.
     ///
     /// # Errors
     /// When it is larger, late or broken.
@@ -98,7 +98,7 @@ impl HttpResponse {
         timeout(within, read).await.unwrap_or(Err(HttpError::Late { at, within }))
     }
 
-    /// The next piece; nothing at the end. May be dropped and called again.
+    /// Reads the next chunk; `None` at the end. Cancel-safe.
     ///
     /// # Errors
     /// When the connection broke.

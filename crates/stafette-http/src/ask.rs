@@ -1,4 +1,4 @@
-//! One request.
+//! An HTTP request.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -18,13 +18,13 @@ use crate::answer::Driver;
 use crate::connect::{Speak, connect};
 use crate::{Address, HttpError, HttpResponse};
 
-/// How long the head of an answer may take when nobody says.
+/// Default time limit for the headers of the response.
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// Who we are to others.
+/// Value of the header `User-Agent`.
 const AGENT: &str = concat!("stafette/", env!("CARGO_PKG_VERSION"));
 
-/// One request, to be sent.
+/// A request to be sent.
 #[derive(Clone)]
 pub struct HttpRequest {
     method: String,
@@ -37,7 +37,7 @@ pub struct HttpRequest {
 }
 
 impl fmt::Debug for HttpRequest {
-    /// Without what may be a secret.
+    /// Omits headers and body, which may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let HttpRequest { method, address, within, .. } = self;
         write!(f, "{method} {address} within {within:?}")
@@ -45,7 +45,7 @@ impl fmt::Debug for HttpRequest {
 }
 
 impl HttpRequest {
-    /// A request with any method.
+    /// Builds a request with any method.
     #[must_use]
     pub fn new(method: &str, address: &Address) -> Self {
         HttpRequest {
@@ -59,26 +59,26 @@ impl HttpRequest {
         }
     }
 
-    /// A look.
+    /// Builds a GET request.
     #[must_use]
     pub fn get(address: &Address) -> Self {
         Self::new("GET", address)
     }
 
-    /// Something is brought, of that kind.
+    /// Builds a POST request with content type `kind`.
     #[must_use]
     pub fn post(address: &Address, kind: &str, body: impl Into<Bytes>) -> Self {
         Self::new("POST", address).header(CONTENT_TYPE.as_str(), kind).body(body)
     }
 
-    /// With a header.
+    /// Adds a header to the request.
     #[must_use]
     pub fn header(mut self, name: &str, value: impl Into<String>) -> Self {
         self.headers.push((name.to_owned(), value.into()));
         self
     }
 
-    /// With what is shown to be let in, such as `Bearer` and a token.
+    /// Adds the header `Authorization`, such as `Bearer` and a token; nothing for `None`.
     #[must_use]
     pub fn authorization(self, shown: Option<&str>) -> Self {
         match shown {
@@ -87,56 +87,57 @@ impl HttpRequest {
         }
     }
 
-    /// With a user's name and word.
+    /// Adds the header for basic authentication.
     #[must_use]
     pub fn basic(self, user: &str, password: &str) -> Self {
         let shown = STANDARD.encode(format!("{user}:{password}"));
         self.header(AUTHORIZATION.as_str(), format!("Basic {shown}"))
     }
 
-    /// With a body.
+    /// Sets the body of the request.
     #[must_use]
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = body.into();
         self
     }
 
-    /// How long it may take until the head of the answer is there.
+    /// Sets the time limit for the headers of the response.
     #[must_use]
     pub fn within(mut self, within: Duration) -> Self {
         self.within = within;
         self
     }
 
-    /// To these addresses and no others, whatever the name stands for by now.
+    /// Connects to these addresses only, without another lookup of the name.
     #[must_use]
     pub fn at(mut self, found: Vec<SocketAddr>) -> Self {
         self.found = Some(found);
         self
     }
 
-    /// By HTTP/2.
+    /// Uses HTTP/2 instead of HTTP/1.1.
     #[must_use]
     pub fn http2(mut self) -> Self {
         self.speak = Speak::Http2;
         self
     }
 
-    /// Sends it, and returns once the head of the answer is there. A redirection is an answer.
+    /// Sends the request, and returns once the headers of the response are there. Redirects are not
+    /// followed.
     ///
     /// # Errors
-    /// When nobody answers.
+    /// When the server does not respond.
     pub async fn send(self) -> Result<HttpResponse, HttpError> {
         let (at, within) = (self.address.authority(), self.within);
         let until = Instant::now() + within;
         timeout_at(until, self.exchange()).await.unwrap_or(Err(HttpError::Late { at, within }))
     }
 
-    /// Sends it, and follows redirections, so often at most and only to where `may` allows. Each of
-    /// them has the whole time.
+    /// Sends the request, and follows at most `most` redirects, only to addresses that `may`
+    /// allows. Each request has the full time limit.
     ///
     /// # Errors
-    /// When nobody answers, it leads elsewhere, or in circles.
+    /// When a server does not respond, or a redirect is not allowed or leads in circles.
     pub async fn follow(
         mut self,
         most: usize,
@@ -164,7 +165,7 @@ impl HttpRequest {
         };
         let at = self.address.authority();
         let broken = |error: hyper::Error| {
-            // What is beneath says more.
+            // The source of the error says more.
             let why = std::error::Error::source(&error).map(|source| format!(": {source}"));
             HttpError::Broken { at: at.clone(), why: format!("{error}{}", why.unwrap_or_default()) }
         };
@@ -198,7 +199,7 @@ impl HttpRequest {
         };
         request = request.header(USER_AGENT, AGENT);
         for (name, value) in &self.headers {
-            // Whatever is wrong with one is told without its value, which may be a secret.
+            // Errors are reported without the value, which may be a secret.
             let named = HeaderName::try_from(name).map_err(|error| wrong(error.to_string()))?;
             request = request.header(named, value);
         }
@@ -213,7 +214,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that answers by what is asked for, and says what it was shown.
+    /// A server whose responses depend on the path, and that echoes the credentials it got.
     async fn server() -> Address {
         let door = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let at = format!("http://{}/", door.local_addr().expect("an address"));

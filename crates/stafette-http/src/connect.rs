@@ -1,4 +1,4 @@
-//! A connection, plain or by TLS.
+//! A connection, plain or with TLS.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -13,31 +13,31 @@ use tokio_rustls::TlsConnector;
 
 use crate::{Address, HttpError};
 
-/// How long to wait for one connection.
+/// Time limit of one attempt to connect.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Both ways of a connection.
+/// A bidirectional connection.
 pub trait Wire: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Wire for T {}
 
-/// Which protocol is spoken.
+/// HTTP version to use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Speak {
-    /// HTTP/1.1.
+    /// HTTP version 1.1.
     Http1,
-    /// HTTP/2.
+    /// HTTP version 2.
     Http2,
 }
 
-/// A connection to the first of these that takes one, who must be the one that the address names.
+/// Connects to the first address that accepts; with TLS, the certificate must match the host.
 pub(crate) async fn connect(
     address: &Address,
     found: &[SocketAddr],
     speak: Speak,
 ) -> Result<Box<dyn Wire>, HttpError> {
     let unreachable = |why: String| HttpError::Unreachable { at: address.authority(), why };
-    // Looked at first, so that nobody is called in vain.
+    // Checked first, so that no connection is made in vain.
     let tls = match address.is_tls() {
         false => None,
         true => {
@@ -54,10 +54,10 @@ pub(crate) async fn connect(
     shake_hands(connector, named, stream).await.map_err(unreachable)
 }
 
-/// Secures a connection to `host` that is there already, for a protocol that begins in the open.
+/// Starts TLS with `host` on an open connection, for a protocol that begins in plain text.
 ///
 /// # Errors
-/// When nobody there can prove to be `host`.
+/// When the peer has no valid certificate for `host`.
 pub async fn secure(host: &str, stream: impl Wire + 'static) -> Result<Box<dyn Wire>, HttpError> {
     static PLAIN: OnceLock<Arc<ClientConfig>> = OnceLock::new();
     let at = || host.to_owned();
@@ -102,7 +102,7 @@ fn config(speak: Speak) -> Result<Arc<ClientConfig>, HttpError> {
     }
 }
 
-/// Reads whom this system trusts when that is first asked.
+/// Creates the configuration on first use, with the certificates that this system trusts.
 fn made_once(
     made: &OnceLock<Arc<ClientConfig>>,
     protocol: Option<&str>,

@@ -1,11 +1,10 @@
-//! Asking another machine for something by HTTP: plain, or by TLS to whom this system trusts.
+//! HTTP client: plain, or TLS with the certificates that this system trusts.
 //!
 //! Invariants:
-//! - Every certificate is checked against the name that was asked for.
-//! - No proxy, no cookie, nothing kept open: one request is one connection to the address that was
-//!   named.
-//! - A redirection is followed only when the caller says so, and only to where the caller allows.
-//! - Every wait has a deadline, and no answer is read beyond a limit.
+//! - Every certificate is checked against the requested name.
+//! - No proxy, no cookies, no connection reuse: one request is one connection to the given address.
+//! - A redirect is followed only on request, and only to addresses that the caller allows.
+//! - Every wait has a deadline, and no response is read beyond a limit.
 
 mod address;
 mod answer;
@@ -21,79 +20,79 @@ pub use answer::HttpResponse;
 pub use ask::HttpRequest;
 pub use connect::{Wire, secure};
 
-/// Why there was no answer.
+/// Error of a request.
 #[derive(Debug, Error)]
 pub enum HttpError {
-    /// The address cannot be used.
+    /// The address is not valid.
     #[error("`{url}` cannot be used: {why}")]
     Address {
-        /// What was given.
+        /// Address that was given, cut to 200 characters.
         url: String,
-        /// What is wrong with it.
+        /// Description of the mistake.
         why: &'static str,
     },
-    /// A header or the method cannot be sent.
+    /// A header or the method is not valid.
     #[error("{at} cannot be asked this: {why}")]
     Request {
-        /// Where.
+        /// Authority of the server: its host, with the port if that is not the default.
         at: String,
-        /// What is wrong with it.
+        /// Description of the mistake.
         why: String,
     },
-    /// This system cannot speak TLS.
+    /// TLS is not available on this system.
     #[error("there is no TLS: {why}")]
     NoTls {
-        /// Why.
+        /// Reason why it is not.
         why: String,
     },
-    /// Nobody can be reached there, or not who was meant.
+    /// The server cannot be reached, or its certificate does not match.
     #[error("{at} cannot be reached: {why}")]
     Unreachable {
-        /// Where.
+        /// Authority of the server: its host, with the port if that is not the default.
         at: String,
-        /// Why.
+        /// Cause of the failure.
         why: String,
     },
-    /// It took too long.
+    /// The response took too long.
     #[error("{at} did not answer within {} s", within.as_secs())]
     Late {
-        /// Where.
+        /// Authority of the server: its host, with the port if that is not the default.
         at: String,
-        /// How long it had.
+        /// Time limit of the request.
         within: Duration,
     },
-    /// The connection broke.
+    /// The connection broke before the response was complete.
     #[error("the connection to {at} broke: {why}")]
     Broken {
-        /// Where.
+        /// Authority of the server: its host, with the port if that is not the default.
         at: String,
-        /// How.
+        /// Cause of the failure.
         why: String,
     },
-    /// The answer is larger than it may be.
+    /// The response is too large.
     #[error("the answer of {at} is larger than {limit} bytes")]
     TooLarge {
-        /// Where.
+        /// Authority of the server: its host, with the port if that is not the default.
         at: String,
-        /// The most that is read.
+        /// Size limit, in bytes.
         limit: usize,
     },
-    /// It leads to where the caller does not want to go.
+    /// A redirect leads to an address that the caller does not allow.
     #[error("{to} belongs to somebody else; it is not followed")]
     Elsewhere {
-        /// Where it leads.
+        /// Target of the redirect.
         to: String,
     },
-    /// One redirection follows the other.
+    /// The redirects exceed the limit.
     #[error("{at} leads in circles")]
     Circles {
-        /// Where it began.
+        /// Address where the redirects began.
         at: String,
     },
 }
 
 impl HttpError {
-    /// Whether another try can go better.
+    /// Returns true if another attempt may succeed.
     #[must_use]
     pub fn may_pass(&self) -> bool {
         match self {

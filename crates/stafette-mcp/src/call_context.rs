@@ -1,4 +1,4 @@
-//! What a tool has in hand while it is called.
+//! The context of a tool call.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use stafette_stages::{Actor, Stages};
 use crate::turn_handle::{TurnHandle, Whose};
 use crate::{AccessLevel, Caller, ReadWorkflow, ToolError};
 
-/// Where a call tells that it goes on.
+/// Receiver of progress reports of a call.
 pub(crate) trait Progress: Send + Sync {
-    /// Step `step` is reached; steps only grow.
+    /// Reports that step `step` is reached; steps only grow.
     fn tell(&self, step: u32, message: String) -> BoxFuture<'_, ()>;
 }
 
-/// One call: who calls, what can be asked, and where progress is told.
+/// One call: the caller, the data it can ask for, and the receiver of its progress.
 #[derive(Clone)]
 pub(crate) struct CallContext {
     pub(crate) engine: Engine,
@@ -24,20 +24,20 @@ pub(crate) struct CallContext {
     pub(crate) stages: Option<Stages>,
     pub(crate) caller: Caller,
     pub(crate) progress: Option<Arc<dyn Progress>>,
-    /// What the caller does this in, in a trace of its own.
+    /// Span of the caller, in its own trace.
     pub(crate) within: Option<Traceparent>,
 }
 
 impl CallContext {
-    /// Tells that the call goes on, if its caller wants to know.
+    /// Reports that the call continues, if its caller wants to know.
     pub(crate) async fn goes_on(&self, step: u32, message: impl Into<String>) {
         if let Some(progress) = &self.progress {
             progress.tell(step, message.into()).await;
         }
     }
 
-    /// What is known and planned, and who asks: an agent in its turn, never anybody else, since
-    /// what it may see is its role's.
+    /// Returns the stages and the caller: always an agent in its turn, since its role decides what
+    /// it may see.
     pub(crate) async fn knower(
         &self,
         whose: &Whose,
@@ -47,13 +47,13 @@ impl CallContext {
             ToolError::new("no_knowledge", "This project keeps no knowledge")
                 .fix("Go on without it, or ask a person for [knowledge] in stafette.toml.")
         })?;
-        // What a role may see, it may see while it has a turn.
+        // A role may see its data only while it has a turn.
         self.order(&handle).await?;
         let actor = Actor::agent(&handle.agent, handle.turn.run, handle.turn.handoff);
         Ok((stages, actor, handle))
     }
 
-    /// Whether the caller may do more than look.
+    /// Checks that the caller may do more than read.
     pub(crate) fn may_act(&self) -> Result<(), ToolError> {
         match (&self.caller.token, self.caller.may) {
             (Some(_), _) | (None, AccessLevel::Act) => Ok(()),

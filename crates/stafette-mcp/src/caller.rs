@@ -1,27 +1,27 @@
-//! Who is at the other end.
+//! The client at the other end.
 
 use stafette_core::AgentName;
 
-/// Whoever calls, as far as the server knows.
+/// The caller, as far as the server knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Caller {
-    /// What a person would call it, for the record.
+    /// Name for the record.
     pub name: String,
-    /// The token of the session that it says it belongs to.
+    /// Token of the session that the caller claims to belong to.
     pub token: Option<String>,
-    /// Its process, where the system tells.
+    /// Process id, if the operating system reports it.
     pub pid: Option<i32>,
-    /// The agent that it is, where what it showed says so.
+    /// Agent that the caller is, if its credentials say so.
     pub agent: Option<AgentName>,
-    /// What it may do when it belongs to no session.
+    /// Access level of a caller that belongs to no session.
     pub may: AccessLevel,
 }
 
-/// What a caller may do.
+/// Access level of a caller.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum AccessLevel {
-    /// Look, and nothing else.
+    /// May read, but change nothing.
     Look,
-    /// Take turns and begin runs.
+    /// Take turns and start runs.
     Act,
 }

@@ -1,17 +1,17 @@
-//! The tools, resources and prompts that agents find by the Model Context Protocol.
+//! Tools, resources and prompts for agents over the Model Context Protocol.
 //!
-//! An agent that knows the protocol takes part by it: it learns what its turn is about, hands on,
-//! asks, answers and reports, and hears at once whether that is taken. Agents that Stafette started
-//! are known by their session; others name the agent whose turns they take.
+//! An agent that supports the protocol takes part with it: it reads what its turn is about, hands
+//! work on, asks, answers and reports, and learns immediately whether that is accepted. Agents that
+//! Stafette started are known by their session; others name the agent whose turns they take.
 //!
 //! Invariants:
-//! - Nothing is decided here: a tool turns its arguments into what the engine takes, and says what
-//!   became of it.
-//! - What an agent may read and try again is a tool's error, with what to do about it; only what
-//!   cannot be routed is an error of the protocol.
-//! - A session speaks for its own agent and for nobody else.
-//! - Every wait has an end, tells that it goes on, and can be called off.
-//! - The protocol's own types stop in `wire`.
+//! - Nothing is decided here: a tool turns its arguments into an input of the engine, and returns
+//!   the result.
+//! - A mistake that an agent can correct is a tool error with advice; only a request that cannot be
+//!   routed is an error of the protocol.
+//! - A session speaks for its own agent and for no other.
+//! - Every wait has an end, reports progress, and can be cancelled.
+//! - The protocol's own types stay in `wire`.
 
 mod call_context;
 mod caller;
@@ -28,6 +28,5 @@ pub use wire::{Mcp, Place};
 
 use stafette_core::Workflow;
 
-/// How the project's workflow is read, each time that it is needed: it may have changed, and must
-/// be trusted.
+/// Reads the project's workflow each time it is needed: it may have changed, and must be trusted.
 pub type ReadWorkflow = dyn Fn() -> Result<Workflow, ToolError> + Send + Sync;

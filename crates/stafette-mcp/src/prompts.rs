@@ -1,4 +1,4 @@
-//! A prompt for each role of the workflow: what an agent needs to know to take it.
+//! A prompt for each role of the workflow, with what an agent needs to know to take it.
 
 use stafette_core::workflow::Agent;
 use stafette_core::{AgentName, Party, Workflow};
@@ -7,7 +7,7 @@ use crate::ToolError;
 use crate::call_context::CallContext;
 use crate::tools::Briefing;
 
-/// How every role is played, whatever it is.
+/// Instructions for every role.
 const MANNERS: &str = "You take part in a run of Stafette by its tools:\n\
     - `wait` until there is work for you, and `accept` it; if Stafette started you, your turn is \
     yours already.\n\
@@ -16,14 +16,14 @@ const MANNERS: &str = "You take part in a run of Stafette by its tools:\n\
     - `escalate` when a person has to decide; `handoff` when someone else goes on.\n\
     - End each turn with `complete`. An error says what to do: read it and try again.";
 
-/// A role, as it is listed.
+/// A role in the list of prompts.
 pub(crate) struct Role {
     pub(crate) name: String,
     pub(crate) title: String,
     pub(crate) about: String,
 }
 
-/// The roles of the project's workflow; none while it is not trusted, since they are its words.
+/// Returns the roles of the workflow; none while it is not trusted, since the texts come from it.
 pub(crate) fn list(context: &CallContext) -> Vec<Role> {
     let Ok(workflow) = (context.workflow)() else { return Vec::new() };
     let role = |(name, agent): (&AgentName, &Agent)| Role {
@@ -37,7 +37,7 @@ pub(crate) fn list(context: &CallContext) -> Vec<Role> {
     workflow.agents.iter().map(role).collect()
 }
 
-/// What whoever takes the role is told; with the briefing of its turn in `run`, if it has one.
+/// Returns the prompt of a role, with the briefing of its turn in `run`, if it has one.
 pub(crate) async fn get(
     context: &CallContext,
     name: &str,

@@ -1,4 +1,4 @@
-//! What can be read: runs, handoffs, briefings, schemas.
+//! Resources: runs, handoffs, briefings, schemas.
 
 use serde_json::json;
 use stafette_core::wire::schema;
@@ -11,10 +11,10 @@ use crate::tools::Briefing;
 const JSON: &str = "application/json";
 const TEXT: &str = "text/markdown";
 
-/// The most runs that are listed.
+/// Maximum number of runs in the list.
 const RUNS: usize = 20;
 
-/// Something that can be read.
+/// A resource in the list.
 pub(crate) struct Item {
     pub(crate) uri: String,
     pub(crate) name: String,
@@ -23,7 +23,7 @@ pub(crate) struct Item {
     pub(crate) mime: &'static str,
 }
 
-/// A family of things that can be read.
+/// A URI template of resources.
 pub(crate) struct Template {
     pub(crate) uri: &'static str,
     pub(crate) name: &'static str,
@@ -32,13 +32,13 @@ pub(crate) struct Template {
     pub(crate) mime: &'static str,
 }
 
-/// What is in a resource.
+/// Content of a resource.
 pub(crate) struct Text {
     pub(crate) text: String,
     pub(crate) mime: &'static str,
 }
 
-/// Everything that can be read, by the form of its address.
+/// All resources, by URI template.
 pub(crate) const TEMPLATES: [Template; 4] = [
     Template {
         uri: "stafette://runs/{run}",
@@ -70,7 +70,7 @@ pub(crate) const TEMPLATES: [Template; 4] = [
     },
 ];
 
-/// What there is to read now.
+/// Returns the resources that exist now.
 pub(crate) async fn list(context: &CallContext) -> Result<Vec<Item>, ToolError> {
     let mut items = Vec::new();
     for view in context.engine.runs(RUNS).await? {
@@ -110,7 +110,7 @@ pub(crate) async fn list(context: &CallContext) -> Result<Vec<Item>, ToolError> 
     Ok(items)
 }
 
-/// What is at an address.
+/// Reads the resource at a URI.
 pub(crate) async fn read(context: &CallContext, uri: &str) -> Result<Text, ToolError> {
     let nothing = || {
         ToolError::new("no_resource", format!("There is nothing at {uri}"))
@@ -155,7 +155,7 @@ pub(crate) async fn read(context: &CallContext, uri: &str) -> Result<Text, ToolE
     }
 }
 
-/// What a part of an address, or an argument of a prompt, could be.
+/// Returns completions for a part of a URI, or for an argument of a prompt.
 pub(crate) async fn complete(
     context: &CallContext,
     name: &str,
@@ -175,7 +175,7 @@ pub(crate) async fn complete(
     found.into_iter().filter(|value| value.starts_with(begun)).collect()
 }
 
-/// The agents of a run, or of the project.
+/// Returns the agents of a run, or of the project.
 async fn agents(context: &CallContext, run: Option<&str>) -> Vec<String> {
     let names = |agents: &std::collections::BTreeMap<AgentName, _>| {
         agents.keys().map(ToString::to_string).collect()

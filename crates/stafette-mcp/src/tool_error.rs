@@ -1,32 +1,32 @@
-//! What went wrong, for a model to read: what happened, and what to do about it.
+//! Errors for a model to read: what happened, and what to do next.
 
 use serde_json::{Value, json};
 use stafette_core::Party;
 use stafette_core::run::propose::Refusal;
 use stafette_engine::EngineError;
 
-/// Something could not be done.
+/// Error of a tool call.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ToolError {
-    /// A stable word for programs.
+    /// Stable code for programs.
     pub code: String,
-    /// What happened, in a sentence.
+    /// Description of the error, as a sentence.
     pub what: String,
-    /// What to do about it.
+    /// Suggested next step; may be empty.
     pub fix: String,
-    /// What else there is to know.
+    /// Additional fields of the JSON form.
     pub details: Box<Value>,
 }
 
 impl ToolError {
-    /// ToolError that says nothing yet about what to do.
+    /// Creates an error without a next step.
     #[must_use]
     pub fn new(code: &str, what: impl Into<String>) -> Self {
         let (fix, details) = (String::new(), Box::default());
         ToolError { code: code.to_owned(), what: what.into(), fix, details }
     }
 
-    /// The same with what to do.
+    /// Adds the next step.
     #[must_use]
     pub fn fix(self, fix: impl Into<String>) -> Self {
         ToolError { fix: fix.into(), ..self }
@@ -36,7 +36,7 @@ impl ToolError {
         ToolError { details: Box::new(details), ..self }
     }
 
-    /// As a model reads it.
+    /// Returns the text for a model.
     #[must_use]
     pub fn text(&self) -> String {
         match self.fix.as_str() {
@@ -45,7 +45,7 @@ impl ToolError {
         }
     }
 
-    /// As a program reads it.
+    /// Returns the JSON for a program.
     #[must_use]
     pub fn json(&self) -> Value {
         let mut value = json!({ "code": self.code, "title": self.what, "fix": self.fix });
@@ -55,7 +55,7 @@ impl ToolError {
         value
     }
 
-    /// A proposal that was refused, with everyone that `targets` allows.
+    /// A refused proposal, with all parties that `targets` allows.
     pub(crate) fn refused(refusal: &Refusal, targets: &[Party]) -> Self {
         let names: Vec<&str> = targets.iter().map(Party::as_str).collect();
         let list = names.join(", ");
@@ -138,7 +138,7 @@ impl From<EngineError> for ToolError {
                 "Work on something else first and try again; what a person holds, only a person \
                  gives away.",
             ),
-            // No tool leads there.
+            // No tool causes any other error.
             _ => ("not_done", "Read what it says, and try it another way."),
         };
         let mut what = error.to_string();

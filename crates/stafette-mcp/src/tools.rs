@@ -1,4 +1,4 @@
-//! The tools, one a file. A new one is a file here and a line in [`all`].
+//! The tools, one per file. A new tool is a file here and a line in [`all`].
 
 mod accept;
 mod assess;
@@ -42,36 +42,37 @@ use crate::call_context::CallContext;
 
 pub(crate) use briefing::Briefing;
 
-/// Something that an agent can do.
+/// An action that an agent can call.
 trait Tool: 'static {
-    /// Its name.
+    /// Name that clients call it by.
     const NAME: &'static str;
-    /// What people call it.
+    /// Title for people.
     const TITLE: &'static str;
-    /// When to use it, what comes back, and an example: all that a model knows of it.
+    /// Description for the model, which knows nothing else about it: when to use it, what it
+    /// returns, and an example.
     const ABOUT: &'static str;
-    /// What it does to the world.
+    /// Side effects of a call.
     const EFFECT: Effect;
-    /// What it is given.
+    /// Type of the arguments.
     type Arguments: DeserializeOwned + JsonSchema + Send;
-    /// What comes back.
+    /// Type of the result.
     type Output: Serialize + JsonSchema;
 
-    /// Does it.
+    /// Carries out one call.
     fn call(
         context: CallContext,
         arguments: Self::Arguments,
     ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
 }
 
-/// What a tool does to the world.
+/// Side effects of a tool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Effect {
-    /// It only looks.
+    /// Reads, and changes nothing.
     Looks,
-    /// It changes something; the same call again changes nothing more.
+    /// Changes something; repeating the call changes nothing more.
     Settles,
-    /// It changes something each time.
+    /// Changes something with each call.
     Adds,
 }
 
@@ -88,7 +89,7 @@ pub(crate) struct Entry {
     call: Call,
 }
 
-/// All tools, in the order in which an agent meets them.
+/// All tools, in the order in which an agent needs them.
 pub(crate) fn all() -> &'static [Entry] {
     static ALL: OnceLock<Vec<Entry>> = OnceLock::new();
     ALL.get_or_init(|| {
@@ -123,12 +124,12 @@ pub(crate) fn all() -> &'static [Entry] {
 }
 
 impl Entry {
-    /// Whether it is about what is known and planned, which not every project keeps.
+    /// Returns true for tools of the knowledge store, which not every project has.
     pub(crate) fn wants_knowledge(&self) -> bool {
         self.name.starts_with("history_") || self.name.starts_with("odei.")
     }
 
-    /// Calls it. What it was not given or does not know is a mistake that names the field.
+    /// Calls the tool. A missing or unknown argument is an error that names the field.
     pub(crate) async fn call(
         &self,
         context: CallContext,
@@ -171,7 +172,7 @@ async fn call<T: Tool>(context: CallContext, arguments: Fields) -> Result<Value,
         .map_err(|error| ToolError::new("not_json", format!("The answer is not JSON: {error}")))
 }
 
-/// The JSON Schema of a type, without references: not every client follows them.
+/// Returns the JSON Schema of a type, without references: not every client follows them.
 fn schema<T: JsonSchema>(settings: SchemaSettings) -> Fields {
     let settings = settings
         .with(|settings| settings.inline_subschemas = true)
@@ -182,8 +183,8 @@ fn schema<T: JsonSchema>(settings: SchemaSettings) -> Fields {
     std::mem::take(schema.ensure_object())
 }
 
-/// Says the same in words that every client knows: what may be left out need not also be null, and
-/// the widths of numbers are ours alone.
+/// Simplifies a schema for all clients: an optional field need not also be null, and number formats
+/// of Rust are removed.
 fn portable(schema: &mut Schema) {
     if let Some(Value::Array(kinds)) = schema.get("type")
         && let [kind, null] = kinds.as_slice()

@@ -1,4 +1,4 @@
-//! Whose turn a call is about, and how it is spoken for.
+//! The turn that a call is about, and the right to act in it.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,7 +16,7 @@ use stafette_engine::EngineError;
 use crate::ToolError;
 use crate::call_context::CallContext;
 
-/// Whose turn a call is about. An agent that Stafette started leaves both out.
+/// Selects the turn that a call is about. An agent that Stafette started leaves both out.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub(crate) struct Whose {
     /// Your turn, exactly as `accept` named it, such as `h3/1.1`. Leave it out if Stafette started
@@ -24,22 +24,22 @@ pub(crate) struct Whose {
     #[serde(default)]
     turn: Option<String>,
     /// The run that the turn belongs to: its id or the last digits of it. Only needed with `turn`
-    /// when that does not begin with the run.
+    /// if that does not begin with the run.
     #[serde(default)]
     run: Option<String>,
 }
 
-/// A turn, and the right to speak in it.
+/// A turn, and the right to act in it.
 #[derive(Clone, Debug)]
 pub(crate) struct TurnHandle {
     pub(crate) turn: TurnKey,
     pub(crate) agent: AgentName,
-    /// The token, for an agent that Stafette started; the others speak by the turn's key.
+    /// Session token of an agent that Stafette started; others act with the key of the turn.
     token: Option<String>,
 }
 
 impl CallContext {
-    /// The turn that the caller speaks in.
+    /// Returns the turn that the caller acts in.
     pub(crate) async fn handle(&self, whose: &Whose) -> Result<TurnHandle, ToolError> {
         self.may_act()?;
         if let Some(token) = &self.caller.token {
@@ -76,8 +76,8 @@ impl CallContext {
         Ok(TurnHandle { turn, agent, token: None })
     }
 
-    /// Whether the caller may speak for this agent: one that is known to be an agent itself, by what
-    /// it showed or by its process, speaks for nobody else.
+    /// Checks that the caller may act for this agent: a caller known to be an agent, by its
+    /// credentials or its process, acts for no other.
     pub(crate) fn may_sit(&self, agent: &Party) -> Result<(), ToolError> {
         match self.caller_as() {
             Some(own) if Party::from(&own) != *agent => {
@@ -89,13 +89,13 @@ impl CallContext {
         }
     }
 
-    /// The agent that the caller is known to be.
+    /// Returns the agent that the caller is known to be.
     pub(crate) fn caller_as(&self) -> Option<AgentName> {
         let by_process = || self.engine.agent_of(self.caller.pid?)?.agent;
         self.caller.agent.clone().or_else(by_process)
     }
 
-    /// Who holds a lock: the agent for its turn, or a visitor who has none.
+    /// Returns the holder of a lock: the agent with its turn, or a visitor without one.
     pub(crate) async fn holder(
         &self,
         whose: &Whose,
@@ -109,7 +109,7 @@ impl CallContext {
         Ok((Holder::session(handle.turn.run, handle.agent), Some(handle.turn)))
     }
 
-    /// The run that is meant: an id, its last digits, or `latest`; the session's own for a session.
+    /// Finds a run by its id, its last digits, or `latest`; a session's own run if left out.
     pub(crate) async fn run(&self, text: Option<&str>) -> Result<RunId, ToolError> {
         if let (Some(token), None) = (&self.caller.token, text) {
             return Ok(self.engine.session(token, self.caller.pid).await?.0);
@@ -117,8 +117,8 @@ impl CallContext {
         Ok(self.engine.find(text.filter(|text| *text != "latest")).await?)
     }
 
-    /// Where a call belongs in a trace that is sent: to its caller's turn, to the turn or the run
-    /// that `fields` name, or nowhere.
+    /// Returns the span that a call belongs to: the caller's turn, the turn or run that `fields`
+    /// name, or none.
     pub(crate) async fn traceparent(&self, fields: &Fields) -> Option<Traceparent> {
         if let Some(token) = &self.caller.token {
             let (run, _, turn) = self.engine.session(token, self.caller.pid).await.ok()?;
@@ -142,7 +142,7 @@ impl CallContext {
         }
     }
 
-    /// What the turn is about.
+    /// Returns the order of the turn.
     pub(crate) async fn order(&self, handle: &TurnHandle) -> Result<TurnOrder, ToolError> {
         let state = self.engine.state(handle.turn.run).await?;
         state.order(handle.turn).ok_or_else(|| {
@@ -151,7 +151,7 @@ impl CallContext {
         })
     }
 
-    /// Hands something on from within the turn.
+    /// Proposes a handoff from within the turn.
     pub(crate) async fn propose(&self, handle: &TurnHandle, offer: Offer) -> Result<(), ToolError> {
         let told = match &handle.token {
             Some(token) => {
@@ -174,8 +174,8 @@ impl CallContext {
         }
     }
 
-    /// Answers what the turn is about. An outside agent's turn ends with it; that of a session ends
-    /// when its agent does.
+    /// Completes the turn. An external agent's turn ends with it; that of a session ends when its
+    /// agent does.
     pub(crate) async fn answer(
         &self,
         handle: &TurnHandle,
@@ -199,7 +199,7 @@ impl CallContext {
         Ok(())
     }
 
-    /// Says where a member of a council stands.
+    /// Casts the vote of a council member.
     pub(crate) async fn vote(&self, handle: &TurnHandle, vote: Vote) -> Result<(), ToolError> {
         match &handle.token {
             Some(token) => {
@@ -211,7 +211,7 @@ impl CallContext {
         Ok(())
     }
 
-    /// Gives the turn back undone.
+    /// Returns the turn undone.
     pub(crate) async fn give_back(
         &self,
         handle: &TurnHandle,
@@ -229,7 +229,7 @@ impl CallContext {
         Ok(())
     }
 
-    /// Says that the turn goes on, and what it has used.
+    /// Reports progress and usage of the turn.
     pub(crate) async fn report(
         &self,
         handle: &TurnHandle,
@@ -250,18 +250,18 @@ impl CallContext {
 }
 
 impl TurnHandle {
-    /// Whether Stafette started the agent.
+    /// Returns true if Stafette started the agent.
     pub(crate) fn is_session(&self) -> bool {
         self.token.is_some()
     }
 }
 
-/// A turn's key within its run.
+/// Returns the key of a turn within its run.
 pub(crate) fn short(turn: TurnKey) -> String {
     format!("{}/{}.{}", turn.handoff, turn.attempt, turn.turn)
 }
 
-/// Reads a turn's key, whole or within `run`.
+/// Parses the key of a turn, in full or within `run`.
 fn key(text: &str, run: Option<RunId>) -> Result<TurnKey, ToolError> {
     let whole = match run {
         Some(run) if text.matches('/').count() == 1 => format!("{run}/{text}"),
@@ -273,18 +273,18 @@ fn key(text: &str, run: Option<RunId>) -> Result<TurnKey, ToolError> {
     })
 }
 
-/// Reads a handoff's name.
+/// Parses the id of a handoff.
 pub(crate) fn handoff(text: &str) -> Result<HandoffId, ToolError> {
     text.parse().map_err(|error: stafette_core::id::NotAHandoff| {
         ToolError::new("not_a_handoff", error.to_string()).fix("Give it as `wait` named it.")
     })
 }
 
-/// An offer in the words that a session tells it in.
+/// Converts an offer to the form that a session sends.
 fn told_offer(offer: &Offer) -> Value {
     let mut value = json!(offer);
     if let Some(fields) = value.as_object_mut() {
-        // Who gives is known, and whatever is not a word of the short form would be handed along.
+        // The giver is known, and fields outside the short form would be passed along as outputs.
         for name in ["from", "prior_attempts", "foreign"] {
             fields.remove(name);
         }

@@ -1,4 +1,4 @@
-//! The protocol itself: the only place that knows its types.
+//! The protocol itself: the only place that uses its types.
 
 mod listing;
 
@@ -36,26 +36,26 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::call_context::{CallContext, Progress};
 use crate::{AccessLevel, Caller, ReadWorkflow, ToolError, prompts, resources, tools};
 
-/// The largest message, in bytes.
+/// Maximum size of a message, in bytes.
 const MESSAGE: usize = 2 * 1024 * 1024;
 
-/// The most sessions at once of clients that speak a revision which has them.
+/// Maximum number of parallel sessions, of clients whose protocol revision has them.
 const SESSIONS: usize = 256;
 
-/// The most streams at once.
+/// Maximum number of parallel streams.
 const STREAMS: usize = 256;
 
-/// How long a client may take to hear of progress.
+/// Time limit for sending a progress report.
 const TELLING: Duration = Duration::from_secs(1);
 
-/// What every client is told when it connects.
+/// Instructions that every client gets when it connects.
 const INSTRUCTIONS: &str = "Stafette lets agents pass work to each other and to people. If you \
     work for it, call `briefing` first, `report` while you work, and end your turn with \
     `complete`, after a `handoff` if someone else goes on. Ask people with `escalate`; never \
     guess what they have to decide. If Stafette did not start you, find work with `wait` and take \
     it with `accept`. Errors say what to do: read them and try again.";
 
-/// What the tools, resources and prompts are made of. Cheap to clone.
+/// The MCP server. Cheap to clone.
 #[derive(Clone)]
 pub struct Mcp {
     engine: Engine,
@@ -66,7 +66,7 @@ pub struct Mcp {
     streams: Arc<Semaphore>,
 }
 
-/// A place for one stream.
+/// Permit for one stream.
 #[derive(Debug)]
 pub struct Place(
     #[expect(dead_code, reason = "held for as long as the stream is")] OwnedSemaphorePermit,
@@ -79,7 +79,7 @@ impl std::fmt::Debug for Mcp {
 }
 
 impl Mcp {
-    /// All that `engine` can do for agents, and what `stages` know, where there are any.
+    /// Creates the server for an engine, and for the knowledge in `stages`, if any.
     #[must_use]
     pub fn new(engine: Engine, workflow: Arc<ReadWorkflow>, stages: Option<Stages>) -> Self {
         let sessions = Arc::new(LocalSessionManager::default());
@@ -93,19 +93,19 @@ impl Mcp {
         Mcp { engine, workflow, stages, http, sessions, streams }
     }
 
-    /// How many clients are connected: streams, and sessions over HTTP.
+    /// Returns the number of connected clients: streams, and sessions over HTTP.
     pub async fn connected(&self) -> usize {
         let streams = STREAMS.saturating_sub(self.streams.available_permits());
         streams + self.sessions.sessions.read().await.len()
     }
 
-    /// A place for one more stream, if there is one.
+    /// Returns a permit for one more stream, if the limit allows it.
     #[must_use]
     pub fn place(&self) -> Option<Place> {
         self.streams.clone().try_acquire_owned().ok().map(Place)
     }
 
-    /// Speaks with one client over a stream of lines until either side has had enough.
+    /// Serves one client over a stream of lines until either side closes.
     pub async fn serve<S>(&self, _place: Place, stream: S, caller: Caller)
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
@@ -116,12 +116,12 @@ impl Mcp {
         let server = Server::new(engine, workflow, self.stages.clone(), Some(caller));
         match server.serve(transport).await {
             Ok(running) => drop(running.waiting().await),
-            // One that leaves before it has said anything is no news.
+            // A client that leaves before it has sent anything is not worth a warning.
             Err(error) => tracing::debug!(%error, "an MCP client did not begin"),
         }
     }
 
-    /// Answers one request of streamable HTTP that is meant for loopback or for one of `hosts`.
+    /// Answers one request of streamable HTTP, addressed to loopback or to one of `hosts`.
     pub async fn answer<B>(
         &self,
         caller: Caller,
@@ -146,7 +146,7 @@ impl Mcp {
     }
 }
 
-/// Whether a request would open a session: those of the newer revisions open none.
+/// Returns true if a request would open a session: newer revisions open none.
 fn opens_session<B>(request: &Request<B>) -> bool {
     let header = |name: &str| request.headers().get(name).map(HeaderValue::as_bytes);
     let modern = ProtocolVersion::V_2026_07_28;
@@ -154,10 +154,10 @@ fn opens_session<B>(request: &Request<B>) -> bool {
     request.method() == Method::POST && header("mcp-session-id").is_none() && !is_modern
 }
 
-/// A page may speak to us only when it came from where it sends to.
+/// Returns the allowed origins: a page may only send to the host that it came from.
 fn own_origins(host: Option<&HeaderValue>) -> Vec<String> {
     let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
-    // The port is what follows the last colon, unless that is part of an address in brackets.
+    // The port follows the last colon, unless that is part of an address in brackets.
     let port = host.rsplit_once(':').filter(|(_, port)| !port.contains(']'));
     match (host, port) {
         ("", _) => Vec::new(),
@@ -172,7 +172,7 @@ struct Server {
     engine: Engine,
     workflow: Arc<ReadWorkflow>,
     stages: Option<Stages>,
-    /// Who is at the other end of a stream; over HTTP each request brings its own.
+    /// Caller at the other end of a stream; over HTTP each request brings its own.
     caller: Option<Caller>,
 }
 
@@ -186,7 +186,7 @@ impl Server {
         Server { engine, workflow, stages, caller }
     }
 
-    /// The tools that there are in this project.
+    /// Returns the tools that are available in this project.
     fn tools(&self) -> impl Iterator<Item = &'static tools::Entry> {
         let knows = self.stages.is_some();
         tools::all().iter().filter(move |tool| knows || !tool.wants_knowledge())
@@ -196,7 +196,7 @@ impl Server {
         let parts = context.extensions.get::<http::request::Parts>();
         let caller = parts.and_then(|parts| parts.extensions.get::<Caller>());
         let mut caller = caller.or(self.caller.as_ref()).cloned().unwrap_or_else(|| Caller {
-            // Nobody vouches for it.
+            // A request without a known caller may only read.
             name: String::new(),
             token: None,
             pid: None,
@@ -212,13 +212,13 @@ impl Server {
             sender
         });
         let (engine, workflow) = (self.engine.clone(), self.workflow.clone());
-        // What cannot be understood is as if it were not there, as the format has it.
+        // An invalid value is ignored, as the specification requires.
         let within = context.meta.get_traceparent().and_then(|text| text.parse().ok());
         CallContext { engine, workflow, stages: self.stages.clone(), caller, progress, within }
     }
 }
 
-/// Sends progress to the client that wants to know.
+/// Sends progress to a client that asked for it.
 struct Sender {
     peer: Peer<RoleServer>,
     token: ProgressToken,
@@ -228,7 +228,8 @@ impl Progress for Sender {
     fn tell(&self, step: u32, message: String) -> BoxFuture<'_, ()> {
         let progress = ProgressNotificationParam::new(self.token.clone(), f64::from(step));
         Box::pin(async move {
-            // A client that has closed its side takes no more of this, but may still want the answer.
+            // A client that has closed its side takes no more progress, but may still want the
+            // result.
             let told = self.peer.notify_progress(progress.with_message(message));
             let _ = tokio::time::timeout(TELLING, told).await;
         })
@@ -273,7 +274,7 @@ impl ServerHandler for Server {
         let arguments = request.arguments.unwrap_or_default();
         let cancelled = context.ct.clone();
         let context = self.context(&context);
-        // Looked for before, because a turn may end with the call.
+        // Read before the call, because the turn may end with it.
         let within = match context.caller.token.is_some() || arguments.contains_key("turn") {
             true => context.traceparent(&arguments).await,
             false => None,
@@ -281,7 +282,7 @@ impl ServerHandler for Server {
         let called = tool.call(context.clone(), arguments);
         let outcome = tokio::select! {
             outcome = called => outcome,
-            // Nobody waits for the answer any more.
+            // The client no longer waits for the result.
             () = cancelled.cancelled() => Err(ToolError::new("cancelled", "The call was cancelled")),
         };
         let mut meta = MetaObject::default();

@@ -13,7 +13,7 @@ use crate::guard::Peer;
 use crate::request::Within;
 use crate::{Edge, Principal, ReadWorkflow, Scope};
 
-/// The A2A side of a project.
+/// Opens the A2A interface of the project.
 pub(crate) fn open(engine: &Engine, workflow: &Arc<ReadWorkflow>) -> A2a {
     let workflow = Arc::clone(workflow);
     let read = Arc::new(move || {
@@ -25,12 +25,12 @@ pub(crate) fn open(engine: &Engine, workflow: &Arc<ReadWorkflow>) -> A2a {
     A2a::open(engine.clone(), read, engine.scratch().join("a2a"))
 }
 
-/// The card and both bindings.
+/// Routes for the agent card and both protocol bindings.
 pub(crate) fn routes(edge: &Edge) -> Router<Edge> {
     edge.a2a.clone().router().layer(middleware::from_fn(introduce))
 }
 
-/// Tells the protocol's side who asks, how they came, and what they may do.
+/// Adds the caller, the connection and the access level to the request for the A2A handlers.
 async fn introduce(
     principal: Principal,
     peer: Option<Extension<Peer>>,

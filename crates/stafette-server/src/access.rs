@@ -1,4 +1,4 @@
-//! Who may come in: tokens for programs, launch links for the user's browser.
+//! Access: tokens for programs, launch links for the user's browser.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{delete_with, get_with, post_with};
@@ -19,7 +19,7 @@ use crate::request::{Asked, Body, Named};
 use crate::tokens::{NewToken, TokenError, TokenView};
 use crate::{Edge, Problem};
 
-/// Where a browser goes once it is in.
+/// Path that a browser is sent to after signing in.
 const HOME: &str = "/";
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
@@ -56,19 +56,19 @@ async fn list(State(edge): State<Edge>) -> Json<Vec<TokenView>> {
     Json(edge.tokens.list(now()))
 }
 
-/// A token to be made.
+/// Request to create a token.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Create {
-    /// Its name: letters, digits, `-`, `_` and `.`.
+    /// Name of the token: letters, digits, `-`, `_` and `.`.
     #[schemars(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z0-9._-]+$"))]
     name: String,
-    /// What it allows.
+    /// Scope that the token grants.
     scope: Scope,
-    /// The agent that it is for, with that role's rights; a person's otherwise.
+    /// Agent that the token is for, with the rights of that role; a person's token if left out.
     #[serde(default)]
     agent: Option<AgentName>,
-    /// How long it lasts, such as `30d`; for ever otherwise.
+    /// Lifetime, such as `30d`; the token never expires if left out.
     #[serde(default)]
     expires: Option<Millis>,
 }
@@ -82,17 +82,17 @@ async fn create(
     Ok(Json(made.await.map_err(gone)??))
 }
 
-/// A token.
+/// A token, named in the path.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct TheToken {
-    /// Its name.
+    /// Name of the token.
     name: String,
 }
 
-/// It was taken back.
+/// Confirms that a token was revoked.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Revoked {
-    /// The token's name.
+    /// Name of the revoked token.
     revoked: String,
 }
 
@@ -124,11 +124,11 @@ impl From<TokenError> for Problem {
     }
 }
 
-/// A link to be made.
+/// Request to create a launch link.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Launch {
-    /// What the browser may do.
+    /// Scope that the browser gets; `admin` if left out.
     #[serde(default = "everything")]
     scope: Scope,
 }
@@ -137,10 +137,10 @@ fn everything() -> Scope {
     Scope::Admin
 }
 
-/// A link that works once and for two minutes.
+/// A link that works once, within two minutes.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LaunchLink {
-    /// The link.
+    /// Address to open in the browser, with the key in it.
     pub url: String,
 }
 
@@ -148,7 +148,7 @@ async fn launch(
     State(edge): State<Edge>,
     Body(Launch { scope }): Body<Launch>,
 ) -> Result<Json<LaunchLink>, Problem> {
-    // Whoever never looks at the page never has an open port.
+    // The TCP listener opens on demand: a user who never opens the page has no open port.
     let door = edge
         .some_door()
         .await
@@ -167,8 +167,8 @@ pub(crate) struct Key {
     key: String,
 }
 
-/// Lets a browser in and sends it on. That happens by a page and not by a redirect: what another
-/// site's page led to would not get the cookie along.
+/// Signs a browser in and sends it to the page. It answers with a page instead of a redirect: after
+/// a redirect that another site started, the browser would not send the cookie.
 async fn enter(
     State(edge): State<Edge>,
     Asked(Key { key }): Asked<Key>,

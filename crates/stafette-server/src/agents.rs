@@ -1,4 +1,4 @@
-//! Who does what at the moment.
+//! The current activity of each agent.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::get_with;
@@ -25,7 +25,7 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "AgentPage")]
 pub(crate) struct Page {
-    /// Of how many runs that have ended.
+    /// Number of ended runs whose agents are included, from 0 to 1000.
     #[serde(default = "few")]
     #[schemars(range(max = 1000))]
     finished: usize,
@@ -35,17 +35,18 @@ fn few() -> usize {
     10
 }
 
-/// The agents, and where the events go on from here.
+/// The agents, and the position from which to follow events.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Agents {
-    /// The position to follow the events from.
+    /// Position from which to follow the events.
     position: u64,
-    /// The agents.
+    /// Agents of open runs and of the newest ended runs.
     agents: Vec<AgentView>,
 }
 
 async fn list(State(edge): State<Edge>, Asked(page): Asked<Page>) -> Result<Json<Agents>, Problem> {
-    // Read first: whoever follows from here may hear something again, but misses nothing.
+    // Read before the agents: a client that follows from here may receive an event twice, but
+    // misses none.
     let position = edge.engine.store().head().await.unwrap_or(0);
     let finished = within("finished", page.finished, 0..=1000)?;
     let agents = edge.engine.agents(finished).await?;

@@ -1,4 +1,4 @@
-//! Answers that are more than one JSON document.
+//! Responses that are more than one JSON document.
 
 use aide::OperationOutput;
 use aide::generate::GenContext;
@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A page of a list; where the next one is stands in the header `Link`.
+/// A page of a list; the header `Link` names the next page.
 #[derive(Debug)]
 pub(crate) struct Listed<T> {
     pub(crate) items: Vec<T>,
@@ -49,7 +49,7 @@ impl<T: JsonSchema> OperationOutput for Listed<T> {
     }
 }
 
-/// Something that is not one JSON document; `KIND` says in which forms it comes.
+/// A response that is not one JSON document; `K` describes its media types.
 #[derive(Debug)]
 pub(crate) struct Raw<K>(pub(crate) Response, pub(crate) std::marker::PhantomData<K>);
 
@@ -59,13 +59,13 @@ impl<K> From<Response> for Raw<K> {
     }
 }
 
-/// What a [`Raw`] answer is.
+/// Description of a [`Raw`] response for the API document.
 pub(crate) trait Form {
-    /// Its status and what it says.
+    /// Status code and description.
     const MEANS: (u16, &'static str);
-    /// Its media types.
+    /// Media types of the body.
     const TYPES: &'static [&'static str];
-    /// Describes the parts that it is made of.
+    /// Registers the schemas of the types that the body consists of.
     fn parts(_: &mut GenContext) {}
 }
 

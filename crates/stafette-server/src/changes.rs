@@ -1,4 +1,4 @@
-//! Changes of the project's files: proposed, allowed, applied, undone.
+//! Changes of the project's files: proposed, approved, applied, undone.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
@@ -20,7 +20,7 @@ use crate::{Edge, Problem};
 /// The longest comment, in bytes.
 const LONGEST_COMMENT: usize = 16 * 1024;
 
-/// What can be asked about changes.
+/// Routes for changes of the project's files.
 pub(crate) fn routes() -> ApiRouter<Edge> {
     let about = |id, summary| named("changes", id, summary);
     ApiRouter::new()
@@ -63,10 +63,10 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
         )
 }
 
-/// Which change is meant.
+/// A change, named in the path.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct TheChange {
-    /// Its name, such as `c3`.
+    /// Id of the change, such as `c3`.
     change: String,
 }
 
@@ -81,17 +81,17 @@ impl TheChange {
 /// All changes of the project.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ChangeList {
-    /// The oldest first.
+    /// Changes in the order of their proposal, the oldest first.
     changes: Vec<Change>,
 }
 
-/// Which changes are meant.
+/// Filter for the list of changes.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Which {
-    /// Only those of this run.
+    /// Only changes of this run.
     run: Option<RunId>,
-    /// Only those of this status.
+    /// Only changes with this status.
     status: Option<ChangeStatus>,
 }
 
@@ -113,14 +113,14 @@ async fn propose(
     Body(mut proposal): Body<Proposal>,
 ) -> Result<(StatusCode, Json<Change>), Problem> {
     let rules = rules(&edge)?;
-    // An agent is who it is, whatever it says.
+    // An agent is identified by its connection; a name in the proposal is ignored.
     let turn = match edge.agent(&principal) {
         Some(author) => {
             let turn = turn(&edge, &author).await?;
             proposal.author = author;
             turn
         }
-        // One of the outside says which it is, and has to have a turn.
+        // An external agent names itself, and must have a turn.
         None if proposal.author.agent.is_some() && proposal.author.run.is_some() => {
             let Author { run, agent, .. } = &proposal.author;
             match agent {
@@ -140,7 +140,7 @@ async fn propose(
     Ok((StatusCode::CREATED, Json(change)))
 }
 
-/// The turn that an agent has, when it works on one.
+/// Returns the turn that the agent works on, if any.
 async fn turn(edge: &Edge, author: &Author) -> Result<Option<TurnKey>, Problem> {
     let Some(run) = author.run else { return Ok(None) };
     let state = edge.engine.state(run).await?;
@@ -149,12 +149,12 @@ async fn turn(edge: &Edge, author: &Author) -> Result<Option<TurnKey>, Problem> 
     Ok(own.map(|order| order.key))
 }
 
-/// A change, line by line.
+/// A change with its diff, line by line.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ChangeView {
-    /// The change.
+    /// The change, without its diff.
     change: Change,
-    /// What it does to each file.
+    /// Diff of each changed file.
     diff: Vec<FileDiff>,
 }
 
@@ -171,11 +171,11 @@ async fn get(
     Ok(Json(edge.engine.changes(look).await?))
 }
 
-/// A person's yes.
+/// Approval of a change by a person.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ApproveRequest {
-    /// Who says it, for the record.
+    /// Name of the person who approves, for the record.
     by: String,
 }
 
@@ -191,13 +191,13 @@ async fn approve(
     Ok(Json(decided.await?))
 }
 
-/// A person's no.
+/// Rejection of a change by a person.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RejectRequest {
-    /// Who says it, for the record.
+    /// Name of the person who rejects, for the record.
     by: String,
-    /// Why.
+    /// Reason for the rejection.
     why: String,
 }
 
@@ -215,11 +215,11 @@ async fn refuse(
     Ok(Json(edge.engine.decide_change(id, ChangeStatus::Refused, by, why).await?))
 }
 
-/// A wish to apply.
+/// Request to apply a change.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ApplyRequest {
-    /// Who wishes it, whose own locks are not in the way.
+    /// Name of the person who applies it; locks of that person do not block it.
     pub(crate) by: String,
 }
 
@@ -245,13 +245,13 @@ async fn apply_all(
     Ok(Json(edge.engine.apply_changes(ids, rules, hand(&principal, by)).await?))
 }
 
-/// How to undo.
+/// Options of an undo.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Undo {
-    /// Whether later changes on the same files go, too.
+    /// True to also undo later changes of the same files.
     with_later: bool,
-    /// Who wishes it, whose own locks are not in the way.
+    /// Name of the person who undoes it; locks of that person do not block it.
     by: String,
 }
 
@@ -265,30 +265,30 @@ async fn undo(
     Ok(Json(edge.engine.undo_change(id, with_later, rules, hand(&principal, by)).await?))
 }
 
-/// What somebody says.
+/// Comment on a change.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Said {
-    /// What.
+    /// Text of the comment, at most 16 KiB.
     text: String,
-    /// Who, for the record.
+    /// Name of the author, for the record.
     #[serde(default)]
     by: String,
-    /// About which file.
+    /// File that the comment is about; the whole change if left out.
     #[serde(default)]
     file: Option<String>,
-    /// About which line of it as it would be.
+    /// Line of that file, counted as it would be after the change.
     #[serde(default)]
     line: Option<u32>,
 }
 
-/// A change that something was said about.
+/// A change after a comment on it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Commented {
-    /// The change.
+    /// The change with the new comment.
     #[serde(flatten)]
     change: Change,
-    /// Who gets to hear it.
+    /// Receiver of the comment: nobody, the author in its run, or a later run.
     heard: Heard,
 }
 
@@ -298,7 +298,7 @@ async fn comment(
     Named(the): Named<TheChange>,
     Body(said): Body<Said>,
 ) -> Result<Json<Commented>, Problem> {
-    // What is said here goes back to an agent in a person's name.
+    // The comment reaches an agent in a person's name, so that only people may send it.
     for_people(&edge, &principal)?;
     let id = the.id()?;
     if said.text.trim().is_empty() || said.text.len() > LONGEST_COMMENT {
@@ -312,12 +312,12 @@ async fn comment(
     Ok(Json(Commented { change, heard }))
 }
 
-/// The rules of the workflow, which must be trusted: it names a command.
+/// Returns the change rules of the workflow, which must be trusted: it names a command.
 fn rules(edge: &Edge) -> Result<ChangeRules, Problem> {
     Ok((edge.workflow)()?.changes)
 }
 
-/// Agents propose; what becomes of it is for people.
+/// Refuses agents: they may only propose changes.
 pub(crate) fn for_people(edge: &Edge, principal: &Principal) -> Result<(), Problem> {
     match edge.agent(principal) {
         Some(_) => Err(Problem::new(403, "not_allowed", "An agent may propose changes, no more")
@@ -326,7 +326,7 @@ pub(crate) fn for_people(edge: &Edge, principal: &Principal) -> Result<(), Probl
     }
 }
 
-/// A person may touch the project for this change, and by these rules.
+/// Checks that the caller is a person, and returns the change and the rules in force.
 fn allowed(
     edge: &Edge,
     principal: &Principal,
@@ -336,7 +336,7 @@ fn allowed(
     Ok((the.id()?, rules(edge)?))
 }
 
-/// Who touches the project. At the socket they are whom they say they are.
+/// Returns who touches the project. On the Unix socket, callers choose their own name.
 pub(crate) fn hand(principal: &Principal, by: String) -> Hand {
     let holder = match (&principal.via, by.trim()) {
         (Via::Socket { .. }, "") => Holder::person("someone"),
@@ -384,15 +384,15 @@ impl From<ChangeError> for Problem {
     }
 }
 
-/// Why a change is there, and what became of it.
+/// The origin of a change and its outcome.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct WhyChange {
-    /// The change.
+    /// The change that is explained.
     change: Change,
-    /// The way of the work to where it was proposed, when that was in a run that is still known.
+    /// Steps that led to the proposal; left out if the change is from no run or the run is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     way: Option<Explanation>,
-    /// What the run recorded of it, event by event.
+    /// Events that the run recorded about the change, in order.
     events: Vec<serde_json::Value>,
 }
 

@@ -1,4 +1,4 @@
-//! What was spent.
+//! Cost report.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::get_with;
@@ -17,11 +17,11 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
     ApiRouter::new().api_route("/v1/cost", get_with(cost, about))
 }
 
-/// How to add up.
+/// Grouping of the cost report.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Sorting {
-    /// By what; by run when nothing is said.
+    /// Key to group by; `run` if left out.
     by: By,
 }
 

@@ -1,4 +1,4 @@
-//! What an agent tells by its own channel.
+//! Frames that an agent sends over its own channel.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::post_with;
@@ -28,23 +28,23 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
     )
 }
 
-/// What an agent tells.
+/// A frame that an agent sends.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Emit {
-    /// The token of its session.
+    /// Token of the agent's session.
     token: String,
-    /// `READY`, `HANDOFF`, `RESULT`, `REPORT`, `CHANGE`, `SIGNAL` or `ERROR`.
+    /// Frame type: `READY`, `HANDOFF`, `RESULT`, `REPORT`, `CHANGE`, `SIGNAL` or `ERROR`.
     r#type: String,
-    /// As in a frame of that type.
+    /// Payload, as in a frame of that type.
     #[serde(default)]
     payload: Value,
 }
 
-/// It was taken.
+/// Confirms that the frame was accepted.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Emitted {
-    /// Always true.
+    /// Always true: a refused frame is a problem document.
     taken: bool,
     /// The run that the session belongs to.
     run: RunId,

@@ -1,4 +1,4 @@
-//! A run that goes its own way from a moment in another one's past.
+//! Forks: new runs that start from an earlier point of another run.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::post_with;
@@ -20,24 +20,24 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
     ApiRouter::new().api_route("/v1/runs/{run}/fork", post_with(fork, about))
 }
 
-/// From which moment; from now when nothing is said.
+/// Point to fork from; the present if left out.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Fork {
-    /// The last event that the two have in common.
+    /// Sequence number of the last event that both runs share.
     seq: Option<u64>,
-    /// Or the handoff that is given out anew.
+    /// Alternatively, the handoff that is given out again.
     handoff: Option<HandoffId>,
-    /// Who wants it.
+    /// Name of the person who forks the run, for the record.
     by: String,
 }
 
-/// The new run.
+/// Confirms that the run was forked.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Forked {
-    /// Its name.
+    /// Id of the new run.
     run: RunId,
-    /// The one that it comes from.
+    /// Id of the original run.
     from: RunId,
 }
 
@@ -61,7 +61,7 @@ async fn fork(
     Ok(Json(Forked { run, from }))
 }
 
-/// The event by which a handoff came to be.
+/// Returns the sequence number of the event that admitted a handoff.
 async fn admitted(edge: &Edge, run: RunId, handoff: HandoffId) -> Result<u64, Problem> {
     let entries = edge.engine.store().entries_of(run, handoff).await;
     let entries = entries.map_err(EngineError::from)?;

@@ -1,4 +1,4 @@
-//! Generations: notes for the next one, its briefing, its context; and the council of a run.
+//! Generations: notes for the next one, its briefing and context, and the council of a run.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
@@ -45,22 +45,22 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
         )
 }
 
-/// A note.
+/// Note for the next generation.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LeaveNote {
-    /// What the next generation should know.
+    /// Text of the note.
     #[schemars(length(min = 1))]
     text: String,
-    /// Who says it, for the record.
+    /// Name of the author, for the record.
     #[serde(default)]
     by: String,
 }
 
-/// A note that was left.
+/// Confirms that a note was stored.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct NoteTaken {
-    /// The generation that hands it on: the last one there is.
+    /// Run that passes the note on: the newest generation.
     run: RunId,
 }
 
@@ -112,22 +112,23 @@ async fn council(
     Ok(Json(state.shown_council().ok_or_else(none)?))
 }
 
-/// Generations that follow each other by themselves. What is not said is the workflow's.
+/// Settings for generations that follow each other automatically; the workflow's value applies to
+/// each one left out.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Continuous {
-    /// How many, the first one included.
+    /// Maximum number of generations, including the first.
     #[schemars(range(min = 1))]
     max_runs: Option<u32>,
-    /// What they may cost together.
+    /// Maximum cost of all generations together.
     max_cost: Option<Usd>,
-    /// After how many a person is asked; 0 is never.
+    /// Number of generations between questions to a person; 0 never asks.
     check_in_every: Option<u32>,
-    /// The wait before the next one.
+    /// Wait before the next generation starts.
     pause: Option<Millis>,
 }
 
-/// How a run begins among the generations of its team.
+/// Parameters of a run that starts as a generation of its team.
 #[derive(Debug)]
 pub(crate) struct Begun {
     pub(crate) request: String,
@@ -136,7 +137,7 @@ pub(crate) struct Begun {
 }
 
 impl Begun {
-    /// A run that may go on from a context, and may have others follow.
+    /// Returns a run that may continue from a context, and may have further generations follow.
     pub(crate) async fn of(
         edge: &Edge,
         workflow: &Workflow,

@@ -1,6 +1,6 @@
-//! What stands in front of every route on TCP. A browser on this machine visits pages of strangers,
-//! and any of them can send requests here: whatever does not come from our own page, or from a
-//! program with a token, is refused before any route is looked for.
+//! Checks in front of every route on TCP. A browser on this machine visits untrusted pages, and any
+//! of them can send requests here. The guard therefore refuses every request that comes neither
+//! from our own page nor from a program with a token, before any route is matched.
 
 mod rate_limit;
 mod rules;
@@ -28,31 +28,32 @@ use rate_limit::Pace;
 
 pub(crate) use security_headers::armour;
 
-/// How long the body of a request may take to arrive.
+/// Time limit for the body of a request to arrive.
 const BODY: Duration = Duration::from_secs(30);
-/// Places where nobody has to show anything: whether the daemon lives, and the way in.
+/// Paths that need no credentials: health checks and the launch link.
 const OPEN: [&str; 3] = ["/healthz", "/readyz", "/launch"];
 
-/// Whether nobody has to show anything here. A webhook shows its signature, once its body is there.
+/// Returns true if the path needs no credentials. A webhook is checked by its signature, once its
+/// body has arrived.
 fn is_open(method: &Method, path: &str) -> bool {
     let trigger = path.strip_prefix("/v1/triggers/");
     let webhook = trigger.is_some_and(|name| !name.is_empty() && !name.contains('/'));
     OPEN.contains(&path) || (*method == Method::POST && webhook)
 }
 
-/// Where a door is and what it is called.
+/// Address and host names of a TCP listener.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Door {
-    /// Where it listens.
+    /// Socket address that it listens on.
     pub address: SocketAddr,
-    /// Whether it speaks TLS.
+    /// True if it uses TLS.
     pub tls: bool,
-    /// The names by which it may be called, besides those of this machine.
+    /// Accepted host names, in addition to those of this machine.
     pub hosts: Vec<String>,
 }
 
 impl Door {
-    /// The address for people and programs.
+    /// Returns the URL for people and programs.
     #[must_use]
     pub fn url(&self) -> String {
         let name = match (self.hosts.first(), self.address.ip()) {
@@ -64,7 +65,8 @@ impl Door {
         format!("{}://{name}:{}", self.scheme(), self.address.port())
     }
 
-    /// The cookie's name. Cookies know no ports, so that two projects would overwrite each other's.
+    /// Returns the name of the cookie. It contains the port: cookies are shared between ports, so
+    /// that two projects would overwrite each other's.
     pub(crate) fn cookie(&self) -> String {
         let prefix = if self.tls { "__Host-" } else { "" };
         format!("{prefix}stafette-{}", self.address.port())
@@ -74,7 +76,7 @@ impl Door {
         if self.tls { "https" } else { "http" }
     }
 
-    /// Every `Host` that means us.
+    /// Returns every `Host` value that is accepted.
     fn authorities(&self) -> Vec<String> {
         let port = self.address.port();
         let usual = if self.tls { 443 } else { 80 };
@@ -94,7 +96,7 @@ impl Door {
     }
 }
 
-/// What is asked of everyone who comes by TCP.
+/// Checks that apply to every request on TCP.
 #[derive(Debug)]
 pub(crate) struct Guard {
     cookie: String,
@@ -109,9 +111,9 @@ pub(crate) struct Guard {
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer {
-    /// From where it comes.
+    /// IP address of the peer.
     pub(crate) ip: IpAddr,
-    /// Whether it is spoken to by TLS.
+    /// True if the connection uses TLS.
     pub(crate) tls: bool,
 }
 
@@ -130,7 +132,7 @@ impl Guard {
         }
     }
 
-    /// Looks at everything but the body; whoever may pass gets a name.
+    /// Checks everything but the body, and identifies the caller.
     fn look(&self, peer: IpAddr, request: &Request) -> Result<Principal, Problem> {
         let (headers, path) = (request.headers(), request.uri().path());
         rules::size(request.uri(), headers)?;
@@ -147,7 +149,8 @@ impl Guard {
             principal.may(Scope::needed(request.method(), path))?;
             principal.may_go(path)?;
         }
-        // Whoever is not known hears that first, whatever they send.
+        // Checked after the credentials: an unknown caller always gets the same refusal, whatever
+        // it sends.
         rules::content(request.method(), headers)?;
         let name = match principal.via {
             Via::Nobody => peer.to_string(),
@@ -173,8 +176,8 @@ impl Guard {
         else {
             return Ok(None);
         };
-        // A cookie comes along with whatever the browser sends, so that more is asked: that our
-        // own page sent it. Browsers say so themselves whenever something could change.
+        // The browser adds the cookie to every request, so that more proof is needed that our own
+        // page sent it. Browsers add these headers whenever a request could change something.
         let looks = matches!(*request.method(), Method::GET | Method::HEAD);
         let upgrade = headers.contains_key(axum::http::header::UPGRADE);
         let ours = headers.contains_key(ORIGIN) || headers.contains_key("sec-fetch-site");
@@ -185,7 +188,8 @@ impl Guard {
         }
     }
 
-    /// The value of our cookie, unless there are two: a neighbour's page may have planted one.
+    /// Returns the value of our cookie, unless there are two: another server on this host may have
+    /// planted one.
     fn cookie<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
         let pairs = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
         let mut ours = pairs
@@ -200,7 +204,7 @@ impl Guard {
     }
 }
 
-/// Lets a request pass, or answers it.
+/// Passes a request on, or answers it with a problem.
 pub(crate) async fn guard(
     State(guard): State<Arc<Guard>>,
     mut request: Request,
@@ -208,7 +212,7 @@ pub(crate) async fn guard(
 ) -> Response {
     let peer =
         request.extensions().get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.ip);
-    // Nothing that came from outside is taken for what the guard itself found out.
+    // Removes what a client could have sent: only the guard sets the principal.
     request.extensions_mut().remove::<Principal>();
     let looked = match guard.look(peer, &request) {
         Ok(principal) => hold(request).await.map(|request| (principal, request)),
@@ -227,7 +231,7 @@ pub(crate) async fn guard(
     armour(answer)
 }
 
-/// Takes the whole body in, within its limits, so that no handler waits for it.
+/// Reads the whole body within its limits, so that no handler waits for it.
 async fn hold(request: Request) -> Result<Request, Problem> {
     let (parts, body) = request.into_parts();
     let bytes = tokio::time::timeout(BODY, axum::body::to_bytes(body, MAX_BODY)).await;

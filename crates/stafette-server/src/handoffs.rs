@@ -1,4 +1,4 @@
-//! Handoffs: look at them, propose them in any dialect, and get their answer in the same one.
+//! Handoffs: list them, propose them in any dialect, and read the answer in the same dialect.
 
 mod dialect;
 
@@ -53,27 +53,27 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
         )
 }
 
-/// A handoff in one line, with all of it under `handoff`.
+/// A handoff in one line, with its full record under `handoff`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "HandoffRow")]
 pub(crate) struct Row {
-    /// Its run.
+    /// Run that the handoff belongs to.
     run: RunId,
-    /// Its name within the run.
+    /// Id of the handoff within the run.
     id: HandoffId,
-    /// Who gave the work.
+    /// Party that gave the work.
     from: String,
-    /// Who took it.
+    /// Party that the work was given to.
     to: String,
-    /// Why, in a word.
+    /// Reason code, such as `task_handoff`.
     reason: String,
-    /// Where it stands, in a word.
+    /// State of the handoff, as one word.
     state: String,
-    /// When it was proposed.
+    /// Time of the proposal (RFC 3339).
     opened_at: String,
-    /// When it was closed.
+    /// Time of closing (RFC 3339); null while it is open.
     closed_at: Option<String>,
-    /// All of it: admitted, or refused with the rule.
+    /// Full record: admitted, or refused with the rule.
     handoff: HandoffView,
 }
 
@@ -119,29 +119,30 @@ async fn row(edge: &Edge, run: RunId, handoff: HandoffId) -> Result<Row, Problem
     Row::of(&row.ok_or(EngineError::NoHandoff { run, handoff })?)
 }
 
-/// What a document does not say itself.
+/// Parameters that the document itself does not contain.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub(crate) struct Besides {
-    /// The run; otherwise the one in which the giver has a turn.
+    /// Run id; the run in which the giver has a turn if left out.
     #[serde(default)]
     run: Option<String>,
-    /// Who is to do a phase; otherwise the agent that is called like it.
+    /// Agent for a phase request; the agent named like the phase if left out.
     #[serde(default)]
     to: Option<String>,
 }
 
-/// What became of a proposal.
+/// Result of a proposal.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Proposed {
-    /// Its run.
+    /// Run that the handoff belongs to.
     run: RunId,
-    /// Its name, once it has one: what is proposed within a turn moves when the turn ends.
+    /// Id of the handoff; left out within a turn, because the handoff is admitted when the turn
+    /// ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     handoff: Option<HandoffId>,
-    /// The turn that it was proposed in.
+    /// Turn in which it was proposed.
     #[serde(skip_serializing_if = "Option::is_none")]
     turn: Option<TurnKey>,
-    /// Which dialect it came in: `contract`, `phase` or `message`.
+    /// Dialect of the document: `contract`, `phase` or `message`.
     dialect: String,
     /// The document as it was understood, in that dialect.
     document: Value,
@@ -179,7 +180,7 @@ async fn take(
     document: &Value,
 ) -> Result<Json<Proposed>, Problem> {
     let (offer, came) = dialect::read(document, besides.to.as_deref())?;
-    // What is answered is what is kept of it.
+    // The response shows what is stored, so that both are redacted.
     let offer = edge.engine.redacted(Offer { trace, ..offer });
     let document = edge.engine.redacted(document.clone());
     let given = Proposal { offer, came, document };
@@ -189,7 +190,7 @@ async fn take(
             let agent: AgentName = name.parse().map_err(bad)?;
             Some(edge.engine.turn_of(run, &agent).await?)
         }
-        // They have no turns: they may propose at any time.
+        // These parties have no turns and may propose at any time.
         Party::Orchestrator | Party::Human => None,
     };
     match turn {
@@ -205,7 +206,7 @@ struct Proposal {
 }
 
 impl Proposal {
-    /// The giver works on something: it moves when they have finished.
+    /// Proposes within a turn: the handoff moves when the turn ends.
     async fn within(self, edge: &Edge, turn: TurnKey) -> Result<Json<Proposed>, Problem> {
         match edge.engine.propose(turn, self.offer.clone()).await {
             Ok(()) => Ok(self.proposed(turn.run, None, Some(turn))),
@@ -247,7 +248,7 @@ impl Proposal {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Patience {
-    /// How long to wait, in seconds; a minute is the most, and what is taken when nothing is said.
+    /// Seconds to wait, at most 60; 60 if left out.
     #[serde(default)]
     #[schemars(range(max = 60))]
     within: Option<u32>,
@@ -256,13 +257,13 @@ pub(crate) struct Patience {
 /// The answer to a handoff.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AnswerOf {
-    /// Whether it is answered: when not, nobody has in the time that was given.
+    /// True once the handoff is answered; false if the wait timed out.
     answered: bool,
-    /// Where it stands, in a word.
+    /// State of the handoff, as one word.
     state: String,
-    /// Which dialect it came in.
+    /// Dialect that the handoff came in.
     dialect: String,
-    /// The answer in that dialect, or in the contract's when it came in none.
+    /// The answer in that dialect; in the contract's if the handoff came in none.
     #[serde(skip_serializing_if = "Option::is_none")]
     document: Option<Value>,
 }
@@ -279,7 +280,7 @@ async fn answer(
         let row = row(&edge, run, handoff).await?;
         let closed = row.closed_at.is_some();
         let more = async {
-            // Only this run's events can have changed it.
+            // Only events of this run can have changed it.
             while let Ok(Some(page)) = feed.next().await {
                 if page.iter().any(|stored| stored.run == run) {
                     return true;

@@ -1,4 +1,4 @@
-//! Whether the daemon lives, and whether it can work.
+//! Health checks: the daemon is alive, and it can work.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::get_with;
@@ -30,24 +30,24 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
         )
 }
 
-/// Nothing has to be shown for it.
+/// Marks an operation as one that needs no credentials.
 fn anyone(mut op: TransformOperation<'_>) -> TransformOperation<'_> {
     op.inner_mut().security.push(Default::default());
     op
 }
 
-/// The daemon lives.
+/// Reports that the daemon is alive.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Health {
-    /// Always `ok`.
+    /// Always `ok`: an unhealthy daemon returns a problem document.
     status: &'static str,
-    /// Its version, for those who are known here.
+    /// Version of the daemon; only for identified callers.
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<&'static str>,
-    /// Its process, for those who are known here.
+    /// Process id of the daemon; only for identified callers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
-    /// How many clients are connected by MCP, for those who are known here.
+    /// Number of connected MCP clients; only for identified callers.
     #[serde(skip_serializing_if = "Option::is_none")]
     mcp_sessions: Option<usize>,
     /// The number of unfinished runs that wait until somebody continues them, for those who are known

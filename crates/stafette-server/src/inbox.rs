@@ -1,4 +1,4 @@
-//! What is for a person to decide.
+//! The inbox: questions that wait for a person.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
@@ -33,34 +33,34 @@ async fn list(State(edge): State<Edge>) -> Result<Json<Vec<Row>>, Problem> {
     Ok(Json(rows.iter().map(Row::of).collect::<Result<_, _>>()?))
 }
 
-/// A question in an address.
+/// A question, named in the path.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct TheQuestion {
-    /// `RUN:h5`, `h5` or `5`.
+    /// Id of the question: `RUN:h5`, `h5` or `5`.
     question: String,
 }
 
-/// An answer: words, values, or both.
+/// Answer to a question: text, values, or both.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Answer {
-    /// One of the options, or free words.
+    /// One of the options, or free text.
     #[serde(default)]
     text: String,
-    /// A value for each input that is missing.
+    /// A value for each missing input.
     #[serde(default)]
     values: Fields,
-    /// Who answers, for the record.
+    /// Name of the person who answers, for the record.
     #[serde(default)]
     by: String,
 }
 
-/// The answer was taken.
+/// Confirms that the answer was accepted.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Answered {
-    /// The question.
+    /// Handoff id of the question.
     answered: HandoffId,
-    /// The run as it is now.
+    /// The run after the answer.
     run: Shown,
 }
 
@@ -73,7 +73,7 @@ async fn answer(
     if text.is_empty() && values.is_empty() {
         return Err(Problem::new(422, "empty_answer", "The answer is empty"));
     }
-    // What a person decides, no agent decides in their place.
+    // No agent may answer in a person's place.
     if let Some(author) = edge.agent(&principal) {
         tracing::warn!(?author, question, "an agent may not answer");
         return Err(Problem::new(403, "not_allowed", "An agent may not answer for a person"));
@@ -98,13 +98,13 @@ async fn answer(
     Ok(Json(Answered { answered: handoff, run: Shown::of(&edge, run).await? }))
 }
 
-/// Whether the handoff is a question to a person, open or answered.
+/// Returns true if the handoff is a question to a person, open or answered.
 async fn was_asked(edge: &Edge, run: RunId, handoff: HandoffId) -> Result<bool, Problem> {
     let row = edge.engine.handoff(run, handoff).await?;
     Ok(row.is_some_and(|row| row.to == Party::Human.as_str()))
 }
 
-/// The question that a client means: `RUN:h5`, `h5` or `5`.
+/// Finds the question for `RUN:h5`, `h5` or `5`.
 async fn find(edge: &Edge, text: &str) -> Result<(RunId, HandoffId), Problem> {
     let (run, name) = match text.rsplit_once(':') {
         Some((run, name)) => (Some(crate::runs::find(edge, run).await?), name),
@@ -121,7 +121,7 @@ async fn find(edge: &Edge, text: &str) -> Result<(RunId, HandoffId), Problem> {
         .map(|row| (row.run, row.id));
     match (fitting.next(), fitting.next()) {
         (Some(found), None) => Ok(found),
-        // The run says best what became of a question of its own that is no longer open.
+        // The run itself reports the outcome of a question that is no longer open.
         (None, _)
             if let Some(run) = run
                 && was_asked(edge, run, handoff).await? =>

@@ -1,5 +1,5 @@
-//! What is known and planned: one file for each part of it. Whether somebody may see or change it
-//! is asked of the stages, in one place.
+//! Knowledge and planning, one file per part. The stages decide in one place who may read or change
+//! it.
 
 mod calendar;
 mod decisions;
@@ -21,7 +21,7 @@ use crate::openapi::named;
 use crate::principal::Principal;
 use crate::{Edge, Problem};
 
-/// Where all of it is found.
+/// Path prefixes of all these routes.
 pub(crate) const ROOTS: [&str; 10] = [
     "/v1/calendar",
     "/v1/constitution",
@@ -46,17 +46,17 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
         .merge(insights::routes())
 }
 
-/// How what is known is doing.
+/// Health of the knowledge store.
 #[derive(Debug, Serialize, JsonSchema)]
 struct HealthView {
-    /// Graph and calendar.
+    /// Health of graph and calendar.
     #[serde(flatten)]
     health: Health,
-    /// What is said of blocks of time that lost their place or their order, and wait for a person.
+    /// Descriptions of time blocks that lost their slot or order and wait for a person.
     waits: Vec<String>,
-    /// Whether stafette.toml says something else by now, which takes another daemon.
+    /// True if stafette.toml has changed since; the daemon must be restarted to apply it.
     changed: bool,
-    /// Batches that the graph refused when their turn came, with the reason.
+    /// Batches that the graph refused, with the reason.
     set_aside: Vec<stafette_knowledge::graph::SetAside>,
 }
 
@@ -66,7 +66,7 @@ async fn health(
 ) -> Result<Json<HealthView>, Problem> {
     let (stages, actor) = edge.knower(&principal)?;
     let health = stages.health().await?;
-    // One that cannot be read or is not trusted says nothing.
+    // A workflow that cannot be read or is not trusted counts as unchanged.
     let says = (edge.workflow)().ok().and_then(|workflow| workflow.knowledge);
     let changed = says.is_some_and(|says| says != *stages.settings());
     let (waits, set_aside) = (stages.waits(&actor).await?, stages.set_aside(&actor).await?);
@@ -74,7 +74,7 @@ async fn health(
 }
 
 impl Edge {
-    /// What is known and planned, if this project keeps it.
+    /// Returns the stages, if this project keeps knowledge.
     fn stages(&self) -> Result<&Stages, Problem> {
         self.stages.as_ref().ok_or_else(|| {
             Problem::new(409, "no_knowledge", "This project keeps no knowledge").fix(
@@ -84,7 +84,7 @@ impl Edge {
         })
     }
 
-    /// The same with who asks: an agent, or a person.
+    /// Returns the stages with the caller: an agent or a person.
     fn knower(&self, principal: &Principal) -> Result<(&Stages, Actor), Problem> {
         let actor = match self.agent(principal) {
             Some(Author { agent: Some(agent), run, handoff, .. }) => {

@@ -1,5 +1,5 @@
-//! Launch links: how the user's own browser gets in. A link works once and not for long; what it
-//! leaves in the browser is a cookie that no other site's page can use or read.
+//! Launch links: how the user's own browser signs in. A link works once and for a short time; it
+//! leaves a cookie in the browser that no other site's page can use or read.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -11,14 +11,14 @@ use crate::principal::Scope;
 use crate::private;
 use crate::secret::{self, Hash};
 
-/// How long a link can be used.
+/// Time within which a link can be used.
 const LINK: Millis = Millis::minutes(2);
-/// How long the browser stays in.
+/// Time that a browser stays signed in.
 pub(crate) const STAY: Millis = Millis::hours(12);
-/// The most links and the most browsers at a time; the oldest make room.
+/// Maximum number of links and of browsers at a time; the oldest are dropped.
 const MOST: usize = 64;
 
-/// What somebody may do who shows a secret of which only this is known.
+/// Permission of the holder of a secret, of which only the hash is known.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Pass {
     sha256: String,
@@ -32,30 +32,29 @@ impl Pass {
     }
 }
 
-/// What outlives the daemon, so that a page that is open finds the next one by itself.
+/// State that outlives the daemon, so that an open page reconnects to the next one automatically.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Book {
-    /// Where the page was.
+    /// Port of the page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     port: Option<u16>,
-    /// The browsers that are in.
+    /// Browsers that are signed in.
     #[serde(default)]
     browsers: Vec<Pass>,
 }
 
-/// The links that were not used yet, which are forgotten when the daemon ends, and the browsers that
-/// came by one, which are not.
+/// Unused links, which are forgotten when the daemon ends, and signed-in browsers, which are not.
 #[derive(Debug, Default)]
 pub(crate) struct Launches {
     links: Mutex<Vec<Pass>>,
     book: Mutex<Book>,
-    /// Where the book is kept; nowhere in tests of something else.
+    /// File that keeps the browsers; `None` in tests of other parts.
     path: Option<PathBuf>,
 }
 
 impl Launches {
-    /// Those that were let in before. A file that cannot be read lets nobody in, and the next
-    /// launch link makes a new one.
+    /// Reads the browsers that signed in before. A file that cannot be read signs everyone out; the
+    /// next launch link creates a new one.
     pub(crate) fn open(path: &Path) -> Self {
         let book = private::read(path).unwrap_or_else(|error| {
             tracing::warn!(%error, path = %path.display(), "browsers have to be let in again");
@@ -65,12 +64,12 @@ impl Launches {
         Launches { links, book, path: Some(path.to_owned()) }
     }
 
-    /// A key for one visit.
+    /// Creates a key that works once.
     pub(crate) fn key(&self, now: Time, scope: Scope) -> std::io::Result<String> {
         admit(&mut lock(&self.links), now, scope, LINK)
     }
 
-    /// Uses a key up; the cookie's value.
+    /// Redeems a key; returns the value of the cookie.
     pub(crate) fn redeem(&self, now: Time, key: &str) -> std::io::Result<Option<String>> {
         let hash = Hash::of(key);
         let mut links = lock(&self.links);
@@ -88,10 +87,10 @@ impl Launches {
         Ok(Some(cookie))
     }
 
-    /// How much a cookie allows.
+    /// Returns the scope that a cookie grants.
     pub(crate) fn scope(&self, now: Time, cookie: &str) -> Option<Scope> {
         let hash = Hash::of(cookie);
-        // All of them are compared, so that the time tells nothing.
+        // Compares all of them, so that the time taken reveals nothing.
         let mut found = None;
         for pass in &lock(&self.book).browsers {
             if pass.fits(hash) && pass.until > now {
@@ -101,19 +100,19 @@ impl Launches {
         found
     }
 
-    /// Where the page was the last time.
+    /// Returns the port of the last page.
     pub(crate) fn port(&self) -> Option<u16> {
         lock(&self.book).port
     }
 
-    /// Where the page was, if a browser may still be there.
+    /// Returns the port of the last page if a browser may still wait there.
     pub(crate) fn awaited(&self, now: Time) -> Option<u16> {
         let book = lock(&self.book);
         book.port.filter(|_| book.browsers.iter().any(|pass| pass.until > now))
     }
 
-    /// The page is there from now on. Where it is new, nobody has been let in: whoever listens at
-    /// the old place hears the cookies that browsers send there.
+    /// Records the port of the page. A new port signs every browser out: another program may listen
+    /// on the old port and receive the cookies that browsers send there.
     pub(crate) fn settle(&self, port: u16) {
         let mut book = lock(&self.book);
         if book.port != Some(port) {
@@ -122,14 +121,14 @@ impl Launches {
         }
     }
 
-    /// Nobody is in any more.
+    /// Signs out every browser.
     pub(crate) fn forget(&self) {
         let mut book = lock(&self.book);
         *book = Book::default();
         self.keep(&book);
     }
 
-    /// What cannot be kept holds until the daemon ends.
+    /// Writes the file; on failure, sign-ins last until the daemon ends.
     fn keep(&self, book: &Book) {
         if let Some(path) = &self.path
             && let Err(error) = private::write(path, book)

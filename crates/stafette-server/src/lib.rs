@@ -1,14 +1,14 @@
-//! The edge: requests come in, the engine's answers go out.
+//! The HTTP interface: requests come in, the engine's responses go out.
 //!
-//! The daemon speaks HTTP by two doors. The Unix socket belongs to its user, who may do
-//! everything there. On TCP the guard stands in front of all routes: it lets in the
-//! user's own browser and programs with a token, and nobody else.
+//! The daemon serves HTTP on two listeners. The Unix socket belongs to its user, who may do
+//! everything there. On TCP the guard checks every request: it admits the user's own browser and
+//! programs with a token, and nobody else.
 //!
 //! Invariants:
 //! - Every error is a problem document (RFC 9457) with a stable `code`.
-//! - No handler decides anything: it turns a request into an input and events into an answer.
-//! - No request by TCP reaches a route before the guard has let it pass.
-//! - The description of the API is made from the types that the handlers use.
+//! - No handler decides anything: it turns a request into an input and events into a response.
+//! - No request on TCP reaches a route before the guard has let it pass.
+//! - The API description is generated from the types that the handlers use.
 
 mod a2a;
 mod access;
@@ -75,14 +75,13 @@ pub use serve::{Tls, TlsError};
 pub use telemetry::Observed;
 pub use tokens::{NewToken, TokenError, TokenView, Tokens};
 
-/// The most that a request may carry, in bytes.
+/// Maximum size of a request body, in bytes.
 const MAX_BODY: usize = 2 * 1024 * 1024;
 
-/// How the project's workflow is read, each time a run begins: it may have changed, and must be
-/// trusted.
+/// Reads the project's workflow each time a run begins: it may have changed, and must be trusted.
 pub type ReadWorkflow = dyn Fn() -> Result<Workflow, Problem> + Send + Sync;
 
-/// What the handlers share.
+/// State that the handlers share.
 #[derive(Clone)]
 pub struct Edge {
     engine: Engine,
@@ -104,27 +103,27 @@ impl std::fmt::Debug for Edge {
     }
 }
 
-/// A door cannot be opened.
+/// A TCP listener cannot be opened.
 #[derive(Debug, Error)]
 pub enum DoorError {
-    /// Others could listen in.
+    /// A non-loopback address needs TLS; otherwise others could read the traffic.
     #[error("beyond this machine, Stafette listens only with TLS")]
     NoTls,
-    /// Nobody could come in, or everybody.
+    /// A non-loopback address needs a token; otherwise nobody or everybody could connect.
     #[error("beyond this machine, Stafette listens only when there is a token")]
     NoToken,
-    /// The address cannot be had.
+    /// The address cannot be bound.
     #[error("{address} cannot be listened on")]
     Bind {
-        /// Which.
+        /// The address that was tried.
         address: SocketAddr,
-        /// Why.
+        /// Error of the operating system.
         source: std::io::Error,
     },
 }
 
 impl Edge {
-    /// An edge around `engine`; `stop` is notified when a client asks the daemon to end.
+    /// Creates the interface of `engine`; `stop` is notified when a client asks the daemon to end.
     #[must_use]
     pub fn new(
         engine: Engine,
@@ -141,13 +140,13 @@ impl Edge {
         Edge { engine, workflow, stop, tokens, launches, door, a2a, mcp, around, observed, stages }
     }
 
-    /// The same with triggers and news.
+    /// Adds triggers and notifications.
     #[must_use]
     pub fn with(self, triggers: Arc<Triggers>, notifier: Arc<Notifier>) -> Self {
         Edge { around: Some((triggers, notifier)), ..self }
     }
 
-    /// The same with what is known and planned.
+    /// Adds knowledge and planning.
     #[must_use]
     pub fn knowing(self, stages: Stages) -> Self {
         let known = Some(stages.clone());
@@ -155,7 +154,7 @@ impl Edge {
         Edge { mcp, stages: Some(stages), ..self }
     }
 
-    /// Where the page is, whenever somebody asks.
+    /// Returns a function that reports the current URL of the page.
     #[must_use]
     pub fn page(&self) -> Arc<Page> {
         let door = self.door.clone();
@@ -165,22 +164,21 @@ impl Edge {
         })
     }
 
-    /// The same edge, which also tells what `observed` counts.
+    /// Adds metrics and alerts from `observed`.
     #[must_use]
     pub fn observed_by(self, observed: Observed) -> Self {
         Edge { observed: Some(observed), ..self }
     }
 
-    /// Serves everything to those who can open the socket, until it is dropped.
+    /// Serves everything to clients of the Unix socket, until it is dropped.
     pub async fn serve(self, socket: UnixListener) {
         serve::socket(socket, self.router()).await;
     }
 
-    /// Opens a door on TCP, behind its guard.
+    /// Opens a TCP listener behind its guard.
     ///
     /// # Errors
-    /// When others than this machine could reach it without TLS or a token, or the address cannot
-    /// be had.
+    /// When the address is not loopback and TLS or a token is missing, or it cannot be bound.
     pub async fn open(
         &self,
         address: SocketAddr,
@@ -205,8 +203,8 @@ impl Edge {
         Ok(door)
     }
 
-    /// Opens the door at which the user's browser waits, if one does: a page that was open when the
-    /// daemon ended finds the next one by itself.
+    /// Opens the listener that the user's browser waits for, if any: a page that was open when the
+    /// daemon ended reconnects to the next one automatically.
     pub async fn reopen(&self) {
         let Some(port) = self.launches.awaited(clock::now()) else { return };
         if let Err(error) = self.open(here(port), None, Vec::new()).await {
@@ -215,8 +213,7 @@ impl Edge {
         }
     }
 
-    /// The door that there is, or a new one that only this machine can reach: where the last one
-    /// was, if that can be had.
+    /// Returns the open listener, or opens one on loopback, on the last port if that is free.
     async fn some_door(&self) -> Result<Door, DoorError> {
         if let Some(door) = self.door() {
             return Ok(door);
@@ -234,7 +231,7 @@ impl Edge {
         Ok(door)
     }
 
-    /// Changes what is known of browsers, where the writing holds nobody up.
+    /// Changes the stored browsers on a blocking thread, so that no request waits for the write.
     async fn remember(&self, change: impl FnOnce(&Launches) + Send + 'static) {
         let launches = self.launches.clone();
         let _ = tokio::task::spawn_blocking(move || change(&launches)).await;
@@ -259,7 +256,7 @@ impl Edge {
             .with_state(self)
     }
 
-    /// The guard is asked before any route is looked for.
+    /// Puts the guard in front of the router, so that it runs before any route is matched.
     fn guarded(self, door: &Door) -> Router {
         let guard = Arc::new(Guard::new(door, self.tokens.clone(), self.launches.clone()));
         let asked = axum::middleware::from_fn_with_state(guard, guard::guard);
@@ -267,7 +264,7 @@ impl Edge {
     }
 }
 
-/// A port of this machine that no other can reach.
+/// Returns the loopback address with this port.
 fn here(port: u16) -> SocketAddr {
     SocketAddr::new(IpAddr::from(Ipv4Addr::LOCALHOST), port)
 }
@@ -293,10 +290,10 @@ async fn continue_runs(axum::extract::State(edge): axum::extract::State<Edge>) -
     Json(Continued { runs })
 }
 
-/// The daemon ends.
+/// Confirms that the daemon ends.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Stopping {
-    /// Always true.
+    /// Always true: a refusal is a problem document.
     stopping: bool,
 }
 

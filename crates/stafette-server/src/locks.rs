@@ -1,4 +1,4 @@
-//! Locks: who has what, and until when.
+//! Locks: their holders and leases.
 
 use std::time::Duration;
 
@@ -21,10 +21,10 @@ use crate::principal::{Principal, Scope, Via};
 use crate::request::{Asked, Body, Named};
 use crate::{Edge, Problem};
 
-/// How long a client may wait in one request.
+/// Maximum time that a client may wait in one request.
 const LONGEST_CALL: Duration = Duration::from_secs(60);
 
-/// What can be asked about locks.
+/// Routes for locks and waiting requests.
 pub(crate) fn routes() -> ApiRouter<Edge> {
     let about = |id, summary| named("locks", id, summary);
     ApiRouter::new()
@@ -55,46 +55,46 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
         )
 }
 
-/// Which lock is meant.
+/// A lock, named in the path.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct TheLock {
-    /// Its name, such as `l3`.
+    /// Id of the lock, such as `l3`.
     lock: String,
 }
 
-/// A lock, or a place in the line for one.
+/// A lock, or a place in the queue for one.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct LockView {
-    /// Its name.
+    /// Id of the lock.
     id: LockId,
-    /// `held` or `waiting`.
+    /// `held` or `waiting`: holds the lock, or waits for it.
     state: LockState,
-    /// The fencing number, when it is held.
+    /// Fencing number; left out while waiting.
     #[serde(skip_serializing_if = "Option::is_none")]
     fence: Option<u64>,
-    /// Who, in a word.
+    /// Holder or waiter, as one word.
     holder: String,
-    /// Who, in full.
+    /// Holder or waiter, in full.
     by: Holder,
-    /// On what.
+    /// Paths and globs that are locked, relative to the project.
     patterns: Vec<Pattern>,
-    /// Whether others may have it too.
+    /// Shared with other readers, or exclusive.
     mode: Mode,
-    /// What for.
+    /// Purpose that the holder gave.
     reason: String,
-    /// Since when it is held or waited for.
+    /// Start of the lease or the wait (RFC 3339).
     since: String,
-    /// When the lease or the wait is over.
+    /// End of the lease or the wait (RFC 3339).
     until: String,
 }
 
-/// Whether a lock is held.
+/// State of a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum LockState {
-    /// It is held.
+    /// The lock is held.
     Held,
-    /// It is waited for.
+    /// The lock is waited for.
     Waiting,
 }
 
@@ -136,28 +136,28 @@ fn view(
 /// A deadlock of the last hour.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AlertView {
-    /// `DEADLOCK`.
+    /// Alert code, always `DEADLOCK`.
     code: String,
-    /// When it was found.
+    /// Time of detection (RFC 3339).
     at: String,
-    /// Who waited for whom, in a sentence.
+    /// The circle of waiting parties, as a sentence.
     message: String,
-    /// Who waited for whom.
+    /// The circle of waiting parties, link by link.
     circle: Vec<Link>,
-    /// Who was refused.
+    /// Request that was refused to break the circle.
     refused: LockId,
 }
 
 /// All locks of the project.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct LockList {
-    /// Counts the changes.
+    /// Version of the lock table; grows with each change.
     version: u64,
-    /// The last fencing number that was given.
+    /// Last fencing number that was given out.
     fence: u64,
-    /// What is held and waited for, the oldest first.
+    /// Locks held and waited for, the oldest first.
     locks: Vec<LockView>,
-    /// The deadlocks of the last hour, the newest first.
+    /// Deadlocks of the last hour, the newest first.
     alerts: Vec<AlertView>,
 }
 
@@ -176,19 +176,19 @@ async fn list(State(edge): State<Edge>) -> Result<Json<LockList>, Problem> {
     Ok(Json(LockList { version, fence, locks: all, alerts: alerts.collect() }))
 }
 
-/// Who asks. An agent shows its session's token; everybody else says their name.
+/// The caller. An agent sends its session's token; everyone else gives a name.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Asker {
-    /// The token of an agent's session.
+    /// Token of an agent's session.
     token: Option<String>,
-    /// The name of a person.
+    /// Name of the person.
     by: String,
-    /// The command that it is for, when others of the same person must wait too.
+    /// Command that needs the lock, if other commands of the same person must wait as well.
     seat: String,
 }
 
-/// Who asks, and the turn and rules of an agent.
+/// The holder, and the turn and rules of an agent.
 struct Known {
     holder: Holder,
     turn: Option<TurnKey>,
@@ -197,7 +197,7 @@ struct Known {
 
 async fn known(edge: &Edge, principal: &Principal, asker: &Asker) -> Result<Known, Problem> {
     let Some(token) = &asker.token else {
-        // At the socket sits the user, under any name; who came by TCP has the one they were given.
+        // On the Unix socket the user chooses a name; on TCP the token or cookie sets it.
         let holder = match (&principal.via, asker.by.trim()) {
             (Via::Socket { .. }, "") => Holder::person("someone"),
             (Via::Socket { .. }, name) => Holder::person(name),
@@ -214,33 +214,34 @@ async fn known(edge: &Edge, principal: &Principal, asker: &Asker) -> Result<Know
     Ok(Known { holder, turn: Some(turn), rules })
 }
 
-/// A wish for a lock.
+/// Request for a lock.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Take {
-    /// Paths and globs, relative to the project; all of them or nothing.
+    /// Paths and globs, relative to the project; locked all together or not at all.
     patterns: Vec<String>,
-    /// Whether others may have it too.
+    /// Shared with other readers, or exclusive.
     #[serde(default)]
     mode: Mode,
-    /// For how long; as the workflow says otherwise.
+    /// Length of the lease; the workflow's if left out.
     #[serde(default)]
     lease: Option<Millis>,
-    /// How long to wait for it; as the workflow says otherwise.
+    /// Maximum wait; the workflow's if left out.
     #[serde(default)]
     wait: Option<Millis>,
-    /// What to do when somebody else has it; as the workflow says otherwise.
+    /// Reaction if another holder has the lock; the workflow's if left out.
     #[serde(default)]
     on_conflict: Option<OnConflict>,
-    /// What for.
+    /// Purpose, for the record.
     #[serde(default)]
     reason: String,
-    /// Who asks.
+    /// Caller that wants the lock.
     #[serde(default)]
     who: Asker,
 }
 
-/// Answers with the lock, or with 202 and a place in the line, to be asked about within two minutes.
+/// Returns the lock, or 202 and a place in the queue, which the client must ask about within two
+/// minutes.
 async fn take(
     State(edge): State<Edge>,
     principal: Principal,
@@ -269,7 +270,8 @@ async fn take(
     let wait = take.wait.unwrap_or(rules.wait);
     let mut answer = edge.engine.take_lock(claim, on_conflict, wait).await?;
     if let Answer::Waiting(waiter) = &answer {
-        // Who goes away now has never heard of its place in the line.
+        // A client that disconnects now does not know its place in the queue, so that dropping
+        // frees it.
         let mut place = Place { engine: edge.engine.clone(), id: waiter.id, holder: Some(holder) };
         answer = edge.engine.wait_lock(waiter.id, wait.into()).await?;
         place.holder = None;
@@ -277,7 +279,7 @@ async fn take(
     shown(&answer)
 }
 
-/// A place in the line whose owner has not heard of it yet.
+/// A place in the queue that its owner does not know yet; dropping it releases the place.
 struct Place {
     engine: Engine,
     id: LockId,
@@ -301,15 +303,15 @@ fn shown(answer: &Answer) -> Result<(StatusCode, Json<LockView>), Problem> {
     }
 }
 
-/// How long to wait for a change.
+/// Time to wait for a change.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct Patience {
-    /// At most a minute.
+    /// Maximum wait; at most one minute.
     wait: Millis,
 }
 
-/// A lock as soon as it is held, or the place in the line after `wait`.
+/// Returns the lock as soon as it is held, or the place in the queue after `wait`.
 async fn wait(
     State(edge): State<Edge>,
     Named(TheLock { lock }): Named<TheLock>,
@@ -319,17 +321,17 @@ async fn wait(
     shown(&edge.engine.wait_lock(find(&lock)?, within).await?)
 }
 
-/// A wish to keep a lock for longer.
+/// Request to renew a lease.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Renew {
-    /// Its fencing number, if it is known.
+    /// Fencing number of the lock; not checked if left out.
     #[serde(default)]
     fence: Option<u64>,
-    /// For how long from now; as long as before otherwise.
+    /// New length of the lease from now; the old length if left out.
     #[serde(default)]
     lease: Option<Millis>,
-    /// Who asks.
+    /// Caller that holds the lock.
     #[serde(default)]
     who: Asker,
 }
@@ -344,18 +346,18 @@ async fn renew(
     shown(&edge.engine.renew_lock(find(&lock)?, holder, fence, lease).await?)
 }
 
-/// A wish to give a lock back.
+/// Request to release a lock.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Release {
-    /// Who asks.
+    /// Caller that holds the lock.
     who: Asker,
 }
 
-/// A lock was given back.
+/// Confirms that a lock was released.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Released {
-    /// Which.
+    /// Id of the released lock.
     released: LockId,
 }
 
@@ -371,13 +373,13 @@ async fn release(
     Ok(Json(Released { released: id }))
 }
 
-/// A wish to take a lock from its holder.
+/// Request to take a lock from its holder.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TakeOver {
-    /// Why; it is written down.
+    /// Reason, which is recorded.
     reason: String,
-    /// Who asks.
+    /// Caller that takes the lock.
     #[serde(default)]
     who: Asker,
 }
@@ -396,24 +398,24 @@ async fn take_over(
     shown(&edge.engine.take_over_lock(find(&lock)?, holder, reason).await?)
 }
 
-/// Whether something may be written.
+/// Question whether files may be written.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Check {
     /// Files, relative to the project.
     paths: Vec<String>,
-    /// The fencing number of the lock that they are written with, if there is one.
+    /// Fencing number of the lock that covers them; left out without a lock.
     #[serde(default)]
     fence: Option<u64>,
-    /// Who asks.
+    /// Caller that wants to write.
     #[serde(default)]
     who: Asker,
 }
 
-/// It may be written.
+/// Confirms that the files may be written.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Checked {
-    /// Always true: what must not be written is a problem.
+    /// Always true: a refusal is a problem document.
     allowed: bool,
 }
 
@@ -433,7 +435,7 @@ fn find(text: &str) -> Result<LockId, Problem> {
     })
 }
 
-/// The status and code of a lock that is not to be had.
+/// Returns the status and code for a refused lock.
 pub(crate) fn refused(refusal: &Refusal) -> (u16, &'static str) {
     match refusal {
         Refusal::Locked { .. } | Refusal::Awaited { .. } | Refusal::Late { .. } => (423, "locked"),
@@ -445,7 +447,7 @@ pub(crate) fn refused(refusal: &Refusal) -> (u16, &'static str) {
     }
 }
 
-/// The status and code of what must not be written.
+/// Returns the status and code for a refused write.
 pub(crate) fn in_the_way(conflict: &Conflict) -> (u16, &'static str) {
     match conflict {
         Conflict::Locked { .. } => (423, "locked"),

@@ -18,17 +18,17 @@ use stafette_stages::Stages;
 use crate::principal::{Principal, Scope, Via};
 use crate::{Edge, Problem, ReadWorkflow};
 
-/// The header in which a session shows its token.
+/// Header with the token of an agent's session.
 const TOKEN: &str = "stafette-token";
 
-/// The name of the protocol that a connection is upgraded to.
+/// Name of the protocol that a connection is upgraded to.
 const NAME: &str = "mcp";
 
 pub(crate) fn routes() -> Router<Edge> {
     Router::new().route("/mcp", any(http)).route("/v1/mcp", post(stream))
 }
 
-/// What is served: all that the engine can do for agents.
+/// Creates the MCP service for the engine.
 pub(crate) fn service(engine: Engine, workflow: Arc<ReadWorkflow>, stages: Option<Stages>) -> Mcp {
     let read = move || workflow().map_err(|problem| trouble(&problem));
     Mcp::new(engine, Arc::new(read), stages)
@@ -48,7 +48,7 @@ async fn http(State(edge): State<Edge>, principal: Principal, request: Request) 
     edge.mcp.answer(caller, &hosts, request).await.map(Body::new)
 }
 
-/// Becomes a stream of JSON-RPC lines in both directions.
+/// Upgrades the connection to a stream of JSON-RPC lines in both directions.
 async fn stream(
     State(edge): State<Edge>,
     principal: Principal,
@@ -70,7 +70,7 @@ async fn stream(
     };
     let caller = caller(&principal, request.headers());
     tokio::spawn(async move {
-        // A client that left before it began is no news.
+        // A client that left before the upgrade needs no report.
         if let Ok(upgraded) = upgrade.await {
             edge.mcp.serve(place, TokioIo::new(upgraded), caller).await;
         }
@@ -84,7 +84,7 @@ async fn stream(
 
 fn caller(principal: &Principal, headers: &HeaderMap) -> Caller {
     let name = match principal.via {
-        // What comes by the socket says itself what it is.
+        // Clients on the Unix socket name themselves.
         Via::Socket { .. } | Via::Nobody => String::new(),
         Via::Bearer | Via::Page => principal.name.clone(),
     };

@@ -1,4 +1,4 @@
-//! News for people who look elsewhere.
+//! Test of the notification channels.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::post_with;

@@ -1,5 +1,4 @@
-//! The description of the API: OpenAPI 3.1, made from the same types that the handlers read and
-//! answer with.
+//! The API description: OpenAPI 3.1, generated from the types that the handlers read and return.
 
 use std::sync::OnceLock;
 
@@ -16,7 +15,7 @@ use schemars::generate::SchemaSettings;
 
 use crate::Edge;
 
-/// The groups of operations, in the order of the page.
+/// Groups of operations, in the order of the page.
 const TAGS: &[(&str, &str)] = &[
     ("runs", "Begin runs, look at them, steer them."),
     ("generations", "What a team leaves to its next self, and what its council says."),
@@ -41,7 +40,7 @@ const ABOUT: &str = "Agents pass work to each other, and to people, without losi
     Bearer TOKEN`; what only looks needs the scope `observe`, what changes something `act`, and \
     what concerns the daemon itself `admin`.";
 
-/// What an operation is called and is for.
+/// Sets tag, id and summary of an operation.
 pub(crate) fn named(
     tag: &'static str,
     id: &'static str,
@@ -50,7 +49,7 @@ pub(crate) fn named(
     move |op| op.id(id).tag(tag).summary(summary)
 }
 
-/// The description as text.
+/// Returns the description as JSON text.
 #[must_use]
 pub fn document() -> &'static str {
     static TEXT: OnceLock<String> = OnceLock::new();
@@ -62,9 +61,9 @@ pub fn document() -> &'static str {
     })
 }
 
-/// All routes, and the description of those that are described.
+/// Returns all routes, and the description of the documented ones.
 pub(crate) fn describe() -> (Router<Edge>, OpenApi) {
-    // OpenAPI 3.1 speaks the schemas of 2020-12.
+    // OpenAPI 3.1 uses JSON Schema 2020-12.
     in_context(|context| {
         let settings = SchemaSettings::draft2020_12().with(|settings| {
             settings.definitions_path = "/components/schemas".into();
@@ -94,7 +93,7 @@ pub(crate) fn describe() -> (Router<Edge>, OpenApi) {
             extensions: Default::default(),
         };
         let api = api.security_scheme("token", scheme).security_requirement("token");
-        // The guard can refuse whatever is asked.
+        // The guard can refuse any request, so that every operation may return a problem.
         api.default_response::<crate::Problem>()
     });
     api.tags = tags.collect();
@@ -128,7 +127,7 @@ fn routes() -> ApiRouter<Edge> {
         .merge(pages())
 }
 
-/// The description itself, for programs and for people.
+/// Routes of the description itself, for programs and for people.
 fn pages() -> ApiRouter<Edge> {
     let page = |kind: &'static str, text: &'static str| {
         get(async move || -> Response { ([(CONTENT_TYPE, kind)], text).into_response() })
@@ -147,7 +146,7 @@ fn pages() -> ApiRouter<Edge> {
 mod tests {
     use std::path::Path;
 
-    /// `UPDATE_GOLDEN=1 cargo test -p stafette-server openapi` writes it anew.
+    /// `UPDATE_GOLDEN=1 cargo test -p stafette-server openapi` rewrites the file.
     #[test]
     fn the_description_in_the_repository_is_the_one_that_is_served() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");

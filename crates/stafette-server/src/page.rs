@@ -1,4 +1,4 @@
-//! The page: files that are part of the program.
+//! The web page: files that are compiled into the program.
 
 use axum::body::Body;
 use axum::http::header::{
@@ -19,19 +19,19 @@ mod files {
 pub(crate) struct File {
     path: &'static str,
     kind: &'static str,
-    /// Its ETag.
+    /// ETag of the file.
     mark: &'static str,
     bytes: &'static [u8],
-    /// The same, by gzip.
+    /// The same bytes, compressed with gzip.
     packed: Option<&'static [u8]>,
 }
 
-/// Everything comes from us, and nothing is written into the page.
+/// Content only from this server, and no inline code.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       img-src 'self' data:; font-src 'self'; manifest-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// What those see whose program was built without Node.
+/// Page shown if the program was built without Node.
 const MISSING: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
     <title>Stafette</title><h1>The page is not part of this program</h1>\
     <p>It was built where npm or the network was missing. With Node 20 and npm, \
@@ -39,11 +39,11 @@ const MISSING: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">
     <p>Everything else works: <code>stafette top</code> shows all agents in a terminal, \
     <code>stafette inbox</code> what is yours to decide.</p></html>";
 
-/// Addresses under these are never the page's: whoever asks there wants an answer or a problem.
+/// Prefixes that are never paths of the page: clients there expect a response or a problem.
 const NOT_OURS: [&str; 6] = ["/v1", "/mcp", "/a2a", "/healthz", "/.well-known", "/assets"];
 
-/// Whatever no route answers: a file of the page, the page itself for one of its addresses, or a
-/// problem.
+/// Answers requests that no route matches: with a file of the page, the page itself for one of its
+/// paths, or a problem.
 pub(crate) async fn fallback(method: Method, uri: Uri, headers: HeaderMap) -> Response {
     let nothing = || Problem::new(404, "not_found", "There is nothing at this address");
     if method != Method::GET && method != Method::HEAD {
@@ -66,7 +66,7 @@ fn find<'a>(files: &'a [File], path: &str, headers: &HeaderMap) -> Option<&'a Fi
     named(path).or_else(index)
 }
 
-/// Whether a person's browser asks for one of the page's own addresses.
+/// Returns true if a browser asks for one of the page's own paths.
 fn is_ours(path: &str, headers: &HeaderMap) -> bool {
     let under = |root: &&str| {
         path.strip_prefix(*root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -86,7 +86,7 @@ fn send(file: &File, headers: &HeaderMap) -> Response {
                 .any(|part| part.split(';').next().is_some_and(|part| part.trim() == wanted))
         })
     };
-    // The names of the assets change with what is in them.
+    // Names of assets contain a hash of their content, so that browsers may keep them.
     let keep = match file.path.starts_with("/assets/") {
         true => "private, max-age=31536000, immutable",
         false => "no-cache",

@@ -1,4 +1,4 @@
-//! Who asks, and what they may do.
+//! The caller of a request and its permissions.
 
 use std::convert::Infallible;
 
@@ -13,22 +13,22 @@ use stafette_core::change::Author;
 
 use crate::{Edge, Problem};
 
-/// How much somebody may do; each includes the one before.
+/// Access level; each includes the one before.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// Look at everything.
+    /// Read everything, change nothing.
     Observe,
-    /// Begin and steer runs, answer, take part as an agent.
+    /// Start and steer runs, answer questions, take part as an agent.
     Act,
-    /// Stop the daemon, give and take back tokens.
+    /// Stop the daemon, create and revoke tokens.
     Admin,
 }
 
 impl Scope {
-    /// The word on the wire.
+    /// Returns the name used in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -38,8 +38,8 @@ impl Scope {
         }
     }
 
-    /// What a request needs at least: a look observes, everything else acts, and what concerns the
-    /// daemon itself is for admins. A route may ask for more, never for less.
+    /// Returns the minimum scope of a request: reading observes, everything else acts, and routes
+    /// of the daemon itself need admin. A route may require more, never less.
     pub(crate) fn needed(method: &Method, path: &str) -> Scope {
         const ADMIN: [&str; 4] = ["/v1/stop", "/v1/continue", "/v1/tokens", "/v1/launch"];
         match method {
@@ -50,68 +50,68 @@ impl Scope {
     }
 }
 
-/// What somebody may do, and in whose role.
+/// Permissions of a caller, and its role.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Standing {
-    /// How much.
+    /// Scope of the caller.
     pub scope: Scope,
-    /// The agent that they are; a person otherwise.
+    /// Agent that the caller is; `None` for a person.
     pub agent: Option<AgentName>,
 }
 
 impl From<Scope> for Standing {
-    /// A person's.
+    /// Standing of a person.
     fn from(scope: Scope) -> Self {
         Standing { scope, agent: None }
     }
 }
 
-/// The way somebody came.
+/// Way in which a caller connected.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Via {
-    /// By the Unix socket, which belongs to the user.
+    /// Over the Unix socket, which belongs to the user.
     Socket {
-        /// The process at the other end, as the system tells it.
+        /// Process id of the peer, as reported by the operating system.
         pid: Option<i32>,
     },
-    /// By a token.
+    /// With a bearer token.
     Bearer,
-    /// By the cookie of a launch link.
+    /// With the cookie of a launch link.
     Page,
-    /// Without anything to show, where that is enough.
+    /// Without credentials, where none are needed.
     Nobody,
 }
 
-/// Who asks.
+/// The caller of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Principal {
-    /// The token's name, or how they came.
+    /// Name of the token, or the way of connecting.
     pub name: String,
-    /// What they may do.
+    /// Scope of the caller.
     pub scope: Scope,
-    /// The agent that they are, by their token.
+    /// Agent that the token belongs to; `None` for a person.
     pub agent: Option<AgentName>,
-    /// How they came.
+    /// Way in which the caller connected.
     pub via: Via,
 }
 
 impl Principal {
-    /// The user at the socket.
+    /// The user on the Unix socket.
     pub(crate) fn at_socket(pid: Option<i32>) -> Self {
         Principal::person("socket", Scope::Admin, Via::Socket { pid })
     }
 
-    /// Somebody of whom nothing is known.
+    /// A caller without credentials.
     pub(crate) fn nobody() -> Self {
         Principal::person("", Scope::Observe, Via::Nobody)
     }
 
-    /// A person, or a program of theirs.
+    /// A person, or one of their programs.
     pub(crate) fn person(name: &str, scope: Scope, via: Via) -> Self {
         Principal { name: name.to_owned(), scope, agent: None, via }
     }
 
-    /// The process that asks, where that is known.
+    /// Process id of the caller, if known.
     #[must_use]
     pub fn pid(&self) -> Option<i32> {
         match self.via {
@@ -120,10 +120,10 @@ impl Principal {
         }
     }
 
-    /// Whether they may do what needs `scope`.
+    /// Checks that the caller has at least `scope`.
     ///
     /// # Errors
-    /// When they may not.
+    /// When the scope is insufficient.
     pub fn may(&self, scope: Scope) -> Result<(), Problem> {
         if self.scope >= scope {
             return Ok(());
@@ -133,10 +133,11 @@ impl Principal {
         Err(Problem::new(403, "scope", title).because(why))
     }
 
-    /// Whether they may go there: a token of an agent opens what is for agents and nothing else.
+    /// Checks that the caller may use the path: an agent's token gives access to the routes for
+    /// agents and nothing else.
     ///
     /// # Errors
-    /// When they may not.
+    /// When the path is not for agents.
     pub(crate) fn may_go(&self, path: &str) -> Result<(), Problem> {
         match &self.agent {
             Some(agent) if !is_for_agents(path) => {
@@ -149,7 +150,7 @@ impl Principal {
         }
     }
 
-    /// What somebody says their name is; their own otherwise.
+    /// Returns the name that the caller gave; the caller's own name if it is empty.
     #[must_use]
     pub fn signed(&self, name: String) -> String {
         match name.is_empty() {
@@ -159,7 +160,8 @@ impl Principal {
     }
 }
 
-/// What agents of the outside come for: their turns, and what is known as far as their role may.
+/// Returns true for routes that external agents may use: their turns, and knowledge as far as their
+/// role allows.
 fn is_for_agents(path: &str) -> bool {
     const ROOTS: [&str; 4] = ["/mcp", "/v1/turns", "/v1/schemas", "/openapi.json"];
     if ROOTS.iter().chain(&crate::knowledge::ROOTS).any(|root| is_under(path, root)) {
@@ -187,7 +189,7 @@ impl<S: Sync> FromRequestParts<S> for Principal {
 impl OperationInput for Principal {}
 
 impl Edge {
-    /// The agent who asks, if one does: by its token, or by the process that it is.
+    /// Returns the agent that sends the request, if any: identified by its token or its process.
     pub(crate) fn agent(&self, principal: &Principal) -> Option<Author> {
         if let Some(agent) = &principal.agent {
             let agent = Some(agent.clone());

@@ -1,4 +1,4 @@
-//! Small files that only their user can read, and that are always whole.
+//! Small files that only their user can read, written atomically.
 
 use std::fs;
 use std::io::{Error, ErrorKind, Result, Write};
@@ -7,10 +7,10 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The longest file that is read, in bytes.
+/// Maximum size of a file that is read, in bytes.
 const LONGEST: u64 = 1024 * 1024;
 
-/// What a file holds; nothing when it is not there.
+/// Reads a file; `None` if it does not exist.
 pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     match fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -20,11 +20,11 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     }
 }
 
-/// Either the old file or the new one is there, whatever happens.
+/// Replaces the file atomically: after a crash, either the old or the new one is there.
 pub(crate) fn write(path: &Path, content: &impl Serialize) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let text = serde_json::to_vec_pretty(content)?;
-    // Temporary files can be read by their user alone, and stay so when they are renamed.
+    // Temporary files are readable by their user only, and stay so when renamed.
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(&text)?;
     file.as_file().sync_all()?;

@@ -1,4 +1,4 @@
-//! What went wrong, in the form of RFC 9457.
+//! Errors in the form of RFC 9457.
 
 use std::time::Duration;
 
@@ -18,42 +18,42 @@ use stafette_engine::EngineError;
 
 use crate::locks;
 
-/// Something went wrong: what, why, and under which stable code.
+/// A problem document: a title, a reason, and a stable code.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
-    /// The code as an address, for those who tell problems apart by it.
+    /// The code as a URN, for clients that identify problems by type.
     #[serde(default)]
     pub r#type: String,
-    /// A stable word for programs.
+    /// Stable code for programs.
     pub code: String,
-    /// What happened.
+    /// Short description of the error.
     pub title: String,
-    /// The HTTP status.
+    /// HTTP status code, the same as in the response.
     pub status: u16,
-    /// Why it happened.
+    /// Cause of the error; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
-    /// What to do about it.
+    /// Suggested next step; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub fix: String,
-    /// The answer in the dialect of the request, where it came in one.
+    /// Response in the dialect of the request, if the request used one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Box<Value>>,
     #[serde(skip)]
     hint: Option<Box<Hint>>,
 }
 
-/// What is said in a header besides.
+/// An additional response header.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Hint {
-    /// When to try again.
+    /// Time to wait before trying again.
     RetryAfter(Duration),
-    /// Which methods would do.
+    /// Methods that the path supports.
     Allow(&'static str),
 }
 
 impl Problem {
-    /// A problem without detail.
+    /// Creates a problem without detail.
     #[must_use]
     pub fn new(status: u16, code: &str, title: impl Into<String>) -> Self {
         Problem {
@@ -68,31 +68,31 @@ impl Problem {
         }
     }
 
-    /// The same with its reason.
+    /// Adds the cause as `detail`.
     #[must_use]
     pub fn because(self, detail: impl Into<String>) -> Self {
         Problem { detail: detail.into(), ..self }
     }
 
-    /// The same with what to do about it.
+    /// Adds the suggested next step.
     #[must_use]
     pub fn fix(self, fix: impl Into<String>) -> Self {
         Problem { fix: fix.into(), ..self }
     }
 
-    /// The same with an answer in the dialect of the request.
+    /// Adds a response in the dialect of the request.
     #[must_use]
     pub fn with_answer(self, answer: Value) -> Self {
         Problem { answer: Some(Box::new(answer)), ..self }
     }
 
-    /// The same with the methods that would do.
+    /// Adds the supported methods.
     #[must_use]
     pub(crate) fn allowing(self, methods: &'static str) -> Self {
         Problem { hint: Some(Box::new(Hint::Allow(methods))), ..self }
     }
 
-    /// The same with when to try again.
+    /// Adds the time to wait before trying again.
     #[must_use]
     pub fn after(self, wait: Duration) -> Self {
         Problem { hint: Some(Box::new(Hint::RetryAfter(wait))), ..self }
@@ -145,7 +145,7 @@ impl From<EngineError> for Problem {
     }
 }
 
-/// The chain of reasons behind an error.
+/// Returns the chain of causes of an error, as text.
 pub(crate) fn causes(error: &dyn std::error::Error) -> String {
     let mut said = Vec::new();
     let mut next = error.source();
@@ -196,7 +196,7 @@ impl OperationOutput for Problem {
         })
     }
 
-    /// Every operation can meet the guard, so that the problems are described once for all.
+    /// The guard can refuse any operation, so that problems are described once for all.
     fn inferred_responses(
         context: &mut GenContext,
         operation: &mut Operation,

@@ -1,4 +1,4 @@
-//! The team's own program gets new code.
+//! Deploys new code to the team's own program.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::post_with;

@@ -1,4 +1,4 @@
-//! What comes with a request, read so that whatever is wrong with it is a problem document.
+//! Extractors for requests; every error in a request becomes a problem document.
 
 use std::convert::Infallible;
 
@@ -19,15 +19,15 @@ use stafette_core::trace::Traceparent;
 
 use crate::Problem;
 
-/// A JSON body.
+/// JSON body of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Body<T>(pub(crate) T);
 
-/// What stands after the `?`.
+/// Query parameters of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<T>(pub(crate) T);
 
-/// What the address names.
+/// Parameters in the path of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Named<T>(pub(crate) T);
 
@@ -37,7 +37,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let bytes = Bytes::from_request(request, state).await?;
         let Json(body) = Json::<T>::from_bytes(&bytes)?;
-        // A list of a struct's fields would be read too, but nobody described that.
+        // Serde would also accept an array of the fields, which the API does not describe.
         match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
             Some(b'{') => Ok(Body(body)),
             _ => Err(Problem::new(422, "bad_body", "The request's body is not a JSON object")),
@@ -117,7 +117,7 @@ impl From<PathRejection> for Problem {
     }
 }
 
-/// A number that must be in a range.
+/// Checks that a number is in a range.
 pub(crate) fn within<T: PartialOrd + std::fmt::Display>(
     name: &str,
     value: T,
@@ -131,10 +131,10 @@ pub(crate) fn within<T: PartialOrd + std::fmt::Display>(
     Err(Problem::new(422, "bad_query", title).because(why))
 }
 
-/// The longest idempotency key.
+/// Maximum length of an idempotency key, in bytes.
 const LONGEST_KEY: usize = 255;
 
-/// The header `Idempotency-Key`: the same one again means the same thing.
+/// The header `Idempotency-Key`: a repeated key means the same request.
 #[derive(Clone, Debug)]
 pub(crate) struct Key(pub(crate) Option<String>);
 
@@ -152,7 +152,7 @@ impl<S: Sync> FromRequestParts<S> for Key {
     }
 }
 
-/// What a key may be.
+/// Schema of a key.
 #[derive(JsonSchema)]
 #[schemars(inline)]
 #[expect(dead_code, reason = "it only describes")]
@@ -165,7 +165,8 @@ impl OperationInput for Key {
     }
 }
 
-/// The header `Last-Event-ID`: what a browser heard last before it lost the connection.
+/// The header `Last-Event-ID`: the last event that a browser received before it lost the
+/// connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LastEvent(pub(crate) Option<u64>);
 
@@ -188,8 +189,8 @@ impl OperationInput for LastEvent {
     }
 }
 
-/// The header `traceparent`: what the caller does this in, in a trace of theirs. What cannot be
-/// understood is as if it were not there, as the format has it.
+/// The header `traceparent`: the span of the caller that this request belongs to. An invalid value
+/// is ignored, as the specification requires.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Within(pub(crate) Option<Traceparent>);
 

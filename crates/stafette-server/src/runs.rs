@@ -1,4 +1,4 @@
-//! Runs: begin, look at, steer.
+//! Runs: start, show, steer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::principal::Principal;
 use crate::request::{Asked, Body, Key, Named, Within, within};
 use crate::{Edge, Problem};
 
-/// How long a client may wait in one request, in seconds.
+/// Maximum time that a client may wait in one request, in seconds.
 const LONGEST_WAIT: u32 = 60;
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
@@ -67,24 +67,24 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
         )
 }
 
-/// A run in an address.
+/// A run, named in the path.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct TheRun {
-    /// Its id, some of its first or last digits, or `latest`.
+    /// Run id, its first or last digits, or `latest`.
     pub(crate) run: String,
 }
 
-/// A handoff in an address.
+/// A handoff, named in the path.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct TheHandoff {
-    /// The run: its id, some of its first or last digits, or `latest`.
+    /// Run id, its first or last digits, or `latest`.
     pub(crate) run: String,
-    /// The handoff, such as `h7`.
+    /// Id of the handoff, such as `h7`.
     pub(crate) handoff: String,
 }
 
 impl TheHandoff {
-    /// Which one it is.
+    /// Finds the run and the handoff.
     pub(crate) async fn find(&self, edge: &Edge) -> Result<(RunId, HandoffId), Problem> {
         let run = find(edge, &self.run).await?;
         let bad = |error: stafette_core::id::NotAHandoff| {
@@ -94,39 +94,39 @@ impl TheHandoff {
     }
 }
 
-/// A run to be begun.
+/// Request to start a run.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Start {
-    /// What the agents should do; may be left out when a context says it.
+    /// Task for the agents; may be left out if a context contains it.
     #[serde(default)]
     request: String,
-    /// What is known from the start.
+    /// Inputs that are known from the start.
     #[serde(default)]
     inputs: Fields,
-    /// What it may cost; the workflow's budget otherwise.
+    /// Maximum cost; the workflow's budget if left out.
     #[serde(default)]
     budget: Option<Usd>,
-    /// How many tokens it may use; the workflow's budget otherwise.
+    /// Maximum number of tokens; the workflow's budget if left out.
     #[serde(default)]
     tokens: Option<u64>,
-    /// Who asks, for the record.
+    /// Name of the person who starts the run, for the record.
     #[serde(default)]
     by: String,
-    /// Where a team stands that goes on, as `data/state/orchestrator-context.json` has it.
+    /// Context of a team that continues, in the format of `data/state/orchestrator-context.json`.
     #[serde(default)]
     context: Option<Value>,
-    /// Has further generations follow by themselves.
+    /// Settings for further generations that follow automatically; none follow if left out.
     #[serde(default)]
     continuous: Option<Continuous>,
 }
 
-/// A run that has begun.
+/// Confirms that a run has started.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Started {
-    /// Its name.
+    /// Id of the run.
     run: RunId,
-    /// Whether the key had begun it before.
+    /// True if an earlier request with the same key had already started it.
     repeated: bool,
 }
 
@@ -153,7 +153,7 @@ async fn start(
         let run = edge.engine.begin_new(created).await?;
         return Ok(Json(Started { run, repeated: false }));
     };
-    // Two visitors who choose the same key mean two things.
+    // Keys are separate for each caller: two callers may choose the same one.
     let key = format!("{}\n{key}", principal.name);
     let (run, repeated) = edge.engine.begin_keyed(&key, created).await?;
     Ok(Json(Started { run, repeated }))
@@ -162,14 +162,14 @@ async fn start(
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "RunPage")]
 pub(crate) struct Page {
-    /// At most so many.
+    /// Maximum number of runs.
     #[serde(default = "hundred")]
     #[schemars(range(min = 1, max = 1000))]
     limit: usize,
-    /// Only runs after this one in the list: the last one of the page before.
+    /// Only runs after this one in the list: the last run of the previous page.
     #[serde(default)]
     after: Option<RunId>,
-    /// Only runs of this status.
+    /// Only runs with this status.
     #[serde(default)]
     status: Option<String>,
 }
@@ -195,27 +195,27 @@ async fn list(
     Ok(Listed { items, next })
 }
 
-/// A run, with its whole state when that was asked for.
+/// A run, with its full state if requested.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "RunDetail")]
 pub(crate) struct Shown {
     #[serde(flatten)]
     view: RunView,
-    /// Why it cannot go on at the moment, when it cannot.
+    /// Reason why the run cannot continue at the moment; left out if it can.
     #[serde(skip_serializing_if = "Option::is_none")]
     trouble: Option<String>,
     #[serde(flatten)]
     state: Option<RunState>,
 }
 
-/// How much of a run to show, and of which moment.
+/// Level of detail and point in time of a run to show.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct Moment {
-    /// The number of an event: the run is shown with its state after that event.
+    /// Sequence number of an event: the run is shown with its state after that event.
     #[schemars(range(min = 1))]
     at: Option<u64>,
-    /// Whether to add the state: handoffs, sessions, changes and lineage.
+    /// True to add the state: handoffs, sessions, changes and lineage.
     state: bool,
 }
 
@@ -239,7 +239,7 @@ async fn show(
     Ok(Json(Shown { view, trouble: None, state: Some(state) }))
 }
 
-/// Answers once the run is over or waits for a person, or after a minute with whatever is.
+/// Returns once the run has ended or waits for a person, or after the given time in any state.
 async fn settled(
     State(edge): State<Edge>,
     Named(TheRun { run }): Named<TheRun>,
@@ -253,16 +253,16 @@ async fn settled(
     Ok(Json(Shown::of(&edge, run).await?))
 }
 
-/// How long to wait.
+/// Time to wait for a result.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Wait {
-    /// In seconds; a minute is the most, and what is taken when nothing is said.
+    /// Seconds to wait, at most 60; 60 if left out.
     #[serde(default)]
     #[schemars(range(max = 60))]
     pub(crate) within: Option<u32>,
 }
 
-/// How long a client is willing to wait; the longest when it does not say.
+/// Returns the time that a client is willing to wait; the maximum if it does not say.
 pub(crate) fn patience(seconds: Option<u32>) -> Result<Duration, Problem> {
     let seconds = within("within", seconds.unwrap_or(LONGEST_WAIT), 0..=LONGEST_WAIT)?;
     Ok(Duration::from_secs(seconds.into()))
@@ -284,13 +284,13 @@ async fn why(
     Ok(Json(edge.engine.why(run, handoff).await?))
 }
 
-/// Who steers, and why.
+/// Name and reason of the person who steers a run.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Steer {
-    /// Who, for the record.
+    /// Name of the person, for the record.
     by: String,
-    /// Why, for the record.
+    /// Reason, for the record.
     why: String,
 }
 
@@ -324,14 +324,14 @@ async fn unpause(
     steer(&edge, &run, Input::Unpause { by }).await
 }
 
-/// What a run may spend in addition.
+/// Increase of a run's budget.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Raise {
-    /// In money.
+    /// Amount to add to the money budget.
     #[serde(default)]
     money: Usd,
-    /// In tokens.
+    /// Number of tokens to add to the token budget.
     #[serde(default)]
     tokens: u64,
 }
@@ -350,7 +350,7 @@ async fn steer(edge: &Edge, run: &str, input: Input) -> Result<Json<Shown>, Prob
     Ok(Json(Shown::of(edge, run).await?))
 }
 
-/// The run that a client means: an id, some of its digits, or `latest`.
+/// Finds a run by its id, some of its digits, or `latest`.
 pub(crate) async fn find(edge: &Edge, text: &str) -> Result<RunId, Problem> {
     let text = (text != "latest").then_some(text);
     Ok(edge.engine.find(text).await?)

@@ -1,4 +1,4 @@
-//! The schemas of the documents, and the workflow as it stands.
+//! JSON schemas of the documents, and the current workflow.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::get_with;
@@ -31,7 +31,7 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
         )
 }
 
-/// The project's workflow: agents, routes, loops, limits. It is read anew each time.
+/// The project's workflow: agents, routes, loops, limits. It is read again on each request.
 async fn workflow(State(edge): State<Edge>) -> Result<Json<Workflow>, Problem> {
     Ok(Json((edge.workflow)()?))
 }
@@ -40,10 +40,10 @@ async fn list() -> Json<Vec<String>> {
     Json(schema::list().iter().map(ToString::to_string).collect())
 }
 
-/// A document in an address.
+/// A schema, named in the path.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct TheSchema {
-    /// Its name, as `/v1/schemas` lists them.
+    /// Name of the schema, as listed by `/v1/schemas`.
     name: String,
 }
 

@@ -1,16 +1,16 @@
-//! Secrets: made by chance, kept as hashes, compared without telling how far they fit.
+//! Secrets: random, stored as hashes, compared in constant time.
 
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// A fresh secret of 256 bits, in hexadecimal digits.
+/// Returns a new secret of 256 bits, in hexadecimal digits.
 pub(crate) fn fresh() -> std::io::Result<String> {
     let mut bytes = [0_u8; 32];
     getrandom::fill(&mut bytes).map_err(|error| std::io::Error::other(error.to_string()))?;
     Ok(hex(&bytes))
 }
 
-/// What is kept of a secret. A slow hash would add nothing: nobody guesses 256 bits.
+/// Hash of a secret. A slow hash would add nothing: 256 random bits cannot be guessed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Hash([u8; 32]);
 
@@ -26,7 +26,7 @@ impl Hash {
         let mut bytes = [0_u8; 32];
         for (byte, place) in bytes.iter_mut().zip((0..).step_by(2)) {
             let pair = text.get(place..place + 2)?;
-            // A sign would be read as part of a number.
+            // `from_str_radix` would accept a sign.
             let digits = pair.bytes().all(|byte| byte.is_ascii_hexdigit());
             *byte = u8::from_str_radix(digits.then_some(pair)?, 16).ok()?;
         }
@@ -37,7 +37,7 @@ impl Hash {
         hex(&self.0)
     }
 
-    /// Takes equally long whatever it is compared with.
+    /// Compares in constant time.
     pub(crate) fn fits(self, other: Hash) -> bool {
         self.0.ct_eq(&other.0).into()
     }

@@ -1,4 +1,4 @@
-//! Connections: how many, how long, how large, and who is at the other end.
+//! Connections: their number, time limits, sizes, and the peer.
 
 mod tls;
 
@@ -21,18 +21,18 @@ use crate::principal::Principal;
 
 pub use tls::{Tls, TlsError};
 
-/// The most connections of one door at a time; further ones wait to be accepted.
+/// Maximum number of connections per listener; further ones wait to be accepted.
 const MOST: usize = 512;
-/// How long the headers of a request may take to arrive.
+/// Time limit for the headers of a request to arrive.
 const HEADERS: Duration = Duration::from_secs(15);
-/// The most that is held of a connection, in bytes.
+/// Maximum size of a connection's read buffer, in bytes.
 const BUFFER: usize = 64 * 1024;
-/// The most headers.
+/// Maximum number of headers.
 const COUNT: usize = 64;
-/// How long a client may take to agree on a cipher.
+/// Time limit for a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// Serves the user's own socket for as long as it lives.
+/// Serves the user's own socket until it is dropped.
 pub(crate) async fn socket(listener: UnixListener, router: Router) {
     let room = Arc::new(Semaphore::new(MOST));
     loop {
@@ -51,7 +51,7 @@ pub(crate) async fn socket(listener: UnixListener, router: Router) {
     }
 }
 
-/// Serves a port for as long as it lives.
+/// Serves a TCP port until it is dropped.
 pub(crate) async fn port(listener: TcpListener, tls: Option<Tls>, router: Router) {
     let room = Arc::new(Semaphore::new(MOST));
     loop {
@@ -60,7 +60,7 @@ pub(crate) async fn port(listener: TcpListener, tls: Option<Tls>, router: Router
             Err(error) => pass(&error).await,
             Ok((stream, address)) => {
                 let _ = stream.set_nodelay(true);
-                // An IPv4 address stays one when it comes through an IPv6 socket.
+                // Turns an IPv4-mapped address of an IPv6 socket back into IPv4.
                 let peer = Peer { ip: address.ip().to_canonical(), tls: tls.is_some() };
                 let (tls, router) = (tls.clone(), router.clone());
                 tokio::spawn(async move {
@@ -82,7 +82,7 @@ async fn agree(stream: TcpStream, tls: &Tls, router: Router, peer: Peer) {
     }
 }
 
-/// Most often there are no descriptors left, which passes.
+/// Waits after a failed accept; most often the process is out of file descriptors, which passes.
 async fn pass(error: &std::io::Error) {
     tracing::warn!(%error, "a connection cannot be accepted");
     tokio::time::sleep(Duration::from_millis(50)).await;

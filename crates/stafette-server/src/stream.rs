@@ -1,5 +1,5 @@
-//! Events as they happen: JSON lines, server-sent events, or a WebSocket. All three tell the same,
-//! and each event has a number to go on from.
+//! Events as they happen: JSON lines, server-sent events, or a WebSocket. All three send the same
+//! events, each with a number from which a client can continue.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -29,13 +29,13 @@ use crate::request::{Asked, LastEvent, Named};
 use crate::runs::TheRun;
 use crate::{Edge, Problem};
 
-/// How often a quiet stream shows that it is alive.
+/// Interval of the heartbeat on an idle stream.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// How many events are read at once.
+/// Number of events read in one query.
 const PAGE: usize = 256;
-/// The most that a client may say on a stream, in bytes: it has nothing to say.
+/// Maximum size of a client message, in bytes; clients have nothing to send.
 const SAID: usize = 4096;
-/// So many events are told again once everybody may know what is in them.
+/// Maximum number of sealed events that are sent again once they are open.
 const CLOSED: usize = 1024;
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
@@ -61,40 +61,40 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct From {
-    /// Only what comes after this: a position, or within a run a sequence number.
+    /// Only events after this one: a position, or a sequence number within a run.
     #[serde(default)]
     after: u64,
-    /// Whether to stay for what comes. Server-sent events and WebSockets always do.
+    /// True to keep the stream open for new events. Server-sent events and WebSockets always do.
     #[serde(default)]
     follow: bool,
-    /// Whether each event comes with what it changed of its run, as `changed`.
+    /// True to add the fields of the run that each event changed, as `changed`.
     #[serde(default)]
     state: bool,
 }
 
-/// An event as the streams tell it.
+/// An event as the streams send it.
 #[derive(Debug, JsonSchema)]
 #[expect(dead_code, reason = "it describes what `Line` puts together from stored text")]
 pub(crate) struct EventLine {
-    /// Its number over all runs.
+    /// Number over all runs.
     position: u64,
-    /// Its run.
+    /// Run that the event belongs to.
     run: RunId,
-    /// Its number within the run.
+    /// Sequence number within the run.
     seq: u64,
-    /// When it became true.
+    /// Time of the event (RFC 3339).
     at: String,
-    /// The fields of `RunDetail` that it changed, when `state` was asked for: relative to the run
-    /// after the event before it, `GET /v1/runs/{run}?at=N`. A field that is gone is null. `handoffs`
-    /// and `changes` list only those that changed, each with the fields that changed.
+    /// The fields of `RunDetail` that the event changed, if `state` was requested: relative to the
+    /// run after the event before it, `GET /v1/runs/{run}?at=N`. A removed field is null.
+    /// `handoffs` and `changes` list only those that changed, each with the fields that changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     changed: Option<serde_json::Map<String, Value>>,
-    /// What became true.
+    /// The event with all its fields.
     #[serde(flatten)]
     event: stafette_core::Event,
 }
 
-/// What a stream of events is.
+/// Description of an event stream.
 #[derive(Debug)]
 pub(crate) struct Events;
 
@@ -112,7 +112,7 @@ impl Form for Events {
     }
 }
 
-/// What a WebSocket is.
+/// Description of a WebSocket.
 #[derive(Debug)]
 pub(crate) struct Switched;
 
@@ -204,8 +204,7 @@ fn sse_event(line: Line) -> Result<Event, Infallible> {
     Ok(Event::default().id(line.number.to_string()).event(line.name).data(line.body))
 }
 
-/// Sends events until either side has enough. What the client says is only listened to for its
-/// end.
+/// Sends events until either side closes. Client messages are read only to notice the end.
 async fn pour(socket: WebSocket, tail: Tail) {
     let (mut out, mut heard) = socket.split();
     let mut pages = Box::pin(stream::unfold(tail, Tail::next));
@@ -234,20 +233,20 @@ async fn pour(socket: WebSocket, tail: Tail) {
     let _ = out.send(Message::Close(None)).await;
 }
 
-/// The fields that an event changed of its run.
+/// Fields of a run that an event changed.
 type Changed = serde_json::Map<String, Value>;
 
-/// An event on its way out.
+/// An event ready to be sent.
 #[derive(Debug)]
 struct Line {
-    /// What to go on from after it.
+    /// Number from which a client continues after this event.
     number: u64,
     name: String,
     body: String,
 }
 
 impl Line {
-    /// An event that was told before, without what nobody could know then.
+    /// An event that was sent before without its sealed part.
     fn again(stored: &Stored) -> Self {
         let mut line = Line::of(stored, None, true);
         if let Ok(Value::Object(mut fields)) = serde_json::from_str(&line.body) {
@@ -275,31 +274,31 @@ impl Line {
     }
 }
 
-/// Where a reader is.
+/// Position of a reader.
 #[derive(Debug)]
 struct Tail {
     engine: Engine,
     run: Option<RunId>,
-    /// The last sequence number that was told, of the one run.
+    /// Last sequence number sent, of the one run.
     seq: u64,
-    /// The last position that was told or need not be.
+    /// Last position that was sent or skipped.
     position: u64,
-    /// How far to read, for those who do not stay.
+    /// Last position to read, for streams that do not follow.
     until: Option<u64>,
     place: Place,
-    /// What was told without what nobody may know yet: told again once everybody may.
+    /// Events that were sent without their sealed part; sent again once they are open.
     closed: Vec<Stored>,
-    /// Computes what events change, for those who asked for it.
+    /// Computes the changes of each event, if requested.
     states: Option<StateFeed>,
 }
 
 #[derive(Debug)]
 enum Place {
-    /// Among what has already happened.
+    /// Reads events from the store.
     Past,
-    /// Where things happen.
+    /// Follows new events as they happen.
     Now(Feed),
-    /// At the end: nothing more comes.
+    /// At the end: no more events come.
     End,
 }
 
@@ -318,7 +317,7 @@ impl Tail {
         after: u64,
         follow: bool,
     ) -> Result<Self, Problem> {
-        // Read before the past: whatever is not in the past then comes after it.
+        // Read before the stored events: an event that is not among them comes after this position.
         let position = head(engine).await?;
         let until = (!follow).then_some(position);
         let (engine, run) = (engine.clone(), Some(run));
@@ -326,12 +325,12 @@ impl Tail {
         Ok(Tail { engine, run, seq: after, position, until, place, closed, states: None })
     }
 
-    /// The same with what each event changed of its run.
+    /// Adds the fields that each event changed.
     fn with_state(self, wanted: bool) -> Self {
         Tail { states: wanted.then(StateFeed::default), ..self }
     }
 
-    /// The next events; at the end, or when the store fails, there are none.
+    /// Returns the next events; `None` at the end, or if the store fails.
     async fn next(mut self) -> Option<(Vec<Line>, Self)> {
         loop {
             let mut page = match (&mut self.place, self.run) {
@@ -346,7 +345,7 @@ impl Tail {
                 }
                 (Place::Now(feed), _) => feed.next().await.ok()??,
             };
-            // Before anything is taken out of the events.
+            // Computed before the sealed parts are removed.
             let changed = self.changed(&page).await?;
             let closed = self.engine.veil(&mut page).await.ok()?;
             let mut lines = self.opened().await?;
@@ -361,8 +360,8 @@ impl Tail {
         }
     }
 
-    /// What each event of a page changed of its run; nothing for those who did not ask. `None` when
-    /// the store fails: then the stream ends, and its client goes on from the last event that it has.
+    /// Returns the changed fields of each event of a page; nothing if not requested. `None` if the
+    /// store fails: the stream ends, and the client continues from its last event.
     async fn changed(&mut self, page: &[Stored]) -> Option<Vec<Option<Changed>>> {
         let Some(states) = &mut self.states else { return Some(vec![None; page.len()]) };
         let mut all = Vec::with_capacity(page.len());
@@ -375,7 +374,7 @@ impl Tail {
             all.push(match changed {
                 Ok(changed) => changed,
                 Err(EngineError::Read { .. }) => return None,
-                // One run that cannot be understood must not end the stream of the others.
+                // One unreadable run must not end the stream of the others.
                 Err(error) => {
                     tracing::warn!(run = %stored.run, %error, "what an event changed is not known");
                     None
@@ -385,7 +384,7 @@ impl Tail {
         Some(all)
     }
 
-    /// What was closed when it was told, and is open by now.
+    /// Returns the events that were sealed when sent and are open by now.
     async fn opened(&mut self) -> Option<Vec<Line>> {
         let mut lines = Vec::new();
         for stored in std::mem::take(&mut self.closed) {
@@ -401,7 +400,7 @@ impl Tail {
     }
 
     async fn past(&mut self, run: RunId) -> Option<Vec<Stored>> {
-        // Asked first: what is over when the past is empty has nothing more to tell.
+        // Read before the page: a run that had ended when the page is empty has no more events.
         let over = self.engine.view(run).await.ok()?.0.is_over();
         let page = self.engine.store().entries(run, self.seq, PAGE).await.ok()?;
         if page.is_empty() {

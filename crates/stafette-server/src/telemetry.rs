@@ -1,4 +1,4 @@
-//! Metrics, alerts and reports: what the events tell about themselves.
+//! Metrics, alerts, search and reports, computed from the events.
 
 use std::sync::Arc;
 
@@ -26,16 +26,16 @@ use crate::request::{Asked, Named};
 use crate::runs::{TheRun, find as find_run};
 use crate::{Edge, Problem};
 
-/// What the edge needs to tell of metrics and alerts.
+/// Sources of metrics, alerts and search results.
 #[derive(Clone)]
 pub struct Observed {
-    /// Who counts.
+    /// Observer that counts the events.
     pub observer: Observer,
-    /// How many spans were sent.
+    /// Number of spans that were exported.
     pub sent: Arc<Sent>,
-    /// What the store's writer did.
+    /// Returns the counters of the store's writer.
     pub store: Arc<dyn Fn() -> StoreTimes + Send + Sync>,
-    /// Where words are found, when there is an index.
+    /// Full-text search; `None` without an index.
     pub search: Option<Search>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
 }
 
 impl Edge {
-    /// Who counts, up to what is stored now.
+    /// Returns the sources, after the observer has counted everything stored so far.
     async fn observed(&self) -> Result<&Observed, Problem> {
         let nobody = || Problem::new(404, "not_observed", "Nothing is counted here");
         let observed = self.observed.as_ref().ok_or_else(nobody)?;
@@ -75,7 +75,7 @@ impl Edge {
     }
 }
 
-/// The text format of Prometheus.
+/// Text format of Prometheus.
 #[derive(Debug)]
 pub(crate) struct Exposition;
 
@@ -99,12 +99,12 @@ async fn metrics(State(edge): State<Edge>) -> Result<Raw<Exposition>, Problem> {
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page).into_response().into())
 }
 
-/// All alerts.
+/// State of all alerts.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AlertList {
-    /// The four of them.
+    /// All four alerts, firing or not.
     alerts: Vec<Alert>,
-    /// What began to fire and stopped lately, the oldest first.
+    /// Recent starts and ends of alerts, the oldest first.
     changes: Vec<Turned>,
 }
 
@@ -113,12 +113,12 @@ async fn alerts(State(edge): State<Edge>) -> Result<Json<AlertList>, Problem> {
     Ok(Json(AlertList { alerts: observer.alerts(), changes: observer.changes() }))
 }
 
-/// What to look for.
+/// Query of a full-text search.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Wanted {
-    /// Words that all must be there; the last may be unfinished.
+    /// Words that must all occur; the last one may be a prefix.
     q: String,
-    /// At most so many.
+    /// Maximum number of hits.
     #[serde(default = "twenty")]
     #[schemars(range(min = 1, max = 200))]
     limit: usize,
@@ -128,23 +128,23 @@ fn twenty() -> usize {
     20
 }
 
-/// Something that was found.
+/// A hit of a full-text search.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Hit {
-    /// The run.
+    /// Run of the hit.
     run: RunId,
-    /// The handoff that it is about.
+    /// Handoff that the text belongs to, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     handoff: Option<HandoffId>,
-    /// The event that it is from, or that ended the turn it was shown in.
+    /// Event that contains the text, or that ended the turn in which it was shown.
     seq: u64,
-    /// When.
+    /// Time of the text (RFC 3339).
     at: String,
-    /// What it is: the event's name, or `transcript`.
+    /// Kind of text: the event's name, or `transcript`.
     kind: String,
-    /// Who said it.
+    /// Author of the text.
     who: String,
-    /// The words around; what was looked for stands in brackets.
+    /// Excerpt with the matches in brackets.
     text: String,
 }
 
@@ -165,11 +165,11 @@ async fn find(
     for text in found {
         let there = edge.engine.store().run(text.run).await;
         if there.map_err(stafette_engine::EngineError::from)?.is_none() {
-            // It was tidied away.
+            // The run was removed by retention.
             search.forget(text.run);
             continue;
         }
-        // What is said in the dark is found when it is said aloud.
+        // A sealed text is found only once it is open.
         if text.handoff.is_some() && edge.engine.is_sealed(text.run).await? {
             continue;
         }
@@ -186,7 +186,7 @@ async fn find(
     Ok(Json(hits))
 }
 
-/// A page.
+/// Report as an HTML page.
 #[derive(Debug)]
 pub(crate) struct Html;
 
@@ -208,7 +208,7 @@ async fn tell(
     };
     let page = report::page(run, &events, diff.as_deref(), &sets);
     let mut answer = ([(CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response();
-    // A file to keep: here it would be a page of ours, which has no style of its own.
+    // Sent as a download: as a page of this server, its style would be blocked by the policy.
     let name = format!("attachment; filename=\"run-{}.html\"", run.short());
     if let Ok(name) = HeaderValue::from_str(&name) {
         answer.headers_mut().insert(CONTENT_DISPOSITION, name);
@@ -216,7 +216,7 @@ async fn tell(
     Ok(answer.into())
 }
 
-/// What was proposed in a run.
+/// Returns the changes that were proposed in a run.
 async fn sets(edge: &Edge, run: RunId) -> Result<Vec<report::Set>, Problem> {
     let look = async move |changes: stafette_engine::Changes| {
         let mut all = changes.list()?;

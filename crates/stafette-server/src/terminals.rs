@@ -1,4 +1,4 @@
-//! The terminals of agents: look, type, start again, and see what was.
+//! The terminals of agents: watch, type, restart, and replay.
 
 mod live;
 mod recorded;
@@ -21,7 +21,7 @@ use crate::principal::Principal;
 use crate::request::{Asked, Body, Named};
 use crate::{Edge, Problem};
 
-/// The longest text that is typed at once, in bytes.
+/// Maximum length of a text to type, in bytes.
 pub const SEND_LIMIT: usize = 256 * 1024;
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
@@ -43,36 +43,36 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
         .route(&at("/recording"), get(recorded::recording))
 }
 
-/// A terminal in an address.
+/// A terminal, named in the path.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct TheTerminal {
-    /// The run: its id, some of its digits, or `latest` for the newest one that has the terminal.
+    /// Run id, some of its digits, or `latest` for the newest run that has the terminal.
     run: String,
-    /// Whose it is.
+    /// Name of the agent.
     agent: String,
 }
 
-/// A terminal at a glance.
+/// Summary of a terminal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Glance {
-    /// In which run.
+    /// Run of the terminal.
     pub run: RunId,
-    /// Whose it is.
+    /// Agent of the terminal.
     pub agent: AgentName,
-    /// How its session stands: starting, ready, not_ready, working, waiting, crashed, restarting or
+    /// State of the session: starting, ready, not_ready, working, waiting, crashed, restarting or
     /// ended.
     pub state: String,
-    /// The title that its program has given it.
+    /// Title that the program has set.
     pub title: Option<String>,
-    /// Columns.
+    /// Width in columns.
     pub cols: u16,
-    /// Rows.
+    /// Height in rows.
     pub rows: u16,
-    /// The number of its process, while it runs.
+    /// Process id while the program runs.
     pub pid: Option<i32>,
-    /// Since when it stands so (RFC 3339).
+    /// Time of the last change of state (RFC 3339).
     pub since: String,
-    /// What people should know of it: how it died, with its last screen.
+    /// Note for people, such as the cause of a crash with the last screen.
     pub note: Option<String>,
 }
 
@@ -92,16 +92,16 @@ impl From<TerminalView> for Glance {
     }
 }
 
-/// The name of a state on the wire.
+/// Returns the name of a state in the API.
 fn word(state: TerminalState) -> String {
     let value = serde_json::to_value(state).ok();
     value.as_ref().and_then(|value| value.as_str()).unwrap_or_default().to_owned()
 }
 
-/// Which terminals.
+/// Filter for the list of terminals.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Which {
-    /// Only those of this run.
+    /// Only terminals of this run.
     run: Option<String>,
 }
 
@@ -123,8 +123,8 @@ async fn list(
     Ok(Json(seen))
 }
 
-/// Whether somebody may look at a terminal, live or recorded. Where a council votes blindly first, an
-/// agent sees its own and no other; people see them all.
+/// Checks that the caller may watch a terminal, live or recorded. During a blind vote of a council,
+/// an agent sees only its own; people see all.
 async fn may_look(
     edge: &Edge,
     principal: &Principal,
@@ -150,13 +150,13 @@ async fn show(
     Ok(Json(place.glance()))
 }
 
-/// A text for an agent.
+/// Text to type into a terminal.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Send {
-    /// What is typed.
+    /// Text to type, at most 256 KiB.
     text: String,
-    /// Whether Enter is pressed once all of it is to be seen.
+    /// True to press Enter once the whole text is visible.
     #[serde(default = "yes")]
     submit: bool,
 }
@@ -165,14 +165,14 @@ fn yes() -> bool {
     true
 }
 
-/// What came of a text.
+/// Result of typing a text.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Sent {
-    /// In which run.
+    /// Run of the terminal.
     pub run: RunId,
-    /// Who got it.
+    /// Agent that received the text.
     pub agent: AgentName,
-    /// Whether Enter was pressed.
+    /// True if Enter was pressed.
     pub submitted: bool,
 }
 
@@ -222,7 +222,7 @@ async fn interrupt(
     Ok(Json(place.glance()))
 }
 
-/// A terminal, and whose it is.
+/// A terminal with its run and agent.
 #[derive(Debug)]
 struct Place {
     run: RunId,
@@ -231,7 +231,7 @@ struct Place {
 }
 
 impl Place {
-    /// The terminal that a client means, if they may look at it. `latest` is the newest run that has it.
+    /// Finds a terminal, if the caller may watch it. `latest` is the newest run that has it.
     async fn find(
         edge: &Edge,
         principal: &Principal,
@@ -249,7 +249,7 @@ impl Place {
     }
 }
 
-/// The run that a client means: `latest` is the newest one in which the agent has a terminal.
+/// Finds a run; `latest` is the newest one in which the agent has a terminal.
 async fn run_of(edge: &Edge, run: &str, agent: &str) -> Result<RunId, Problem> {
     match edge.engine.newest_terminal(agent).filter(|_| run == "latest") {
         Some(run) => Ok(run),

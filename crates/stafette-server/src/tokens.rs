@@ -1,4 +1,4 @@
-//! Tokens: how programs show who they are. Only hashes of them are kept.
+//! Tokens: how programs authenticate. Only their hashes are stored.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -12,82 +12,84 @@ use crate::principal::{Scope, Standing};
 use crate::private;
 use crate::secret::{self, Hash};
 
-/// How a token begins, so that people and scanners recognise one that got out.
+/// Prefix of every token, so that people and scanners recognise a leaked one.
 const PREFIX: &str = "stf_";
-/// The most tokens that a project may have.
+/// Maximum number of tokens of a project.
 const MOST: usize = 256;
 
-/// What is known of a token, apart from the token itself.
+/// A token without its secret.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TokenView {
-    /// Its name.
+    /// Name of the token.
     pub name: String,
-    /// What it allows.
+    /// Scope that the token grants.
     pub scope: Scope,
-    /// The agent that it is for: it has that role's rights and no others. A person's otherwise.
+    /// Agent that the token is for, with the rights of that role and no others; left out for a
+    /// person's token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentName>,
-    /// When it was made.
+    /// Time of creation (RFC 3339).
     pub created_at: String,
-    /// When it ends.
+    /// Time of expiry (RFC 3339); left out if it never expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// Whether it has ended.
+    /// True if the token has expired.
     #[serde(default)]
     pub expired: bool,
 }
 
-/// A token that was just made.
+/// A token that was just created.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct NewToken {
-    /// The token itself: it is shown this once.
+    /// The token itself, shown only this once.
     pub token: String,
-    /// What is kept of it.
+    /// The token without its secret.
     #[serde(flatten)]
     pub view: TokenView,
 }
 
-/// Something about a token could not be done.
+/// Error of an operation on tokens.
 #[derive(Debug, Error)]
 pub enum TokenError {
-    /// There is one of that name.
+    /// A token of that name exists.
     #[error("there is a token `{name}` already")]
     Taken {
-        /// The name.
+        /// Name of the token.
         name: String,
     },
-    /// There is none of that name.
+    /// No token of that name exists.
     #[error("there is no token `{name}`")]
     Unknown {
-        /// The name.
+        /// Name that was looked for.
         name: String,
     },
-    /// The name cannot be one.
+    /// The name is not valid.
     #[error("`{name}` cannot name a token: use 1 to 64 letters, digits, `-`, `_` or `.`")]
     BadName {
-        /// What was given.
+        /// Name that was given.
         name: String,
     },
-    /// An agent would be above those who look after it.
+    /// An agent's token must not have the scope `admin`: the agent could manage its own
+    /// supervisors.
     #[error("a token of an agent cannot have the scope `admin`")]
     AgentAdmin,
-    /// There are too many.
+    /// The project has the maximum number of tokens.
     #[error("there are {MOST} tokens, which is the most")]
     TooMany,
     /// The file cannot be read.
     #[error("{} cannot be read", path.display())]
     Read {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system, or of the JSON parser.
         source: std::io::Error,
     },
     /// The file cannot be written.
     #[error("{} cannot be written", path.display())]
     Write {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         source: std::io::Error,
     },
 }
@@ -134,25 +136,25 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Reads the tokens; a file that is not there holds none.
+    /// Reads the tokens; a missing file holds none.
     ///
     /// # Errors
-    /// When the file is there and cannot be read.
+    /// When the file exists and cannot be read.
     pub fn open(path: &Path) -> Result<Self, TokenError> {
         let failed = |source| TokenError::Read { path: path.to_owned(), source };
         let book: Book = private::read(path).map_err(failed)?.unwrap_or_default();
         Ok(Tokens { path: path.to_owned(), book: Mutex::new(book) })
     }
 
-    /// A file beside the one of the tokens.
+    /// Returns the path of another file in the same folder.
     pub(crate) fn beside(&self, name: &str) -> PathBuf {
         self.path.with_file_name(name)
     }
 
-    /// Makes a token. It can be read off the answer and nowhere else.
+    /// Creates a token. Only the return value contains its secret.
     ///
     /// # Errors
-    /// When the name is taken or none, or the file cannot be written.
+    /// When the name is taken or not valid, or the file cannot be written.
     pub fn create(
         &self,
         now: Time,
@@ -194,16 +196,16 @@ impl Tokens {
         Ok(NewToken { token, view })
     }
 
-    /// The tokens, in the order in which they were made.
+    /// Returns the tokens in the order of their creation.
     #[must_use]
     pub fn list(&self, now: Time) -> Vec<TokenView> {
         self.lock().tokens.iter().map(|kept| kept.view(now)).collect()
     }
 
-    /// Takes a token back.
+    /// Revokes a token.
     ///
     /// # Errors
-    /// When there is none, or the file cannot be written; then it still holds.
+    /// When no such token exists, or the file cannot be written; then the token stays valid.
     pub fn revoke(&self, name: &str) -> Result<(), TokenError> {
         let mut book = self.lock();
         let Some(place) = book.tokens.iter().position(|kept| kept.name == name) else {
@@ -217,17 +219,17 @@ impl Tokens {
         Ok(())
     }
 
-    /// Whether there is a token that somebody could come with.
+    /// Returns true if at least one token is valid.
     #[must_use]
     pub fn any(&self, now: Time) -> bool {
         self.lock().tokens.iter().any(|kept| !kept.is_over(now))
     }
 
-    /// Whose token this is, and what it allows.
+    /// Returns the name and the permissions of a token.
     pub(crate) fn owner(&self, now: Time, token: &str) -> Option<(String, Standing)> {
         let hash = Hash::of(token);
         let book = self.lock();
-        // All of them are compared, so that the time tells nothing.
+        // Compares all of them, so that the time taken reveals nothing.
         let mut found = None;
         for kept in &book.tokens {
             let fits = Hash::read(&kept.sha256).is_some_and(|known| known.fits(hash));

@@ -1,4 +1,4 @@
-//! What begins runs by itself.
+//! Triggers: events that start runs automatically.
 
 use aide::OperationInput;
 use aide::axum::ApiRouter;
@@ -21,7 +21,7 @@ use crate::principal::Principal;
 use crate::request::{Body, Named, Within, header};
 use crate::{Edge, Problem};
 
-/// The longest name that a delivery may have.
+/// Maximum length of a delivery id, in bytes.
 const LONGEST: usize = 255;
 
 pub(crate) fn routes() -> ApiRouter<Edge> {
@@ -35,7 +35,7 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
             "/v1/triggers/{trigger}",
             post_with(
                 deliver,
-                // Its signature is what it shows, so that no token is asked for.
+                // A webhook authenticates with its signature, so that no token is needed.
                 |op| {
                     let mut op = about(
                         "deliverWebhook",
@@ -52,20 +52,20 @@ pub(crate) fn routes() -> ApiRouter<Edge> {
         )
 }
 
-/// A trigger in an address.
+/// A trigger, named in the path.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct TheTrigger {
-    /// Its name.
+    /// Name of the trigger.
     trigger: String,
 }
 
-/// What came of a trigger.
+/// Result of a trigger.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Pulled {
-    /// The run; none when somebody only tried whether the daemon is there.
+    /// The started run; left out for a GitHub ping.
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<RunId>,
-    /// Whether it had begun before.
+    /// True if an earlier delivery had already started it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     repeated: bool,
 }
@@ -94,13 +94,13 @@ async fn deliver(
     Ok(Json(Pulled { run, repeated }))
 }
 
-/// A trigger is pulled by hand.
+/// Request to fire a trigger by hand.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Fire {
-    /// What a webhook would have brought.
+    /// Payload, as a webhook would send it.
     payload: Value,
-    /// Who pulls it, for the record.
+    /// Name of the person who fires it, for the record.
     by: String,
 }
 
@@ -115,7 +115,7 @@ async fn fire(
     Ok(Json(Pulled { run: Some(run), repeated: false }))
 }
 
-/// A body as it came, and what was shown with it.
+/// A webhook's raw body with its signature headers.
 pub(crate) struct Signed {
     delivery: Delivery,
     body: Bytes,
@@ -144,7 +144,7 @@ impl<S: Send + Sync> FromRequest<S> for Signed {
     }
 }
 
-/// The value of a header that may be there once.
+/// Returns the value of a header that may occur only once.
 fn one(headers: &HeaderMap, name: &str) -> Result<Option<String>, Problem> {
     let mut all = headers.get_all(name).iter();
     match (all.next(), all.next()) {

@@ -1,4 +1,4 @@
-//! Turns of agents that nobody here starts: wait for one, take it, bring its result.
+//! Turns of external agents: wait for one, accept it, return its result.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
@@ -56,7 +56,7 @@ pub(crate) struct Wish {
     /// Only turns of this agent.
     #[serde(default)]
     agent: Option<AgentName>,
-    /// How long to wait for one, in seconds: a minute at most, not at all when nothing is said.
+    /// Seconds to wait for a turn, at most 60; no wait if left out.
     #[serde(default)]
     #[schemars(range(max = 60))]
     within: Option<u32>,
@@ -80,8 +80,8 @@ async fn wait(
     Ok(Json(edge.engine.wait_offered(&Wanted { run, agent }, within).await))
 }
 
-/// The handoff that is meant, when its turns are theirs: an agent's token takes the turns of that
-/// agent alone.
+/// Finds the handoff, if the caller may take its turns: an agent's token takes only the turns of
+/// that agent.
 async fn theirs(
     edge: &Edge,
     principal: &Principal,
@@ -104,13 +104,13 @@ fn not_theirs(own: &AgentName, other: &dyn std::fmt::Display) -> Problem {
     Problem::new(403, "not_yours", title)
 }
 
-/// Who takes a turn.
+/// Request to accept a turn.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Accept {
-    /// A name of theirs: the same one may take the turn again and is told the same again.
+    /// Name of the caller: the same name may accept the turn again and gets the same response.
     by: String,
-    /// How often they will show up at least; the workflow's lease otherwise.
+    /// Maximum time between two signs of life; the workflow's lease if left out.
     lease: Option<Millis>,
 }
 
@@ -125,7 +125,7 @@ async fn accept(
     Ok(Json(edge.engine.accept(run, handoff, &by, lease).await?))
 }
 
-/// The turn that is meant: `1.1`, or the whole key as it was given out.
+/// Parses a turn: `1.1`, or the whole key as it was given out.
 fn turn(run: RunId, handoff: HandoffId, text: &str) -> Result<TurnKey, Problem> {
     let bad = |why: &str| {
         Problem::new(
@@ -144,24 +144,24 @@ fn turn(run: RunId, handoff: HandoffId, text: &str) -> Result<TurnKey, Problem> 
     }
 }
 
-/// What a turn has been doing.
+/// Progress of a turn.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Report {
     /// The turn: its key, or the end of it such as `1.1`.
     turn: String,
-    /// What is being done, in a few words.
+    /// Current activity, in a few words.
     #[serde(default)]
     note: Option<String>,
-    /// What was used since the last report.
+    /// Usage since the last report.
     #[serde(default)]
     usage: Usage,
 }
 
-/// It was heard.
+/// Confirms a progress report.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Heard {
-    /// The turn.
+    /// Key of the turn.
     turn: TurnKey,
 }
 
@@ -177,63 +177,63 @@ async fn report(
     Ok(Json(Heard { turn }))
 }
 
-/// The result of a turn.
+/// Result of a turn.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Complete {
     /// The turn: its key, or the end of it such as `1.1`.
     turn: String,
-    /// How it came out.
+    /// Outcome of the turn.
     #[serde(default)]
     outcome: Outcome,
-    /// In a few sentences.
+    /// Summary in a few sentences.
     #[serde(default)]
     summary: String,
-    /// What is provided.
+    /// Outputs that the turn provides.
     #[serde(default)]
     outputs: Fields,
-    /// Why it was not done, when it was not.
+    /// Reason why it failed; left out otherwise.
     #[serde(default)]
     failure: Option<String>,
-    /// What could not be provided.
+    /// Keys that could not be provided.
     #[serde(default)]
     unresolved: Vec<String>,
-    /// What to do next.
+    /// Recommended next steps, one per entry.
     #[serde(default)]
     recommendations: Vec<String>,
-    /// What is handed on.
+    /// Handoffs that the turn makes.
     #[serde(default)]
     handoffs: Vec<Onward>,
-    /// A response in a dialect instead: a handoff response or a phase response.
+    /// Alternatively, a response in a dialect: a handoff response or a phase response.
     #[serde(default)]
     document: Option<Value>,
-    /// What it used, as far as that was not reported.
+    /// Usage that was not reported yet.
     #[serde(default)]
     usage: Usage,
 }
 
-/// Something that is handed on.
+/// A handoff that the turn makes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Onward {
-    /// To whom.
+    /// Agent or party that receives the work.
     to: String,
-    /// Whether the giver goes on with the answer; otherwise the baton moves.
+    /// True if the giver continues with the answer; otherwise the baton moves.
     #[serde(default)]
     wait: bool,
-    /// Why, in a word.
+    /// Reason code, such as `review_request`; `task_handoff` if left out.
     #[serde(default = "task")]
     reason: Reason,
-    /// What the taker should know first.
+    /// Summary that the receiver should read first.
     #[serde(default)]
     summary: String,
-    /// What the taker should do.
+    /// Instructions for the receiver.
     #[serde(default)]
     instructions: Option<String>,
-    /// What is handed along.
+    /// Outputs that are passed along.
     #[serde(default)]
     outputs: Fields,
-    /// What the giver wants back.
+    /// Inputs that the giver wants back.
     #[serde(default)]
     missing: Vec<MissingInput>,
 }
@@ -288,14 +288,14 @@ fn answer(document: &Value, by: &Party) -> Result<Response, Problem> {
     }
 }
 
-/// What became of a turn that ended.
+/// Result of completing a turn.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Ended {
-    /// The turn.
+    /// Key of the turn.
     turn: TurnKey,
-    /// The handoffs that it led to.
+    /// Handoffs that were admitted.
     admitted: Vec<HandoffId>,
-    /// What was not taken, with the rule.
+    /// Handoffs that were refused, each with the rule.
     refused: Vec<String>,
 }
 
@@ -321,13 +321,13 @@ async fn complete(
     Ok(Json(Ended::of(turn, finished)))
 }
 
-/// Why a turn is given back.
+/// Request to reject a turn.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Reject {
     /// The turn: its key, or the end of it such as `1.1`.
     turn: String,
-    /// Why it cannot be done.
+    /// Reason why it cannot be done.
     #[schemars(length(min = 1))]
     why: String,
 }

@@ -1,7 +1,7 @@
-//! What every backend must do, as cases to run against an empty store.
+//! Requirements for every backend, as cases to run against an empty store.
 //!
-//! A backend's tests say `stafette_store::conformance!(open)`, where `open` is an async function
-//! that gives a fresh `(Arc<dyn Store>, guard)`; the guard lives as long as the case.
+//! A backend's tests call `stafette_store::conformance!(open)`, where `open` is an async function
+//! that returns a fresh `(Arc<dyn Store>, guard)`; the guard lives as long as the case.
 
 mod append;
 mod content;
@@ -15,7 +15,7 @@ pub use locks::*;
 pub use read::*;
 pub use upkeep::*;
 
-/// Makes one test of each case.
+/// Generates one test per case.
 #[macro_export]
 macro_rules! conformance {
     ($open:path) => {

@@ -1,15 +1,15 @@
-//! Finding a run by the digits that people type.
+//! Finds a run by the digits that people type.
 
 use stafette_core::RunId;
 
-/// The digits without dashes and in lower case; `None` when they cannot be part of an id.
+/// Returns the digits without dashes and in lower case; `None` if they cannot be part of an id.
 pub(crate) fn typed(text: &str) -> Option<String> {
     let digits = text.trim().replace('-', "").to_ascii_lowercase();
     let fits = (1..=32).contains(&digits.len());
     (fits && digits.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(digits)
 }
 
-/// The lowest and the highest id that begins with `digits`, which [`typed`] has let through.
+/// Returns the lowest and the highest id that begins with `digits`, which [`typed`] has accepted.
 pub(crate) fn range(digits: &str) -> ([u8; 16], [u8; 16]) {
     let value = u128::from_str_radix(digits, 16).unwrap_or_default();
     let rest = 128 - 4 * digits.len();
@@ -17,7 +17,7 @@ pub(crate) fn range(digits: &str) -> ([u8; 16], [u8; 16]) {
     (low.to_be_bytes(), (low | ((1 << rest) - 1)).to_be_bytes())
 }
 
-/// The id read from its end, so that an index finds it by its last digits.
+/// Returns the id in reverse order of digits, so that an index finds it by its last digits.
 pub(crate) fn reversed(run: RunId) -> [u8; 16] {
     let mut bytes = *run.0.as_bytes();
     bytes.reverse();

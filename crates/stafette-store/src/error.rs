@@ -1,4 +1,4 @@
-//! What can go wrong, one enum an operation.
+//! Errors of the store, one enum per operation.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -8,12 +8,12 @@ use std::sync::Arc;
 use stafette_core::RunId;
 use thiserror::Error;
 
-/// What the backend said. It can be cloned because one failed commit answers many writers.
+/// Error of the backend. It can be cloned because one failed commit answers many writers.
 #[derive(Clone)]
 pub struct Fault(Arc<dyn StdError + Send + Sync>);
 
 impl Fault {
-    /// Wraps what the backend said.
+    /// Wraps an error of the backend.
     pub fn new(error: impl StdError + Send + Sync + 'static) -> Self {
         Fault(Arc::new(error))
     }
@@ -37,91 +37,91 @@ impl StdError for Fault {
     }
 }
 
-/// A batch was not written, or ([`Failed`](AppendError::Failed), [`Closed`](AppendError::Closed))
-/// it is not known whether it was: load the run again before going on.
+/// A batch was not written, or, for [`Failed`](AppendError::Failed) and
+/// [`Closed`](AppendError::Closed), may have been written: load the run again before continuing.
 #[derive(Clone, Debug, Error)]
 pub enum AppendError {
-    /// Someone else wrote first, or the writer has not seen all of it.
+    /// Another writer was first, or this writer has not seen all events of the run.
     #[error("run {run} is at event {found}, not at {expected}")]
     Conflict {
-        /// The run.
+        /// Run of the batch.
         run: RunId,
-        /// The sequence number that the batch was made for.
+        /// Sequence number that the batch was made for.
         expected: u64,
-        /// The sequence number that the run has; 0 when there is no such run.
+        /// Sequence number of the run; 0 if the run does not exist.
         found: u64,
     },
     /// The batch contradicts itself.
     #[error("the batch for run {run} contradicts itself: {flaw}")]
     Malformed {
-        /// The run.
+        /// Run of the batch.
         run: RunId,
-        /// How.
+        /// The contradiction, as text.
         flaw: String,
     },
-    /// The batch is larger than any may be.
+    /// The batch exceeds the size limit.
     #[error("the batch for run {run} has {bytes} bytes, the limit is {limit}")]
     TooBig {
-        /// The run.
+        /// Run of the batch.
         run: RunId,
-        /// Its size.
+        /// Size of the batch, in bytes.
         bytes: usize,
-        /// The limit.
+        /// Size limit, in bytes.
         limit: usize,
     },
-    /// There is no room. Nothing of the batch was kept; it can be tried again when there is.
+    /// The disk or the database is full. Nothing was written; try again once there is room.
     #[error("there is no room left for the store")]
     Full {
-        /// What the backend said.
+        /// Error of the backend.
         source: Fault,
     },
-    /// Another process kept the store locked for too long. Nothing of the batch was kept.
+    /// Another process kept the store locked for too long. Nothing was written.
     #[error("the store is locked by another process")]
     Busy {
-        /// What the backend said.
+        /// Error of the backend.
         source: Fault,
     },
-    /// The store cannot be written any more.
+    /// The store has become read-only.
     #[error("the store is read-only")]
     ReadOnly {
-        /// What the backend said.
+        /// Error of the backend.
         source: Fault,
     },
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
-    /// Anything else.
+    /// Any other error of the backend.
     #[error("the store could not write")]
     Failed {
-        /// What the backend said.
+        /// Error of the backend.
         source: Fault,
     },
 }
 
-/// Something could not be read.
+/// A read from the store failed.
 #[derive(Clone, Debug, Error)]
 pub enum ReadError {
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
-    /// Anything else.
+    /// Any other error of the backend.
     #[error("the store could not be read")]
     Failed {
-        /// What the backend said.
+        /// Error of the backend.
         source: Fault,
     },
 }
 
-/// Retention or compaction stopped. What it had done so far is done; it can be called again.
+/// Retention or compaction stopped. The steps completed so far stay; it can be called again.
 #[derive(Clone, Debug, Error)]
 pub enum UpkeepError {
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
-    /// Anything else.
+    /// Any other error of the backend.
     #[error("the store could not be tidied")]
     Failed {
-        /// What the backend said.
+        /// Error of the backend.
         source: Fault,
     },
 }
@@ -129,74 +129,74 @@ pub enum UpkeepError {
 /// A store could not be opened.
 #[derive(Clone, Debug, Error)]
 pub enum OpenError {
-    /// The folder is missing.
+    /// The folder does not exist.
     #[error("there is no folder {folder} to keep the store in")]
     NoFolder {
-        /// The folder.
+        /// Path of the folder.
         folder: PathBuf,
     },
-    /// The file or its folder cannot be written.
+    /// The file or its folder is read-only.
     #[error("{path} cannot be written: the file or its folder is read-only or not ours")]
     ReadOnly {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The file is something else.
+    /// The file is not a store.
     #[error("{path} is not a store: {found}")]
     NotAStore {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What it is instead.
+        /// Description of what the file is.
         found: String,
     },
-    /// A newer version wrote it. It was left as it is.
+    /// A newer version of the program wrote it. It was left unchanged.
     #[error("{path} was written by a newer version: its tables are {found}, known are {known}")]
     Newer {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The version of its tables.
+        /// Schema version of the file.
         found: u32,
-        /// The newest version that this program knows.
+        /// Newest schema version that this program knows.
         known: u32,
     },
-    /// The linked SQLite has a fault that can destroy a store.
+    /// The linked SQLite has a bug that can destroy a store.
     #[error("SQLite {found} can damage a store, at least {needed} is needed")]
     OldSqlite {
-        /// The version that is linked.
+        /// Version that is linked.
         found: String,
-        /// The first version that is safe.
+        /// First version without the bug.
         needed: &'static str,
     },
-    /// The file system cannot keep a write-ahead log.
+    /// The file system does not support a write-ahead log.
     #[error("{path} is on a file system that cannot keep a write-ahead log (mode `{mode}`)")]
     NoLog {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The mode that SQLite fell back to.
+        /// Journal mode that SQLite fell back to.
         mode: String,
     },
-    /// There is no room to create or to upgrade it.
+    /// The disk is full; the store cannot be created or upgraded.
     #[error("there is no room for the store {path}")]
     Full {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the backend said.
+        /// Error of the backend.
         source: Fault,
     },
-    /// Another process kept it locked for too long.
+    /// Another process kept the file locked for too long.
     #[error("{path} is locked by another process")]
     Busy {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the backend said.
+        /// Error of the backend.
         source: Fault,
     },
-    /// Anything else.
+    /// Any other error while opening.
     #[error("{path} could not be opened")]
     Failed {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the backend said.
+        /// Error of the backend.
         source: Fault,
     },
 }
@@ -204,72 +204,72 @@ pub enum OpenError {
 /// A database could not be opened as a store.
 #[derive(Clone, Debug, Error)]
 pub enum ConnectError {
-    /// The address is none.
+    /// The address is not valid.
     #[error("this is not the address of a PostgreSQL database: {flaw}")]
     Address {
-        /// What is wrong with it; never the password.
+        /// Description of the mistake, without the password.
         flaw: String,
     },
-    /// The connection has to be protected, and cannot be.
+    /// The connection requires TLS, which cannot be set up.
     #[error("nobody at {place} can prove to be it")]
     NotSecured {
-        /// The database, without its password.
+        /// Address of the database, without the password.
         place: String,
-        /// What happened.
+        /// Cause of the failure.
         source: Fault,
     },
-    /// Nobody answers there.
+    /// The server does not respond.
     #[error("{place} cannot be reached")]
     Unreachable {
-        /// The database, without its password.
+        /// Address of the database, without the password.
         place: String,
-        /// What happened.
+        /// Error of the connection.
         source: Fault,
     },
-    /// The server knows no such database.
+    /// The server has no such database.
     #[error("{place} does not exist")]
     NoDatabase {
-        /// The database, without its password.
+        /// Address of the database, without the password.
         place: String,
     },
-    /// The user is not let in, or may not make the tables.
+    /// The login failed, or the user may not create the tables.
     #[error("{place} does not allow it")]
     NotAllowed {
-        /// The database, without its password.
+        /// Address of the database, without the password.
         place: String,
-        /// What the server said.
+        /// Error of the server.
         source: Fault,
     },
-    /// The schema, the database or the server is something else than what is needed.
+    /// The schema, the database or the server is not usable as a store.
     #[error("{place} cannot be a store: {found}")]
     NotAStore {
-        /// The database, without its password.
+        /// Address of the database, without the password.
         place: String,
-        /// What it is instead.
+        /// Description of what was found.
         found: String,
     },
-    /// A newer version wrote it. It was left as it is.
+    /// A newer version of the program wrote it. It was left unchanged.
     #[error("{place} was written by a newer version: its tables are {found}, known are {known}")]
     Newer {
-        /// The database, without its password.
+        /// Address of the database, without the password.
         place: String,
-        /// The version of its tables.
+        /// Schema version of the database.
         found: u32,
-        /// The newest version that this program knows.
+        /// Newest schema version that this program knows.
         known: u32,
     },
-    /// Another daemon works on it.
+    /// Another daemon uses the database.
     #[error("another daemon works on {place}")]
     Taken {
-        /// The database, without its password.
+        /// Address of the database, without the password.
         place: String,
     },
-    /// Anything else.
+    /// Any other error while connecting.
     #[error("{place} could not be opened")]
     Failed {
-        /// The database, without its password.
+        /// Address of the database, without the password.
         place: String,
-        /// What happened.
+        /// Error of the connection or the server.
         source: Fault,
     },
 }

@@ -1,26 +1,26 @@
-//! What every index of texts does.
+//! Full-text index: the interface of every backend.
 
 use stafette_core::{HandoffId, RunId, Time};
 use thiserror::Error;
 
 use crate::{Fault, Reply};
 
-/// A text that can be found.
+/// A text in the index.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Text {
-    /// The run that it belongs to.
+    /// Run that the text belongs to.
     pub run: RunId,
-    /// The event that it is from.
+    /// Sequence number of the event that contains it.
     pub seq: u64,
-    /// The handoff that it is about.
+    /// Handoff that the text is about, if any.
     pub handoff: Option<HandoffId>,
-    /// When it was said.
+    /// Time of the text.
     pub at: Time,
-    /// What it is, such as the event's name.
+    /// Kind of text, such as the event's name.
     pub kind: String,
-    /// Who said it.
+    /// Author of the text.
     pub who: String,
-    /// The words.
+    /// The text itself; in results, an excerpt.
     pub body: String,
 }
 
@@ -28,25 +28,24 @@ pub struct Text {
 #[derive(Clone, Debug, Error)]
 #[error("{place} cannot be searched")]
 pub struct FindError {
-    /// Which file, or which database.
+    /// Path of the file, or address of the database.
     pub place: String,
-    /// Why.
+    /// Error of the backend.
     pub source: Fault,
 }
 
-/// An index of texts. It is made from the events, and made again when it is gone.
+/// A full-text index. It is built from the events, and rebuilt if it is lost.
 pub trait Finder: std::fmt::Debug + Send + Sync + 'static {
-    /// The last event that is in it.
+    /// Returns the position of the last indexed event.
     fn position(&self) -> Reply<'_, Result<u64, FindError>>;
 
-    /// Adds texts, and notes that everything up to `position` is in it. When it cannot be written,
-    /// nothing is noted.
+    /// Adds texts, and records that everything up to `position` is indexed: all or nothing.
     fn add(&self, position: u64, texts: Vec<Text>) -> Reply<'_, Result<(), FindError>>;
 
-    /// How many bytes of a file are in it.
+    /// Returns the number of indexed bytes of a file.
     fn read_of(&self, file: String) -> Reply<'_, Result<u64, FindError>>;
 
-    /// Adds texts of a file, and notes how many bytes of that are in it: all or nothing.
+    /// Adds texts of a file, and records the number of its indexed bytes: all or nothing.
     fn add_of(
         &self,
         file: String,
@@ -54,10 +53,10 @@ pub trait Finder: std::fmt::Debug + Send + Sync + 'static {
         texts: Vec<Text>,
     ) -> Reply<'_, Result<(), FindError>>;
 
-    /// Texts with all of these words, the best first, each cut to the part with the words, which
-    /// stand in brackets. The last word may be unfinished; case and accents do not matter.
+    /// Returns texts that contain all words, the best first, each cut to an excerpt with the
+    /// matches in brackets. The last word may be a prefix; case and accents are ignored.
     fn find(&self, words: String, limit: usize) -> Reply<'_, Result<Vec<Text>, FindError>>;
 
-    /// Drops the texts of a run that is gone.
+    /// Removes the texts of a deleted run.
     fn forget(&self, run: RunId) -> Reply<'_, Result<(), FindError>>;
 }

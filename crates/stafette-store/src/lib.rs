@@ -1,22 +1,24 @@
-//! Keeps what became true: events, the rows that are projected from them, and snapshots.
+//! Stores events, the rows that are projected from them, and snapshots.
 //!
-//! The store does not know what an event means. It numbers the events of a run, writes them
-//! together with the rows that the caller derived from them, and gives them back.
+//! The store does not interpret events. It numbers the events of a run, writes them together with
+//! the rows that the caller derived from them, and reads them back.
 //!
 //! Invariants:
-//! - Events, rows and the snapshot of one [`Batch`] are there together or not at all.
-//! - What [`Store::append`] acknowledged survives a crash of the process and a loss of power.
-//! - A batch lands only on the sequence number it was made for, so of two writers one wins.
-//! - Positions grow over all runs, become visible in order and are never given twice: a reader
-//!   that remembers the last one misses nothing and sees nothing twice.
-//! - No read depends on how long the history is, except [`Store::check`].
-//! - The book of locks lands only on the version that it was made for, and its fencing number
+//! - Events, rows and the snapshot of one [`Batch`] are stored together or not at all.
+//! - A batch that [`Store::append`] acknowledged survives a crash of the process and a loss of
+//!   power.
+//! - A batch is accepted only at the sequence number it was made for, so of two writers one wins.
+//! - Positions grow over all runs, become visible in order and are never given twice: a reader that
+//!   remembers the last one misses nothing and sees nothing twice.
+//! - The cost of a read does not depend on the length of the history, except [`Store::check`].
+//! - A lock batch is accepted only at the version that it was made for, and the fencing number
 //!   never falls.
-//! - Everything has a limit: the queue, a commit, a page of a read, the size of the file. How large
-//!   a database may become is its keeper's business.
+//! - Everything has a limit: the queue, a commit, a page of a read, the size of the file. The size
+//!   of a database is up to its administrator.
 //!
-//! Absent on purpose: clocks (time is handed in), a lock between daemons on one file (the sequence
-//! number makes two of them safe), and any type of a database library in a public signature.
+//! Absent on purpose: clocks (the caller passes the time), a lock between daemons on one file (the
+//! sequence number makes two of them safe), and any type of a database library in a public
+//! signature.
 
 #[cfg(feature = "conformance")]
 pub mod conformance;

@@ -1,60 +1,60 @@
-//! The book of locks: one for each store, written under a version as runs are under their number.
+//! The lock table: one per store, written with a version as runs are with a sequence number.
 
 use stafette_core::Time;
 use thiserror::Error;
 
 use crate::AppendError;
 
-/// So many of the newest entries are kept, for people to look at. What is held is in the rows.
+/// Number of the newest entries that are kept, for people to look at. Held locks are in the rows.
 pub const LOCK_ENTRIES: u64 = 4096;
 
-/// Something that became true of the locks.
+/// An event about locks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LockEntry {
-    /// Its number, from 1.
+    /// Sequence number, from 1.
     pub seq: u64,
-    /// When it became true.
+    /// Time of the event.
     pub at: Time,
-    /// The event's name.
+    /// Name of the event.
     pub name: String,
     /// The whole event as JSON.
     pub body: String,
 }
 
-/// A lock that is held, or a place in the line.
+/// A held lock, or a place in the queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LockRow {
-    /// Its name.
+    /// Id of the lock.
     pub id: u64,
-    /// Whether it is held.
+    /// True if it is held, false if it waits.
     pub held: bool,
-    /// All of it as JSON.
+    /// The whole lock as JSON.
     pub body: String,
 }
 
-/// What one decision made true of the locks, to be written together.
+/// Result of one decision about locks, written together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LockBatch {
-    /// The number of the last entry that the writer knew.
+    /// Sequence number of the last entry that the writer knew.
     pub expected_version: u64,
-    /// The entries, numbered on from there.
+    /// Entries, numbered on from `expected_version`.
     pub entries: Vec<LockEntry>,
-    /// The last fencing number after them; it never becomes smaller.
+    /// Last fencing number after the batch; it never falls.
     pub fence: u64,
-    /// What is new or changed.
+    /// Rows that are new or changed.
     pub put: Vec<LockRow>,
-    /// What is gone.
+    /// Ids of the removed rows.
     pub remove: Vec<u64>,
 }
 
 impl LockBatch {
-    /// The version after it.
+    /// Returns the version after the batch.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.entries.last().map_or(self.expected_version, |entry| entry.seq)
     }
 
-    /// Refuses what no backend should have to look at.
+    /// Refuses a malformed batch before it reaches a backend.
     pub(crate) fn check(&self) -> Result<(), LockError> {
         let mut last = self.expected_version;
         for entry in &self.entries {
@@ -73,7 +73,7 @@ impl LockBatch {
         }
     }
 
-    /// Refuses what does not fit the book as it is.
+    /// Refuses a batch that does not match the current version and fencing number.
     pub(crate) fn fits(&self, version: u64, fence: u64) -> Result<(), LockError> {
         if version != self.expected_version {
             let expected = self.expected_version;
@@ -89,38 +89,38 @@ impl LockBatch {
     }
 }
 
-/// All locks as they are.
+/// All current locks with their version.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LockStore {
-    /// The number of the last entry; 0 before the first.
+    /// Sequence number of the last entry; 0 before the first.
     pub version: u64,
-    /// The last fencing number that was given.
+    /// Last fencing number that was given out.
     pub fence: u64,
-    /// What is held and waited for, in the order of their names.
+    /// Locks held and waited for, ordered by id.
     pub rows: Vec<LockRow>,
 }
 
-/// The book was not written.
+/// A lock batch was not written.
 #[derive(Clone, Debug, Error)]
 pub enum LockError {
-    /// Someone else wrote first.
+    /// Another writer was first.
     #[error("the locks are at version {found}, not at {expected}")]
     Conflict {
-        /// The version that the batch was made for.
+        /// Version that the batch was made for.
         expected: u64,
-        /// The version that they have.
+        /// Current version of the lock table.
         found: u64,
     },
     /// The batch contradicts itself.
     #[error("the change of the locks contradicts itself: {flaw}")]
     Malformed {
-        /// How.
+        /// The contradiction, as text.
         flaw: String,
     },
-    /// The store could not write.
+    /// The store could not write the batch.
     #[error("the locks could not be stored")]
     NotWritten {
-        /// Why.
+        /// Error of the write.
         #[from]
         source: AppendError,
     },

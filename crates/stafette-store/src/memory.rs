@@ -1,4 +1,4 @@
-//! A store that forgets: for tests and for simulation.
+//! A store in memory: for tests and for simulation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::ready;
@@ -39,7 +39,7 @@ impl Clone for MemoryStore {
 struct Content {
     head: u64,
     runs: BTreeMap<RunId, Kept>,
-    /// Where the entry of a position is: run and sequence number.
+    /// Run and sequence number of the entry at each position.
     feed: BTreeMap<u64, (RunId, u64)>,
     locks: Book,
 }
@@ -55,7 +55,7 @@ struct Book {
 #[derive(Debug)]
 struct Kept {
     row: RunRow,
-    /// The entry with sequence number n is at n - 1.
+    /// The entry with sequence number n is at index n - 1.
     entries: Vec<Stored>,
     handoffs: BTreeMap<HandoffId, HandoffRow>,
     snapshots: BTreeMap<u64, String>,
@@ -76,25 +76,25 @@ impl Kept {
 }
 
 impl MemoryStore {
-    /// An empty store.
+    /// Creates an empty store.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// [`Store::append`] without waiting.
+    /// Like [`Store::append`], without waiting.
     ///
     /// # Errors
     /// As `append`, though it is never full, busy or read-only.
     pub fn append_now(&self, batch: Batch) -> Result<u64, AppendError> {
         batch.check()?;
         let position = self.content().ok_or(AppendError::Closed)?.append(batch)?;
-        // Each is a commit by itself, and takes no time to speak of.
+        // Each batch is its own commit, and takes negligible time.
         self.counters.committed(1, Duration::ZERO);
         Ok(position)
     }
 
-    /// [`Store::load`] without waiting.
+    /// Like [`Store::load`], without waiting.
     ///
     /// # Errors
     /// Only when the handle is closed.
@@ -102,7 +102,7 @@ impl MemoryStore {
         self.read_now(|content| content.runs.get(&run).map(|kept| load_at(kept, u64::MAX)))
     }
 
-    /// [`Store::unfinished`] without waiting.
+    /// Like [`Store::unfinished`], without waiting.
     ///
     /// # Errors
     /// Only when the handle is closed.
@@ -115,7 +115,7 @@ impl MemoryStore {
         })
     }
 
-    /// [`Store::write_locks`] without waiting.
+    /// Like [`Store::write_locks`], without waiting.
     ///
     /// # Errors
     /// As `write_locks`, though it is never full, busy or read-only.
@@ -124,7 +124,7 @@ impl MemoryStore {
         self.content().ok_or(AppendError::Closed)?.locks.write(batch)
     }
 
-    /// [`Store::locks`] without waiting.
+    /// Like [`Store::locks`], without waiting.
     ///
     /// # Errors
     /// Only when the handle is closed.
@@ -135,8 +135,8 @@ impl MemoryStore {
         })
     }
 
-    /// Nothing when this handle is closed. A panic elsewhere leaves the content whole, because
-    /// batches are checked before they change anything.
+    /// Returns `None` if this handle is closed. A panic elsewhere leaves the content consistent,
+    /// because batches are checked before they change anything.
     fn content(&self) -> Option<MutexGuard<'_, Content>> {
         let open = !self.closed.load(Ordering::Acquire);
         open.then(|| self.content.lock().unwrap_or_else(PoisonError::into_inner))

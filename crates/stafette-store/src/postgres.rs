@@ -1,12 +1,12 @@
 //! A store in a PostgreSQL database.
 //!
-//! One task writes: it takes all batches that wait and puts them into one transaction, in which it
-//! holds the row with the last position. Others may write to the same database: of two writers one
+//! One task writes: it takes all waiting batches and puts them into one transaction, in which it
+//! locks the row with the last position. Others may write to the same database: of two writers one
 //! waits for the other, so positions become visible in order. A few connections read beside it.
 //!
-//! A connection that is lost in the middle of a commit leaves open whether it took place. The next
-//! connection waits until the old one's transaction is over, looks whether its first event is
-//! there, and either answers or writes again.
+//! If the connection is lost during a commit, it is unknown whether the commit took place. The next
+//! connection waits until the old transaction has ended, checks for its first event, and either
+//! answers or writes again.
 
 mod address;
 #[cfg(test)]
@@ -44,24 +44,24 @@ use crate::{
     UpkeepError, queue,
 };
 
-/// How long a read may take.
+/// Time limit of a read.
 const READ: Duration = Duration::from_secs(30);
 
-/// How long looking through everything, or tidying it, may take.
+/// Time limit of the integrity check and of upkeep.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// The limits of a store.
+/// Limits of a store.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PostgresOptions {
-    /// How long to wait for a server that is away, and for one that does not answer.
+    /// Maximum wait for a server that is away or does not respond.
     pub patience: Duration,
-    /// How long to wait for it when the store is opened.
+    /// Maximum wait when the store is opened.
     pub first_patience: Duration,
-    /// Connections that read at the same time.
+    /// Maximum number of connections that read in parallel.
     pub readers: usize,
-    /// Batches that may wait to be written before writers are held up.
+    /// Number of batches that may wait in the queue before writers block.
     pub queue: usize,
-    /// Whether to be the only one who asks for this: a daemon, which takes up all runs.
+    /// True to claim the database exclusively, as a daemon does that resumes all runs.
     pub alone: bool,
 }
 
@@ -77,7 +77,7 @@ impl Default for PostgresOptions {
     }
 }
 
-/// Keeps runs in a PostgreSQL database.
+/// Stores runs in a PostgreSQL database.
 pub struct PostgresStore {
     address: Address,
     jobs: mpsc::Sender<Job>,
@@ -93,11 +93,11 @@ impl fmt::Debug for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens the store at `url`, such as `postgres://USER@HOST/DATABASE?schema=NAME`, and makes the
-    /// schema and its tables when they are missing.
+    /// Opens the store at `url`, such as `postgres://USER@HOST/DATABASE?schema=NAME`, and creates
+    /// the schema and its tables if they are missing.
     ///
     /// # Errors
-    /// Says what is the obstacle, without the password. A schema that is refused is left as it was.
+    /// Describes the obstacle, without the password. A refused schema is left unchanged.
     pub async fn open(url: &str, options: PostgresOptions) -> Result<Self, ConnectError> {
         let address = Address::parse(url)?;
         let wrap = |trouble| fault::connect(trouble, &address);
@@ -123,13 +123,13 @@ impl PostgresStore {
         Ok(PostgresStore { address, jobs, pool, counters, first_patience })
     }
 
-    /// Where it is, without the password.
+    /// Returns the address, without the password.
     #[must_use]
     pub fn place(&self) -> String {
         self.address.to_string()
     }
 
-    /// The index of texts in the same database.
+    /// Returns the full-text index in the same database.
     #[must_use]
     pub fn finder(&self) -> PostgresFinder {
         PostgresFinder::new(self.pool.clone())
@@ -145,12 +145,12 @@ impl PostgresStore {
         Box::pin(async move { self.pool.read(READ, query).await.map_err(fault::read) })
     }
 
-    /// Has the writer carry something out, between two groups.
+    /// Runs a deed on the writer, between two groups.
     async fn carry_out<D: Deed + 'static>(&self, mut deed: D) -> Result<D::Done, PostgresError> {
         let (answer, answered) = oneshot::channel();
         let job = Job::Upkeep(Box::new(move |session| {
             Box::pin(async move {
-                // Nobody listens any more when the caller gave up; the work is done all the same.
+                // If the caller gave up, nobody receives the result; the work is done all the same.
                 let _ = answer.send(session.carry_out(&mut deed).await);
             })
         }));
@@ -169,7 +169,7 @@ impl PostgresStore {
             }
             snapshots += step;
         }
-        // On a connection of its own: nobody who writes waits for all of it.
+        // On a separate connection, so that writers do not wait for the vacuum.
         let link = Link::open(&self.address, Instant::now() + self.first_patience).await?;
         let silent = |_| PostgresError::Silent { place: self.place(), after: LONG };
         tokio::time::timeout(LONG, upkeep::free_room(&link)).await.map_err(silent)??;

@@ -1,4 +1,4 @@
-//! The line in front of a writer: all batches that wait are written together.
+//! The queue of a writer: all waiting batches are written together.
 
 use std::time::Instant;
 
@@ -7,16 +7,16 @@ use tokio::sync::{mpsc, oneshot};
 use crate::stats::Counters;
 use crate::{AppendError, Batch};
 
-/// The most batches in one commit.
+/// Maximum number of batches in one commit.
 const GROUP: usize = 256;
 
-/// A group takes no further batch once it has this many bytes.
+/// Size after which a group takes no further batch, in bytes.
 const GROUP_BYTES: usize = 4 << 20;
 
-/// What a writer is asked to do.
+/// A request to the writer.
 pub(crate) enum Job<U> {
     Append(Box<Append>),
-    /// Something else, between two groups.
+    /// Any other work, done between two groups.
     Upkeep(U),
     Stop(oneshot::Sender<()>),
 }
@@ -28,7 +28,7 @@ pub(crate) struct Append {
     pub(crate) answer: oneshot::Sender<Result<u64, AppendError>>,
 }
 
-/// Puts a batch into the line, and waits for what becomes of it.
+/// Queues a batch, and waits for its result.
 pub(crate) async fn append<U>(
     jobs: &mpsc::Sender<Job<U>>,
     batch: Batch,
@@ -40,16 +40,16 @@ pub(crate) async fn append<U>(
     answered.await.map_err(|_| AppendError::Closed)?
 }
 
-/// Has the writer stop once what is in the line is written.
+/// Stops the writer once the queue is written.
 pub(crate) async fn stop<U>(jobs: &mpsc::Sender<Job<U>>) {
     let (answer, answered) = oneshot::channel();
     if jobs.send(Job::Stop(answer)).await.is_ok() {
-        // An error means that another caller's stop came first.
+        // An error means that another caller stopped it first.
         let _ = answered.await;
     }
 }
 
-/// Takes what already waits, without waiting for more: a lone writer is never held up.
+/// Takes the waiting batches, without waiting for more: a single writer is never delayed.
 pub(crate) fn gather<U>(
     first: Append,
     jobs: &mut mpsc::Receiver<Job<U>>,
@@ -69,14 +69,14 @@ pub(crate) fn gather<U>(
     (group, None)
 }
 
-/// Tells everyone in a group what became of it.
+/// Sends each writer of a group its result.
 pub(crate) fn answer(
     group: Vec<Append>,
     written: Result<Vec<Result<u64, AppendError>>, AppendError>,
     begun: Instant,
     counters: &Counters,
 ) {
-    // An answer that nobody waits for is dropped: the batch is written all the same.
+    // A result that nobody waits for is dropped: the batch is written all the same.
     match written {
         Ok(answers) => {
             let count = answers.iter().filter(|answer| answer.is_ok()).count() as u64;
@@ -88,7 +88,8 @@ pub(crate) fn answer(
             }
         }
         Err(error) => {
-            // Also those that found a conflict: what they conflicted with may be gone again.
+            // Also to those with a conflict: the batch they conflicted with may have been rolled
+            // back.
             for append in group {
                 let _ = append.answer.send(Err(error.clone()));
             }

@@ -1,121 +1,121 @@
-//! What is written and read: entries, rows, snapshots.
+//! Records that are written and read: entries, rows, snapshots.
 
 use stafette_core::{HandoffId, RunId, Time};
 
 use crate::AppendError;
 
-/// The most that one batch may hold, in bytes of text.
+/// Maximum size of a batch, in bytes of text.
 pub const BATCH_BYTES: usize = 64 << 20;
 
-/// A page of entries ends once its bodies reach this many bytes.
+/// Size of the bodies at which a page of entries ends, in bytes.
 pub const PAGE_BYTES: usize = 8 << 20;
 
 /// An event as the store sees it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// Its number within the run, from 1.
+    /// Sequence number within the run, from 1.
     pub seq: u64,
-    /// When it became true.
+    /// Time of the event.
     pub at: Time,
-    /// The event's name.
+    /// Name of the event.
     pub name: String,
-    /// The handoff it is about, if it is about one.
+    /// Handoff that the event is about, if any.
     pub handoff: Option<HandoffId>,
     /// The whole event as JSON.
     pub body: String,
 }
 
-/// An entry as it comes back.
+/// An entry as it is read back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stored {
-    /// Its number over all runs: the cursor of [`crate::Store::feed`].
+    /// Number over all runs: the cursor of [`crate::Store::feed`].
     pub position: u64,
-    /// The run it belongs to.
+    /// Run that the entry belongs to.
     pub run: RunId,
-    /// What was written.
+    /// The entry as it was written.
     pub entry: Entry,
 }
 
 /// The state of a run after its first `seq` events.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Snapshot {
-    /// The last event that it includes.
+    /// Sequence number of the last included event.
     pub seq: u64,
     /// The state as JSON.
     pub body: String,
 }
 
-/// A run in one line.
+/// A run in one row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunRow {
-    /// Which run.
+    /// Id of the run.
     pub run: RunId,
-    /// The workflow's name.
+    /// Name of the workflow.
     pub workflow: String,
-    /// What the person asked for.
+    /// Request of the person.
     pub title: String,
-    /// The status in one word.
+    /// Status as one word.
     pub status: String,
-    /// What it waits for, when it waits.
+    /// Reason for waiting, such as `human` or `budget`; `None` if the run does not wait.
     pub waiting_on: Option<String>,
-    /// The last event that the row includes.
+    /// Sequence number of the last included event.
     pub seq: u64,
-    /// When the run began.
+    /// Start of the run.
     pub created_at: Time,
-    /// When its last event became true.
+    /// Time of the last event.
     pub updated_at: Time,
-    /// When it ended; a run without this is taken up again at the next start.
+    /// End of the run; a run without it is resumed at the next start.
     pub finished_at: Option<Time>,
-    /// The summary as JSON.
+    /// Summary of the run as JSON.
     pub body: String,
 }
 
-/// A handoff in one line.
+/// A handoff in one row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HandoffRow {
-    /// The run it belongs to.
+    /// Run that the handoff belongs to.
     pub run: RunId,
-    /// Which handoff.
+    /// Id of the handoff within the run.
     pub id: HandoffId,
-    /// Who gave the work.
+    /// Party that gave the work.
     pub from: String,
-    /// Who took it.
+    /// Party that the work was given to.
     pub to: String,
-    /// Why it was handed over, in one word.
+    /// Reason code, such as `task_handoff`.
     pub reason: String,
-    /// The state in one word.
+    /// State as one word.
     pub state: String,
-    /// Whether a person still has to answer it.
+    /// True while a person has to answer it.
     pub question: bool,
-    /// When it was proposed.
+    /// Time of the proposal.
     pub opened_at: Time,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Time,
-    /// When it was closed.
+    /// Time of closing; `None` while open.
     pub closed_at: Option<Time>,
     /// The whole handoff as JSON.
     pub body: String,
 }
 
-/// What one decision made true, to be written together.
+/// Result of one decision, written together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Batch {
-    /// The run it belongs to.
+    /// Run that the batch belongs to.
     pub run: RunId,
-    /// The last event that the writer knew; 0 creates the run.
+    /// Sequence number of the last event that the writer knew; 0 creates the run.
     pub expected_seq: u64,
-    /// The events, numbered on from `expected_seq`. Only a run that exists may have none.
+    /// Events, numbered on from `expected_seq`. May be empty only for an existing run.
     pub entries: Vec<Entry>,
-    /// The run after them.
+    /// Row of the run after the events.
     pub row: RunRow,
-    /// The handoffs that they changed.
+    /// Rows of the handoffs that the events changed.
     pub handoffs: Vec<HandoffRow>,
-    /// The state after some of them, when it is time for one.
+    /// State after some of the events, if a snapshot is due.
     pub snapshot: Option<Snapshot>,
 }
 
 impl Batch {
-    /// The bytes of text in it.
+    /// Returns the size of the batch, in bytes of text.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let entries = self.entries.iter().map(|entry| entry.name.len() + entry.body.len());
@@ -124,7 +124,7 @@ impl Batch {
         entries.chain(handoffs).sum::<usize>() + self.row.body.len() + snapshot
     }
 
-    /// Refuses what no backend should have to look at.
+    /// Refuses a malformed batch before it reaches a backend.
     pub(crate) fn check(&self) -> Result<(), AppendError> {
         let bytes = self.bytes();
         if bytes > BATCH_BYTES {
@@ -168,12 +168,12 @@ impl Batch {
     }
 }
 
-/// What it takes to go on with a run.
+/// Data that is needed to continue a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Loaded {
-    /// The newest snapshot.
+    /// The newest snapshot, if any.
     pub snapshot: Option<Snapshot>,
-    /// The events after it.
+    /// Events after the snapshot.
     pub entries: Vec<Stored>,
 }
 
@@ -194,12 +194,12 @@ impl Page {
         self.entries.len() >= self.limit || self.bytes >= PAGE_BYTES
     }
 
-    /// How many entries more may be in it.
+    /// Returns how many more entries fit into the page.
     pub(crate) fn room(&self) -> usize {
         self.limit.saturating_sub(self.entries.len())
     }
 
-    /// The bytes that it may still have, at least one when it is not full.
+    /// Returns the bytes left, at least one if the page is not full.
     pub(crate) fn bytes_left(&self) -> usize {
         PAGE_BYTES.saturating_sub(self.bytes)
     }

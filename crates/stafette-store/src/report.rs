@@ -1,18 +1,18 @@
-//! What upkeep answers.
+//! Reports of upkeep.
 
 use serde::Serialize;
 
-/// What [`crate::Store::retain`] took away.
+/// Result of [`crate::Store::retain`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Removed {
-    /// Runs.
+    /// Number of removed runs.
     pub runs: u64,
-    /// Their events.
+    /// Number of removed events.
     pub events: u64,
 }
 
 impl Removed {
-    /// Adds what one step took away, and says whether that was anything.
+    /// Adds the result of one step, and returns true if it removed anything.
     pub(crate) fn took(&mut self, step: Removed) -> bool {
         self.runs += step.runs;
         self.events += step.events;
@@ -20,44 +20,44 @@ impl Removed {
     }
 }
 
-/// What [`crate::Store::compact`] gave back.
+/// Result of [`crate::Store::compact`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Compacted {
-    /// Snapshots that a newer one had replaced.
+    /// Number of removed snapshots, which newer ones had replaced.
     pub snapshots: u64,
-    /// The size before, in bytes.
+    /// Size before, in bytes.
     pub bytes_before: u64,
-    /// The size after, in bytes.
+    /// Size after, in bytes.
     pub bytes_after: u64,
 }
 
-/// How the store is.
+/// Result of an integrity check.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Health {
-    /// Which backend this is.
+    /// Name of the backend.
     pub backend: &'static str,
-    /// The version of its tables.
+    /// Schema version of the tables.
     pub schema: u32,
-    /// What is wrong; nothing when it is sound.
+    /// Problems that were found; empty if the store is valid.
     pub problems: Vec<String>,
-    /// Its size in bytes, the log of recent writes included.
+    /// Size in bytes, including the log of recent writes.
     pub bytes: u64,
-    /// The size it may grow to, without that log.
+    /// Maximum size in bytes, without that log; `None` for no limit.
     pub max_bytes: Option<u64>,
-    /// Runs.
+    /// Number of stored runs.
     pub runs: u64,
-    /// Runs that have not ended.
+    /// Number of runs that have not ended.
     pub unfinished: u64,
-    /// Events.
+    /// Number of stored events.
     pub events: u64,
-    /// Handoffs.
+    /// Number of stored handoffs.
     pub handoffs: u64,
-    /// Snapshots.
+    /// Number of stored snapshots.
     pub snapshots: u64,
 }
 
 impl Health {
-    /// Whether nothing is wrong.
+    /// Returns true if no problem was found.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()

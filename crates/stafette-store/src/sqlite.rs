@@ -1,7 +1,7 @@
 //! A store in one SQLite file.
 //!
-//! One thread writes: it takes all batches that wait, puts them into one transaction and pays for
-//! one sync. A few connections read beside it and never hold it up.
+//! One thread writes: it takes all waiting batches, puts them into one transaction and pays for one
+//! sync. A few connections read beside it and never hold it up.
 
 #[cfg(test)]
 mod cost;
@@ -35,19 +35,19 @@ use crate::{
     Store, Stored, UpkeepError,
 };
 
-/// The longest wait for another process.
+/// Maximum value of `busy_timeout`.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// The limits of a store.
+/// Limits of a store.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// The size that the file may grow to; the log of recent writes adds a few MiB.
+    /// Maximum size of the file in bytes; the log of recent writes adds a few MiB.
     pub max_bytes: Option<u64>,
-    /// How long to wait for another process that writes; an hour at most.
+    /// Maximum wait for another process that writes; at most an hour.
     pub busy_timeout: Duration,
-    /// Connections that read at the same time.
+    /// Maximum number of connections that read in parallel.
     pub readers: usize,
-    /// Batches that may wait to be written before writers are held up.
+    /// Number of batches that may wait in the queue before writers block.
     pub queue: usize,
 }
 
@@ -62,7 +62,7 @@ impl Default for Options {
     }
 }
 
-/// Keeps runs in a SQLite file.
+/// Stores runs in a SQLite file.
 #[derive(Debug)]
 pub struct SqliteStore {
     path: PathBuf,
@@ -73,11 +73,10 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the store at `path` and creates the file, but not its folder, when it is missing.
+    /// Opens the store at `path` and creates the file, but not its folder, if it is missing.
     ///
     /// # Errors
-    /// Says which of the file, its folder or its version is the obstacle. A file that is refused
-    /// is left as it was.
+    /// Names the obstacle: the file, its folder or its version. A refused file is left unchanged.
     pub fn open(path: impl AsRef<Path>, mut options: Options) -> Result<Self, OpenError> {
         options.busy_timeout = options.busy_timeout.min(PATIENCE);
         let path = open::place(path.as_ref())?;
@@ -93,7 +92,7 @@ impl SqliteStore {
         Ok(SqliteStore { path, jobs, pool, counters, max_bytes: options.max_bytes })
     }
 
-    /// The file.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -113,7 +112,7 @@ impl SqliteStore {
     ) -> Result<T, UpkeepError> {
         let (answer, answered) = oneshot::channel();
         let job = Job::Upkeep(Box::new(move |conn| {
-            // Nobody listens any more when the caller gave up; the work is done all the same.
+            // If the caller gave up, nobody receives the result; the work is done all the same.
             let _ = answer.send(task(conn));
         }));
         self.jobs.send(job).await.map_err(|_| UpkeepError::Closed)?;
@@ -253,7 +252,7 @@ impl Store for SqliteStore {
 
     fn close(&self) -> Reply<'_, ()> {
         Box::pin(async move {
-            // The writer closes last, because the last connection tidies the log away.
+            // The writer closes last, because the last connection removes the log.
             self.pool.close().await;
             queue::stop(&self.jobs).await;
         })

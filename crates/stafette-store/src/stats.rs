@@ -1,31 +1,31 @@
-//! What a writer has done, counted.
+//! Counters of a writer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
 
-/// What the writer has done since the store was opened.
+/// Counters of the writer since the store was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Stats {
-    /// Transactions that were committed for batches.
+    /// Number of transactions that were committed for batches.
     pub commits: u64,
-    /// Batches in them.
+    /// Number of batches in them.
     pub batches: u64,
-    /// The most batches that shared one commit.
+    /// Largest number of batches that shared one commit.
     pub largest_group: u64,
-    /// How long the commits took together, in microseconds.
+    /// Total duration of the commits, in microseconds.
     pub micros: u64,
-    /// How many of them took at most as long as each of [`COMMIT_BOUNDS`], and more than the one
+    /// Number of commits per duration: at most each of [`COMMIT_BOUNDS`], and more than the one
     /// before it.
     pub took: [u64; COMMIT_BOUNDS.len()],
 }
 
-/// Bounds to sort commits by how long they took, in microseconds. The last one holds all.
+/// Upper bounds of the commit durations, in microseconds. The last one includes all.
 pub const COMMIT_BOUNDS: [u64; 10] =
     [100, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 100_000, 1_000_000, u64::MAX];
 
-/// The same, while it is counted.
+/// The live counters behind [`Stats`].
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     commits: AtomicU64,
@@ -36,7 +36,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Counts a commit of so many batches.
+    /// Counts a commit of that many batches.
     pub(crate) fn committed(&self, batches: u64, time: Duration) {
         self.commits.fetch_add(1, Ordering::Relaxed);
         self.batches.fetch_add(batches, Ordering::Relaxed);
@@ -49,7 +49,7 @@ impl Counters {
         }
     }
 
-    /// What was counted so far.
+    /// Returns the current counts.
     pub(crate) fn stats(&self) -> Stats {
         Stats {
             commits: self.commits.load(Ordering::Relaxed),

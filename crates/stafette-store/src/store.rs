@@ -1,4 +1,4 @@
-//! What every backend does.
+//! The interface of every backend.
 
 use std::pin::Pin;
 
@@ -9,20 +9,20 @@ use crate::{
     LockStore, ReadError, Removed, RunRow, Stats, Stored, UpkeepError,
 };
 
-/// The most runs that [`Store::find_run`] names.
+/// Maximum number of runs that [`Store::find_run`] returns.
 pub const FIND_LIMIT: usize = 16;
 
-/// An answer that is on its way.
+/// A future that resolves to the result.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Which runs to list.
+/// Filter for a list of runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunFilter {
-    /// Only runs of this status.
+    /// Only runs with this status.
     pub status: Option<String>,
-    /// Only runs that come after this one in the list: how to go on with the next page.
+    /// Only runs after this one in the list: the last run of the previous page.
     pub after: Option<RunId>,
-    /// At most so many.
+    /// Maximum number of runs.
     pub limit: usize,
 }
 
@@ -32,33 +32,35 @@ impl Default for RunFilter {
     }
 }
 
-/// Which finished runs may go: those that both fields allow. A run that has not ended stays.
+/// Rule for removing finished runs: those that both fields allow. A run that has not ended stays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Retention {
-    /// Only runs that ended before this; without it, age does not matter.
+    /// Only runs that ended before this time; `None` ignores the age.
     pub finished_before: Option<Time>,
-    /// So many of the runs that ended last stay, however old they are.
+    /// Number of the most recently ended runs to keep, regardless of their age.
     pub keep_last: usize,
 }
 
-/// Keeps runs. All methods may be called from any task at any time.
+/// Stores runs. All methods may be called from any task at any time.
 ///
-/// Dropping the reply of [`append`](Store::append) does not take the batch back.
+/// Dropping the reply of [`append`](Store::append) does not cancel the batch.
 pub trait Store: Send + Sync + 'static {
-    /// Writes a batch, durably, and answers with the position of its last entry.
+    /// Writes a batch durably, and returns the position of its last entry.
     ///
-    /// A batch without entries answers with the last position of the store.
+    /// A batch without entries returns the last position of the store.
     fn append(&self, batch: Batch) -> Reply<'_, Result<u64, AppendError>>;
 
-    /// The newest snapshot of a run and what came after it; `None` when there is no such run.
+    /// Returns the newest snapshot of a run and the entries after it; `None` if there is no such
+    /// run.
     fn load(&self, run: RunId) -> Reply<'_, Result<Option<Loaded>, ReadError>> {
         self.load_at(run, u64::MAX)
     }
 
-    /// The same as of event `seq`: the newest snapshot up to there and the entries between the two.
+    /// Like [`load`](Store::load) as of event `seq`: the newest snapshot up to there and the
+    /// entries between the two.
     fn load_at(&self, run: RunId, seq: u64) -> Reply<'_, Result<Option<Loaded>, ReadError>>;
 
-    /// The entries of a run after `after_seq`, in order.
+    /// Returns the entries of a run after `after_seq`, in order.
     ///
     /// A page may be shorter than `limit` (see [`crate::PAGE_BYTES`]); it is empty only at the end.
     fn entries(
@@ -68,53 +70,53 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Reply<'_, Result<Vec<Stored>, ReadError>>;
 
-    /// The entries of all runs after `after_position`, in order; pages as in
+    /// Returns the entries of all runs after `after_position`, in order; pages as in
     /// [`entries`](Store::entries).
     fn feed(&self, after_position: u64, limit: usize) -> Reply<'_, Result<Vec<Stored>, ReadError>>;
 
-    /// The last position given so far; 0 before the first.
+    /// Returns the last position given out so far; 0 before the first.
     fn head(&self) -> Reply<'_, Result<u64, ReadError>>;
 
-    /// All entries that are about a handoff, in order.
+    /// Returns all entries about a handoff, in order.
     fn entries_of(
         &self,
         run: RunId,
         handoff: HandoffId,
     ) -> Reply<'_, Result<Vec<Stored>, ReadError>>;
 
-    /// One run.
+    /// Returns one run; `None` if it does not exist.
     fn run(&self, run: RunId) -> Reply<'_, Result<Option<RunRow>, ReadError>>;
 
-    /// Runs, the newest first.
+    /// Returns runs, the newest first.
     fn runs(&self, filter: RunFilter) -> Reply<'_, Result<Vec<RunRow>, ReadError>>;
 
-    /// The runs whose id begins or ends with the digits that a person typed, the newest first,
-    /// at most [`FIND_LIMIT`]. Dashes and case do not matter.
+    /// Returns the runs whose id begins or ends with the digits that a person typed, the newest
+    /// first, at most [`FIND_LIMIT`]. Dashes and case are ignored.
     fn find_run(&self, digits: String) -> Reply<'_, Result<Vec<RunId>, ReadError>>;
 
-    /// All handoffs of a run, in order.
+    /// Returns all handoffs of a run, in order.
     fn handoffs(&self, run: RunId) -> Reply<'_, Result<Vec<HandoffRow>, ReadError>>;
 
-    /// One handoff.
+    /// Returns one handoff; `None` if it does not exist.
     fn handoff(
         &self,
         run: RunId,
         id: HandoffId,
     ) -> Reply<'_, Result<Option<HandoffRow>, ReadError>>;
 
-    /// The open questions of all runs, the oldest first.
+    /// Returns the open questions of all runs, the oldest first.
     fn questions(&self) -> Reply<'_, Result<Vec<HandoffRow>, ReadError>>;
 
-    /// The runs that have not ended, the oldest first.
+    /// Returns the runs that have not ended, the oldest first.
     fn unfinished(&self) -> Reply<'_, Result<Vec<RunId>, ReadError>>;
 
-    /// Writes what became true of the locks, durably, and answers with their new version.
+    /// Writes a lock batch durably, and returns the new version of the lock table.
     fn write_locks(&self, batch: LockBatch) -> Reply<'_, Result<u64, LockError>>;
 
-    /// All locks as they are.
+    /// Returns all current locks.
     fn locks(&self) -> Reply<'_, Result<LockStore, ReadError>>;
 
-    /// What became true of the locks after entry `after`, in order, as far as it is kept (see
+    /// Returns the events about locks after entry `after`, in order, as far as they are kept (see
     /// [`crate::LOCK_ENTRIES`]).
     fn lock_entries(
         &self,
@@ -125,15 +127,15 @@ pub trait Store: Send + Sync + 'static {
     /// Removes finished runs, a few in each commit so that writers need not wait for all of them.
     fn retain(&self, retention: Retention) -> Reply<'_, Result<Removed, UpkeepError>>;
 
-    /// Keeps only the newest snapshot of each run and gives free room back.
+    /// Keeps only the newest snapshot of each run and frees unused space.
     fn compact(&self) -> Reply<'_, Result<Compacted, UpkeepError>>;
 
-    /// Looks through all of it for damage. Slow on a large store.
+    /// Checks the whole store for damage. Slow on a large store.
     fn check(&self) -> Reply<'_, Result<Health, ReadError>>;
 
-    /// What the writer has done since the store was opened.
+    /// Returns the counters of the writer since the store was opened.
     fn stats(&self) -> Stats;
 
-    /// Writes what is queued, then stops. Later calls answer that the store is closed.
+    /// Writes the queue, then stops. Later calls return that the store is closed.
     fn close(&self) -> Reply<'_, ()>;
 }

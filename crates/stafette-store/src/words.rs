@@ -1,5 +1,5 @@
-//! Words as an index knows them: in small letters and without accents, cut as SQLite's `unicode61`
-//! cuts them, so that two kinds of index find the same.
+//! Words as an index stores them: lower case, without accents, split as SQLite's `unicode61` splits
+//! them, so that both backends find the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -8,20 +8,19 @@ use std::ops::Range;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-/// The most words that are looked for at once.
+/// Maximum number of words in one search.
 const MOST: usize = 32;
 
-/// A word is known by so many bytes of its beginning.
+/// Number of bytes of a word that are indexed.
 const LONGEST: usize = 512;
 
-/// The words of a text are known as long as they need no more than this, in bytes: half of what a
-/// `tsvector` may have.
+/// Maximum size of the indexed words of a text, in bytes: half of what a `tsvector` may have.
 const ROOM: usize = 512 << 10;
 
-/// Words around what was found.
+/// Number of words in an excerpt.
 const AROUND: usize = 24;
 
-/// A word of a text, and where it stands there.
+/// A word of a text, and its place.
 struct Word {
     text: String,
     place: Range<usize>,
@@ -58,7 +57,7 @@ fn folded(word: &str) -> String {
     folded
 }
 
-/// The words of a text as a `tsvector` is written.
+/// Returns the words of a text in the syntax of a `tsvector`.
 pub(crate) fn vector(text: &str) -> String {
     let (mut all, mut room) = (BTreeMap::<String, Vec<usize>>::new(), ROOM);
     for (place, word) in (1..).zip(words(text)) {
@@ -68,22 +67,22 @@ pub(crate) fn vector(text: &str) -> String {
     }
     let mut vector = String::new();
     for (word, places) in all {
-        // Words are letters and digits: nothing in them needs care.
+        // Words are letters and digits, so that nothing needs escaping.
         let places: Vec<String> = places.iter().map(usize::to_string).collect();
         let _ = write!(vector, "'{word}':{} ", places.join(","));
     }
     vector
 }
 
-/// What is looked for: each word that was typed, which may be several to us (`a-b`). The very last
-/// may be unfinished.
+/// A search: each typed word, which may be split into several (`a-b`). The last one may be a
+/// prefix.
 #[derive(Debug)]
 pub(crate) struct Query {
     phrases: Vec<Vec<String>>,
 }
 
 impl Query {
-    /// `None` when nothing was typed that could be found.
+    /// Parses the typed text; `None` if it contains nothing to search for.
     pub(crate) fn of(typed: &str) -> Option<Self> {
         let phrases = typed
             .split_whitespace()
@@ -92,7 +91,7 @@ impl Query {
         (!phrases.is_empty()).then_some(Query { phrases })
     }
 
-    /// As a `tsquery` is written.
+    /// Returns the search in the syntax of a `tsquery`.
     pub(crate) fn tsquery(&self) -> String {
         let phrases = self.phrases.iter().map(|phrase| {
             let words: Vec<String> = phrase.iter().map(|word| format!("'{word}'")).collect();
@@ -102,7 +101,7 @@ impl Query {
         phrases.collect::<Vec<_>>().join(" & ") + ":*"
     }
 
-    /// The part of a text with the words, which stand in brackets.
+    /// Returns the part of a text with the matches, in brackets.
     pub(crate) fn excerpt(&self, text: &str) -> String {
         let words = words(text);
         let marks = self.marks(&words);
@@ -129,8 +128,7 @@ impl Query {
         excerpt
     }
 
-    /// The first part of a text, no longer than an excerpt, with the most kinds of what was looked
-    /// for.
+    /// Returns the first part of a text, no longer than an excerpt, that matches the most phrases.
     fn densest(&self, marks: &[(Range<usize>, usize)]) -> Option<Range<usize>> {
         let mut best: Option<(usize, Range<usize>)> = None;
         for (n, (begin, _)) in marks.iter().enumerate() {
@@ -151,7 +149,7 @@ impl Query {
         best.map(|(_, part)| part)
     }
 
-    /// Which words of a text were looked for, and by which phrase, in order.
+    /// Returns the matching words of a text, each with its phrase, in order.
     fn marks(&self, words: &[Word]) -> Vec<(Range<usize>, usize)> {
         let mut marks = Vec::new();
         for first in 0..words.len() {

@@ -1,4 +1,5 @@
-//! Alerts: the protocol's four conditions, over a window of time that ends now. Time is handed in.
+//! Alerts: the protocol's four conditions, over a window of time that ends now. The caller passes
+//! the time.
 
 mod rules;
 mod window;
@@ -17,7 +18,7 @@ use window::Window;
 
 pub use rules::prometheus;
 
-/// So many of the latest changes are kept.
+/// Number of the latest changes that are kept.
 const CHANGES: usize = 100;
 
 /// One of the four conditions.
@@ -26,28 +27,28 @@ const CHANGES: usize = 100;
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Condition {
-    /// Many handoffs failed.
+    /// Too many handoffs failed.
     Failed,
-    /// Many handoffs were escalated.
+    /// Too many handoffs were escalated.
     Escalated,
     /// A circular handoff was prevented.
     CircularBlocked,
-    /// Handoffs are slow.
+    /// The 95th percentile of the handoff duration is too high.
     DurationMsP95,
 }
 
-/// How bad it is.
+/// Severity of an alert.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Good to know.
+    /// For information only.
     Info,
-    /// Something should be done.
+    /// Someone should act on it.
     Warning,
 }
 
 impl Condition {
-    /// All of them.
+    /// All conditions, in order.
     pub const ALL: [Condition; 4] = [
         Condition::Failed,
         Condition::Escalated,
@@ -55,7 +56,7 @@ impl Condition {
         Condition::DurationMsP95,
     ];
 
-    /// What the alert is called.
+    /// Returns the name of the alert.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -66,7 +67,7 @@ impl Condition {
         }
     }
 
-    /// What is measured, in the protocol's words.
+    /// Returns the name of the metric, as in the protocol.
     #[must_use]
     pub fn measure(self) -> &'static str {
         match self {
@@ -77,7 +78,7 @@ impl Condition {
         }
     }
 
-    /// How bad it is.
+    /// Returns the severity of the alert.
     #[must_use]
     pub fn severity(self) -> Severity {
         match self {
@@ -86,7 +87,7 @@ impl Condition {
         }
     }
 
-    /// What to do about it.
+    /// Returns the recommended action.
     #[must_use]
     pub fn action(self) -> &'static str {
         match self {
@@ -97,7 +98,7 @@ impl Condition {
         }
     }
 
-    /// Its threshold.
+    /// Returns the threshold of the condition.
     #[must_use]
     pub fn threshold(self, rules: &AlertRules) -> Threshold {
         match self {
@@ -109,47 +110,47 @@ impl Condition {
     }
 }
 
-/// An alert as people and programs see it.
+/// State of an alert.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Alert {
-    /// Its name.
+    /// Name of the alert.
     pub name: &'static str,
-    /// What is measured.
+    /// Name of the metric, as in the protocol.
     pub measure: &'static str,
-    /// How bad it is.
+    /// Severity of the alert.
     pub severity: Severity,
-    /// Whether it fires.
+    /// True while the alert fires.
     pub firing: bool,
-    /// Since when.
+    /// Start of firing (RFC 3339); left out while it does not fire.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// How much was measured.
+    /// Measured value within the window.
     pub value: u64,
-    /// What may not be passed.
+    /// Threshold; the alert fires above it.
     pub above: u64,
-    /// How far back it looks.
+    /// Length of the window that is measured.
     pub within: Millis,
-    /// What to do about it.
+    /// Recommended action for people.
     pub action: &'static str,
 }
 
 /// An alert began to fire, or stopped.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
-    /// When.
+    /// Time of the change.
     pub at: Time,
-    /// Which one.
+    /// Condition that changed.
     pub condition: Condition,
-    /// Whether it fires now.
+    /// True if it fires now.
     pub firing: bool,
-    /// How much was measured.
+    /// Measured value within the window.
     pub value: u64,
-    /// What may not be passed.
+    /// Threshold; the alert fires above it.
     pub above: u64,
 }
 
 impl Change {
-    /// The same in a sentence.
+    /// Returns the change as a sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
         let (name, measure) = (self.condition.name(), self.condition.measure());
@@ -160,7 +161,7 @@ impl Change {
     }
 }
 
-/// What fires, what is measured, and under which rules.
+/// State of all alerts: what fires, the measurements, and the rules.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Alerts {
@@ -173,7 +174,7 @@ pub struct Alerts {
 }
 
 impl Alerts {
-    /// Takes in what happened. Rules come with the run that began last.
+    /// Takes in a fact. The rules are those of the run that began last.
     pub fn hear(&mut self, at: Time, fact: &Fact) {
         match fact {
             Fact::RunBegan { alerts, .. } => self.rules = (**alerts).clone(),
@@ -205,7 +206,7 @@ impl Alerts {
         self.counts.entry(condition).or_default().at(at, within, |count| *count += 1);
     }
 
-    /// Looks at what there is now, and tells what began to fire and what stopped.
+    /// Evaluates all conditions, and returns the alerts that began to fire or stopped.
     pub fn evaluate(&mut self, now: Time) -> Vec<Change> {
         let mut changes = Vec::new();
         for condition in Condition::ALL {
@@ -238,7 +239,7 @@ impl Alerts {
         window.within(now, within).sum()
     }
 
-    /// All four, as they are.
+    /// Returns the state of all four alerts.
     #[must_use]
     pub fn all(&self) -> Vec<Alert> {
         let alert = |condition: Condition| {
@@ -259,7 +260,7 @@ impl Alerts {
         Condition::ALL.map(alert).into()
     }
 
-    /// How each of them stands.
+    /// Returns the current state of each alert as a change.
     pub fn standing(&self, now: Time) -> impl Iterator<Item = Change> {
         Condition::ALL.into_iter().map(move |condition| Change {
             at: now,
@@ -270,7 +271,7 @@ impl Alerts {
         })
     }
 
-    /// What began and stopped lately, the oldest first.
+    /// Returns the latest changes, the oldest first.
     pub fn changes(&self) -> impl Iterator<Item = &Change> {
         self.changes.iter()
     }

@@ -1,5 +1,5 @@
-//! What is open, so that an event can be told with what it is about: the one fold that metrics,
-//! alerts, traces and the event log share.
+//! State of all open runs, so that an event can be reported with its context: the one fold that
+//! metrics, alerts, traces and the event log share.
 
 mod change;
 
@@ -23,77 +23,77 @@ use stafette_engine::Seen;
 pub use change::{ChangeEnded, OpenChange};
 use change::{Changes, OverRuns};
 
-/// All runs that are not over, with what is open in each.
+/// All runs that have not ended, with their open handoffs and changes.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Book {
     runs: BTreeMap<RunId, OpenRun>,
-    /// Runs that are over, with changes that are not.
+    /// Ended runs with changes that are not settled.
     #[serde(default)]
     over: OverRuns,
 }
 
-/// A run that is not over.
+/// A run that has not ended.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct OpenRun {
-    /// The workflow's name.
+    /// Name of the workflow.
     pub workflow: Arc<str>,
-    /// What was asked for.
+    /// Request that started the run.
     pub request: String,
-    /// When it began.
+    /// Start of the run.
     pub began: Time,
-    /// Where its trace goes.
+    /// Receiver of its trace.
     pub telemetry: Telemetry,
-    /// What the one who asked did it in, in a trace of theirs.
+    /// Span of the caller that started the run, in the caller's trace.
     #[serde(default)]
     pub asked_in: Option<Traceparent>,
-    /// What it may spend.
+    /// Budget of the run.
     pub limit: Budget,
-    /// What it has spent.
+    /// Usage of all turns so far.
     pub spent: Usage,
-    /// Its open handoffs.
+    /// Open handoffs, by id.
     pub handoffs: BTreeMap<HandoffId, OpenHandoff>,
-    /// Its agents' processes.
+    /// Session state of each agent.
     pub sessions: BTreeMap<String, SessionState>,
-    /// What is known of its changes.
+    /// Changes of the run.
     #[serde(default)]
     changes: Changes,
 }
 
-/// A handoff that is not over.
+/// A handoff that has not ended.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct OpenHandoff {
-    /// What it is.
+    /// Constant properties of the handoff.
     pub about: Arc<About>,
-    /// Where it stands, in a word.
+    /// Phase that the handoff is in.
     pub state: Phase,
-    /// Whether anyone has taken it yet.
+    /// True once an agent or a person has accepted it.
     pub accepted: bool,
-    /// The turn that is out.
+    /// Turn that is given out, and when.
     pub turn: Option<(TurnKey, Time)>,
 }
 
-/// Where an open handoff stands.
+/// Phase of an open handoff.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// Its next turn is to be given out.
+    /// The next turn is to be given out.
     Pending,
-    /// Its agent's quota is used up.
+    /// The agent's quota is used up.
     Parked,
-    /// Its turn is given out.
+    /// The turn is given out.
     Ordered,
-    /// Its agent has taken it.
+    /// The agent has accepted the turn.
     Accepted,
-    /// Its agent works on it.
+    /// The agent works on the turn.
     Running,
-    /// It waits for others.
+    /// The handoff waits for others.
     Blocked,
     /// A person has been asked.
     Asked,
 }
 
 impl Phase {
-    /// All of them.
+    /// All phases, in order.
     pub const ALL: [Phase; 7] = [
         Phase::Pending,
         Phase::Parked,
@@ -104,7 +104,7 @@ impl Phase {
         Phase::Asked,
     ];
 
-    /// The word for it.
+    /// Returns the name of the phase.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -131,63 +131,64 @@ impl Phase {
     }
 }
 
-/// What a handoff is, as far as it does not change.
+/// Constant properties of a handoff.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct About {
-    /// Its run.
+    /// Run that the handoff belongs to.
     pub run: RunId,
-    /// Its name.
+    /// Id of the handoff within the run.
     pub id: HandoffId,
-    /// What the run was asked for in.
+    /// Span of the caller that started the run.
     #[serde(default)]
     pub asked_in: Option<Traceparent>,
-    /// What the giver did it in, in a trace of their own.
+    /// Span of the giver, in the giver's own trace.
     #[serde(default)]
     pub given_in: Option<Traceparent>,
-    /// The workflow's name.
+    /// Name of the workflow.
     pub workflow: Arc<str>,
-    /// Who gave.
+    /// Party that gave the work.
     pub from: Party,
-    /// Who takes.
+    /// Party that the work was given to.
     pub to: Party,
-    /// Why.
+    /// Reason code, such as `task_handoff`.
     pub reason: String,
-    /// In a sentence.
+    /// Summary in one sentence.
     pub summary: String,
-    /// The trace that the contract knows it by.
+    /// Trace id in the contract.
     pub trace_id: String,
-    /// The handoff that it was made in.
+    /// Handoff in which this one was made.
     pub cause: Option<HandoffId>,
-    /// What the giver wants back.
+    /// Keys of the inputs that the giver wants back.
     pub missing: Vec<String>,
-    /// The specification that it is about.
+    /// Specification that the handoff is about.
     pub spec: Option<String>,
-    /// Whether a round of a loop begins again with it.
+    /// True if it starts another round of a loop.
     pub again: bool,
-    /// When it was admitted.
+    /// Time when it was admitted.
     pub admitted: Time,
 }
 
 impl About {
-    /// Whether it is a handoff between agents, or by one of them: the user's request is not.
+    /// Returns true for a handoff by an agent or the orchestrator; the user's request does not
+    /// count.
     #[must_use]
     pub fn counts(&self) -> bool {
         self.from != Party::Human
     }
 }
 
-/// How a handoff ended.
+/// End of a handoff.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Closed {
-    /// Which way.
+    /// Way in which it was closed.
     pub way: Way,
-    /// How it came out.
+    /// Outcome of the work.
     pub outcome: Outcome,
-    /// How many inputs were provided.
+    /// Number of inputs that were provided.
     pub provided: usize,
-    /// How many were wanted and not provided.
+    /// Number of inputs that were wanted and not provided.
     pub missing: usize,
-    /// Why not.
+    /// Reason of the failure, if it failed.
     pub failure: Option<String>,
 }
 
@@ -204,7 +205,7 @@ impl Closed {
         }
     }
 
-    /// The contract's word for it.
+    /// Returns the contract's word for the outcome.
     #[must_use]
     pub fn status(&self) -> &'static str {
         match (self.way, self.outcome) {
@@ -216,116 +217,116 @@ impl Closed {
     }
 }
 
-/// Something that happened, with what it is about.
+/// Something that happened, with its context.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Fact {
-    /// A run began, with this workflow.
+    /// A run began.
     RunBegan {
-        /// The workflow's name.
+        /// Name of the workflow.
         workflow: Arc<str>,
-        /// When people should look.
+        /// Alert rules of the workflow.
         alerts: Box<AlertRules>,
     },
     /// A run ended.
     RunEnded {
-        /// What it was.
+        /// State of the run at its end.
         run: Box<OpenRun>,
-        /// How, in a word.
+        /// Final status, as one word.
         status: &'static str,
-        /// Why.
+        /// Reason of the end.
         why: String,
     },
     /// A handoff was admitted.
     Made(Arc<About>),
     /// A handoff was refused.
     Refused {
-        /// What it would have been.
+        /// Properties of the refused handoff.
         about: Arc<About>,
-        /// Whether it would have gone in a circle.
+        /// True if it would have been circular.
         circular: bool,
-        /// Under which rule, in a word.
+        /// Name of the rule.
         rule: String,
-        /// Under which rule, in a sentence.
+        /// Explanation of the rule, as a sentence.
         why: String,
     },
-    /// A handoff was taken for the first time.
+    /// A handoff was accepted for the first time.
     Accepted(Arc<About>),
-    /// A handoff is over.
+    /// A handoff has ended.
     Closed(Arc<About>, Closed),
     /// A turn was given out.
     TurnBegan(Arc<About>, TurnKey),
-    /// A turn is over.
+    /// A turn has ended.
     TurnEnded {
-        /// Of which handoff.
+        /// Handoff of the turn.
         about: Arc<About>,
-        /// Which.
+        /// Key of the turn.
         turn: TurnKey,
-        /// When it was given out.
+        /// Time when it was given out.
         began: Time,
-        /// What it used.
+        /// Usage of the turn.
         usage: Usage,
-        /// How it broke, when it did.
+        /// Failure of the turn, if it failed.
         failure: Option<Failure>,
-        /// Whether it was called off.
+        /// True if it was cancelled.
         cancelled: bool,
     },
-    /// What was going on about a change is over.
+    /// An activity on a change has ended.
     ChangeEnded(Box<ChangeEnded>),
-    /// An agent showed that it lives.
+    /// An agent renewed its lease.
     LeaseRenewed,
     /// Another attempt will be made.
     Retried(Arc<About>),
     /// A result came too late.
     Late,
-    /// A way out of trouble was chosen.
+    /// A recovery strategy was chosen.
     Recovered(&'static str),
-    /// A run would spend more than it may.
+    /// A run reached a limit of its budget.
     BudgetReached(String),
-    /// An agent wants people to see something.
+    /// An agent raised an alert.
     Alerted {
-        /// Its code.
+        /// Code of the alert.
         code: String,
-        /// In a sentence.
+        /// Message of the alert, as a sentence.
         message: String,
     },
 }
 
-/// The events that tell nothing here; their text need not be read.
+/// Returns true for events that lead to no fact; their body need not be parsed.
 #[must_use]
 pub fn is_silent(name: &str) -> bool {
     matches!(name, "run_paused" | "run_unpaused" | "turn_told" | "permit_given" | "inputs_assessed")
 }
 
 impl Book {
-    /// The runs that are not over.
+    /// Returns the runs that have not ended.
     pub fn runs(&self) -> impl Iterator<Item = (&RunId, &OpenRun)> {
         self.runs.iter()
     }
 
-    /// One of them.
+    /// Returns an open run.
     #[must_use]
     pub fn run(&self, run: RunId) -> Option<&OpenRun> {
         self.runs.get(&run)
     }
 
-    /// Where the trace of a run goes, also when the run is over and its changes are not.
+    /// Returns the trace settings of a run, also of an ended run with unsettled changes.
     #[must_use]
     pub fn telemetry(&self, run: RunId) -> Option<&Telemetry> {
         let over = || self.over.get(run).map(|over| &over.telemetry);
         self.runs.get(&run).map(|open| &open.telemetry).or_else(over)
     }
 
-    /// Takes in what was stored and tells what happened.
+    /// Takes in a stored event and returns the facts.
     pub fn hear(&mut self, seen: &Seen) -> Vec<Fact> {
         let (run, at) = (seen.run, seen.at());
         if is_silent(seen.name()) {
             return Vec::new();
         }
-        // What a newer version wrote tells nothing; the rest still does.
+        // Events of a newer version are skipped; the others still count.
         seen.event().map_or_else(Vec::new, |event| self.apply(run, at, event))
     }
 
-    /// Takes an event in and tells what happened.
+    /// Takes in an event and returns the facts.
     pub fn apply(&mut self, run: RunId, at: Time, event: &Event) -> Vec<Fact> {
         match event {
             Event::RunCreated(created) => {
@@ -382,7 +383,7 @@ impl OpenRun {
         }
     }
 
-    /// A handoff that another run had open when this one went its own way.
+    /// Takes over a handoff that was open in another run when this one was forked.
     fn take_over(&mut self, run: RunId, handoff: &Handoff) {
         let mut about =
             self.about(run, handoff.id, &handoff.offer, handoff.cause, handoff.admitted_at);

@@ -1,9 +1,9 @@
-//! Sends spans to a receiver, when the run's workflow names one.
+//! Sends spans to a receiver, if the run's workflow names one.
 //!
-//! The store is the queue: what has not been taken yet is read again, so that memory stays the same
-//! however long a receiver is away. How far it has come is noted, and what was taken with its
-//! position at once; between the two a crash can send a batch twice, with the same names. Events of
-//! runs that have no receiver are passed over unread.
+//! The store is the queue: spans that were not accepted yet are built again from the events, so
+//! that memory use stays constant however long a receiver is away. The position is saved regularly,
+//! and immediately after a batch was accepted; a crash between the two can send a batch twice, with
+//! the same ids. Events of runs without a receiver are skipped unread.
 
 mod wire;
 
@@ -24,46 +24,46 @@ use crate::{GATHER, snapshot};
 
 pub use wire::{Receiver, SendError};
 
-/// The most spans in one request.
+/// Maximum number of spans in one request.
 const BATCH: usize = 512;
-/// How long a span waits for others that go along with it.
+/// Time that a span waits for others to be sent with it.
 const COMPANY: Duration = Duration::from_secs(1);
-/// How often it is noted how far the events are read, when nothing is sent.
+/// Interval of saving the position if nothing is sent.
 const KEEP: Duration = Duration::from_secs(5);
-/// The pause before the second try; it doubles each time.
+/// Pause before the second attempt; it doubles each time.
 const PAUSE: Duration = Duration::from_millis(500);
-/// The longest pause.
+/// Longest pause between attempts.
 const LONGEST: Duration = Duration::from_secs(60);
-/// A receiver that is away for longer than this misses what it was meant to get.
+/// Time after which the spans for an unreachable receiver are dropped.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
-/// How long the last batch may take when the daemon ends.
+/// Time limit of the last batch when the daemon ends.
 const END: Duration = Duration::from_secs(2);
 
-/// What has been told.
+/// Saved state of the exporter.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Told {
     position: u64,
     book: Book,
 }
 
-/// How many spans went where.
+/// Counts of exported spans.
 #[derive(Debug, Default)]
 pub struct Sent {
-    /// Taken, and not taken.
+    /// Accepted and dropped spans.
     counts: watch::Sender<(u64, u64)>,
 }
 
 impl Sent {
-    /// Spans that a receiver took, and spans that none would take.
+    /// Returns the number of spans that were accepted, and of those that were dropped.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {
         *self.counts.borrow()
     }
 
-    /// Waits until so many went either way.
+    /// Waits until that many spans were accepted or dropped.
     pub async fn reached(&self, spans: u64) {
         let mut counts = self.counts.subscribe();
-        // We hold the sender, so it is not gone.
+        // Cannot fail: the sender lives in `self`.
         let _ = counts.wait_for(|(sent, dropped)| sent + dropped >= spans).await;
     }
 
@@ -101,21 +101,21 @@ impl Batch {
     }
 }
 
-/// Sends the spans of everything that ends.
+/// Exports the spans of everything that ends.
 #[derive(Debug)]
 pub struct Exporter {
     told: Told,
     path: PathBuf,
     sent: Arc<Sent>,
-    /// What ended and is not sent yet, a batch for each receiver.
+    /// Spans that are not sent yet, a batch for each receiver.
     batches: Vec<Batch>,
-    /// When to send it, or else to note how far the events are read.
+    /// Time to send the batches, or to save the position.
     due: Option<Instant>,
 }
 
 impl Exporter {
-    /// Goes on where it was when it was last kept in `folder`. `head` is the last event that there
-    /// is.
+    /// Continues from the position that was saved in `folder`. `head` is the last position of the
+    /// store.
     #[must_use]
     pub fn open(folder: &Path, head: u64) -> Self {
         let path = folder.join("traces.json");
@@ -124,20 +124,20 @@ impl Exporter {
         Exporter { told, path, sent: Arc::default(), batches: Vec::new(), due: None }
     }
 
-    /// The last event that was told.
+    /// Returns the position of the last exported event.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.told.position
     }
 
-    /// How many spans went where, as they go.
+    /// Returns the live counts of exported spans.
     #[must_use]
     pub fn sent(&self) -> Arc<Sent> {
         self.sent.clone()
     }
 
     /// Follows the feed, which must begin after [`position`](Self::position), until `stop` is set
-    /// or the engine is gone. What is not sent by then is sent by the next one.
+    /// or the engine is gone. The next exporter sends the rest.
     pub async fn follow(mut self, feed: Feed, mut stop: watch::Receiver<bool>) {
         let mut feed = feed.gather(GATHER);
         loop {
@@ -168,9 +168,9 @@ impl Exporter {
         }
     }
 
-    /// Sends what there is, and notes that it did.
+    /// Sends all batches, and saves the position.
     async fn settle(&mut self) {
-        // Called off in the middle, it is as if it had not begun: nothing is noted.
+        // If cancelled in the middle, nothing is saved, as if it had not begun.
         for batch in &self.batches {
             for request in &batch.requests {
                 self.send(&batch.telemetry, request).await;
@@ -203,7 +203,7 @@ impl Exporter {
         self.due = Some(self.due.map_or(latest, |due| due.min(latest)));
     }
 
-    /// Whether anyone gets to hear of it.
+    /// Returns true if a receiver gets the event.
     fn is_told(&self, seen: &Seen) -> bool {
         match seen.name() {
             "run_created" | "run_forked" => match seen.event() {
@@ -236,7 +236,7 @@ impl Exporter {
         }
     }
 
-    /// Tries until the receiver takes them, refuses them, or is away for too long.
+    /// Retries until the receiver accepts or refuses the spans, or is away for too long.
     async fn send(&self, telemetry: &Telemetry, spans: &otlp::Request) {
         let count = spans.count() as u64;
         let since = Instant::now();

@@ -1,14 +1,14 @@
-//! Numbers in buckets, as Prometheus counts them.
+//! Histograms, with buckets as Prometheus counts them.
 
 use serde::{Deserialize, Serialize};
 
-/// The upper bounds of the buckets for milliseconds: from ten of them to a day.
+/// Upper bounds of the buckets in milliseconds: from ten milliseconds to a day.
 pub const MILLISECONDS: [u64; 18] = [
     10, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000,
     1_800_000, 3_600_000, 14_400_000, 86_400_000,
 ];
 
-/// How many numbers fell into each bucket of [`MILLISECONDS`], and beyond the last.
+/// Counts per bucket of [`MILLISECONDS`], and above the last bound.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -22,7 +22,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts a number.
+    /// Counts a value.
     pub fn add(&mut self, value: u64) {
         let bucket = MILLISECONDS.partition_point(|bound| *bound < value);
         if let Some(count) = self.counts.get_mut(bucket) {
@@ -31,25 +31,25 @@ impl Histogram {
         self.sum = self.sum.saturating_add(value);
     }
 
-    /// Counts all of another one's numbers.
+    /// Adds all counts of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
         self.counts.iter_mut().zip(&other.counts).for_each(|(ours, theirs)| *ours += theirs);
         self.sum = self.sum.saturating_add(other.sum);
     }
 
-    /// How many numbers there are.
+    /// Returns the number of values.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// Their sum.
+    /// Returns the sum of all values.
     #[must_use]
     pub fn sum(&self) -> u64 {
         self.sum
     }
 
-    /// How many are at most each bound.
+    /// Returns, for each bound, the number of values up to it.
     pub fn cumulative(&self) -> impl Iterator<Item = (u64, u64)> {
         let mut so_far = 0;
         MILLISECONDS.iter().zip(&self.counts).map(move |(bound, count)| {
@@ -58,8 +58,9 @@ impl Histogram {
         })
     }
 
-    /// The number that `share` of all are below, as Prometheus's `histogram_quantile` has it:
-    /// within a bucket they are taken to be spread evenly. Nothing when there are none.
+    /// Returns the value below which `share` of all values lie, as Prometheus's
+    /// `histogram_quantile` does: values are assumed to be spread evenly within a bucket. `None` if
+    /// there are none.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Option<f64> {
         let total = self.count();
@@ -75,7 +76,7 @@ impl Histogram {
             }
             (below, lower) = (upto, bound);
         }
-        // Beyond the last bound nothing more is known.
+        // Nothing is known above the last bound.
         Some(lower as f64)
     }
 }

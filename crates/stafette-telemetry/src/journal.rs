@@ -1,4 +1,4 @@
-//! The event log in the coordination protocol's six words, one JSON object a line.
+//! The event log with the coordination protocol's six event names, one JSON object per line.
 
 mod file;
 
@@ -9,7 +9,7 @@ use crate::book::{About, Fact};
 
 pub use file::Journal;
 
-/// The six words.
+/// The six event names of the protocol.
 pub const WORDS: [&str; 6] = [
     "agent_started",
     "agent_completed",
@@ -19,7 +19,7 @@ pub const WORDS: [&str; 6] = [
     "escalation_triggered",
 ];
 
-/// The lines that tell a fact. `position` is the event's number over all runs.
+/// Returns the log lines of a fact. `position` is the event's number over all runs.
 #[must_use]
 pub fn lines(position: u64, run: RunId, at: Time, fact: &Fact) -> Vec<Value> {
     let line = |event: &str, agent: &str, mut context: Value| {

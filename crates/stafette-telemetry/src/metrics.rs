@@ -1,4 +1,4 @@
-//! Metrics: a fold over what happened, so that the same events always give the same numbers.
+//! Metrics: a fold over the facts, so that the same events always give the same numbers.
 
 mod page;
 
@@ -13,14 +13,14 @@ use crate::histogram::Histogram;
 
 pub use page::{Live, StoreTimes, page};
 
-/// So many names are counted by themselves; whatever comes after them is `other`.
+/// Maximum number of names with separate counts; all further ones count as `other`.
 pub const NAMES: usize = 64;
 
-/// Everything that is counted. The names of the first part are the protocol's.
+/// All counters. The names of the first part are the protocol's.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Metrics {
-    /// `handoff.total`: handoffs that were attempted, refused ones included.
+    /// `handoff.total`: handoffs that were attempted, including refused ones.
     pub total: u64,
     /// `handoff.success`: handoffs that were resolved.
     pub success: u64,
@@ -28,57 +28,57 @@ pub struct Metrics {
     pub failed: u64,
     /// `handoff.escalated`: handoffs to a person.
     pub escalated: u64,
-    /// `handoff.duration_ms`: how long handoffs to agents took.
+    /// `handoff.duration_ms`: duration of handoffs to agents.
     pub duration_ms: Histogram,
     /// `handoff.circular_blocked`: circular handoffs that were prevented.
     pub circular_blocked: u64,
 
-    /// Handoffs that were resolved in part.
+    /// Handoffs that were partially resolved.
     pub partial: u64,
-    /// Handoffs that were called off.
+    /// Handoffs that were cancelled.
     pub cancelled: u64,
-    /// How long people took to answer.
+    /// Time that people took to answer, in milliseconds.
     pub answer_ms: Histogram,
     /// Refusals by rule.
     pub refused: BTreeMap<String, u64>,
-    /// By agent.
+    /// Counts by agent.
     pub agents: BTreeMap<String, AgentCounts>,
-    /// By workflow.
+    /// Counts by workflow.
     pub workflows: BTreeMap<String, WorkflowCounts>,
-    /// Runs that ended, by status.
+    /// Ended runs, by status.
     pub runs: BTreeMap<String, u64>,
-    /// Changes that were settled, by status.
+    /// Settled changes, by status.
     pub changes: BTreeMap<String, u64>,
     /// Attempts after the first.
     pub retries: u64,
-    /// Signs of life that prolonged a lease.
+    /// Number of lease renewals.
     pub leases_renewed: u64,
     /// Results that came too late.
     pub late: u64,
-    /// Ways out of trouble, by name.
+    /// Recoveries, by strategy.
     pub recoveries: BTreeMap<String, u64>,
-    /// Budgets that were reached, by part.
+    /// Reached budgets, by part.
     pub budgets_reached: BTreeMap<String, u64>,
     /// Alerts that agents raised.
     pub agent_alerts: u64,
 }
 
-/// What an agent did.
+/// Counts of an agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct AgentCounts {
     /// Turns that ended.
     pub turns: u64,
-    /// Of these, those that broke.
+    /// Turns that failed, among those that ended.
     pub broken: u64,
-    /// How long they took together.
+    /// Total duration of the turns, in milliseconds.
     pub time_ms: u64,
-    /// Tokens that they used.
+    /// Tokens that the turns used.
     pub tokens: u64,
-    /// Money that they used, in millionths of a dollar.
+    /// Cost of the turns, in millionths of a dollar.
     pub micro_usd: u64,
 }
 
-/// What happened under a workflow.
+/// Counts of a workflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct WorkflowCounts {
     /// Runs that began.
@@ -92,7 +92,7 @@ pub struct WorkflowCounts {
 }
 
 impl Metrics {
-    /// Counts what happened.
+    /// Counts a fact.
     pub fn apply(&mut self, at: Time, fact: &Fact) {
         match fact {
             Fact::RunBegan { workflow, .. } => named(&mut self.workflows, workflow).runs += 1,
@@ -160,14 +160,14 @@ impl Metrics {
     }
 }
 
-/// The counts of a name, or of `other` when there are too many names.
+/// Returns the counts of a name, or of `other` if there are too many names.
 fn named<'a, T: Default>(all: &'a mut BTreeMap<String, T>, name: &str) -> &'a mut T {
     let known = all.contains_key(name) || all.len() < NAMES;
     let name = if known { name } else { "other" };
     all.entry(name.to_owned()).or_default()
 }
 
-/// The names of what is counted, in the protocol's way of writing them: `handoff.total`.
+/// Returns the names of all metrics in the protocol's notation: `handoff.total`.
 #[must_use]
 pub fn names() -> Vec<String> {
     let page = page(

@@ -1,4 +1,4 @@
-//! The task that follows the feed and keeps metrics, alerts and the event log.
+//! The task that follows the feed and maintains metrics, alerts and the event log.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,26 +16,26 @@ use crate::journal::{self, Journal};
 use crate::metrics::{self, Live, Metrics};
 use crate::{GATHER, LONGEST, snapshot};
 
-/// How often alerts are looked at; whoever asks for them has them looked at, too.
+/// Interval of evaluating the alerts; a request for them evaluates them as well.
 const TICK: Duration = Duration::from_secs(1);
-/// How often what is known is kept, at most.
+/// Minimum time between two saves of the state.
 const KEEP: Duration = Duration::from_secs(5);
 
-/// What the observer knows.
+/// State of the observer.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Shown {
-    /// The last event that it includes.
+    /// Position of the last included event.
     pub position: u64,
-    /// What is open.
+    /// Open runs and handoffs.
     pub book: Book,
-    /// What was counted.
+    /// Counters over all events so far.
     pub metrics: Metrics,
-    /// What fires.
+    /// State of the alerts.
     pub alerts: Alerts,
 }
 
 impl Shown {
-    /// Takes an event in. One that it includes already changes nothing.
+    /// Takes in an event. An event that is already included changes nothing.
     pub fn apply(&mut self, seen: &Seen, mut tell: impl FnMut(&Fact)) {
         if seen.position <= self.position {
             return;
@@ -50,21 +50,21 @@ impl Shown {
     }
 }
 
-/// A view of metrics and alerts that follows the feed. Cheap to clone.
+/// Metrics and alerts that follow the feed. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Observer {
     shown: Arc<Mutex<Shown>>,
     position: watch::Sender<u64>,
-    /// How often alerts began or stopped; 0 for as long as what happened before is not all known.
+    /// Number of alert changes; 0 until all earlier events are included.
     rung: watch::Sender<u64>,
-    /// The last event of before.
+    /// Position of the last event from before the start.
     head: u64,
     path: PathBuf,
 }
 
 impl Observer {
-    /// What was known when it was last kept in `folder`. `head` is the last event that there is: a
-    /// view that knows more is of another store.
+    /// Loads the state that was saved in `folder`. `head` is the last position of the store: a
+    /// state that is ahead of it belongs to another store.
     #[must_use]
     pub fn open(folder: &Path, head: u64) -> Self {
         let path = folder.join("telemetry.json");
@@ -75,48 +75,47 @@ impl Observer {
         Observer { shown: Arc::new(Mutex::new(shown)), position, rung, head, path }
     }
 
-    /// The last event that is known.
+    /// Returns the position of the last included event.
     #[must_use]
     pub fn position(&self) -> u64 {
         *self.position.borrow()
     }
 
-    /// Waits until an event is known, but not for ever.
+    /// Waits until an event is included, up to a time limit.
     pub async fn reached(&self, position: u64) {
         let mut known = self.position.subscribe();
         let wait = known.wait_for(|known| *known >= position);
         let _ = tokio::time::timeout(LONGEST, wait).await;
     }
 
-    /// All alerts, as they are now.
+    /// Returns all alerts, evaluated now.
     #[must_use]
     pub fn alerts(&self) -> Vec<Alert> {
         self.evaluate();
         self.lock().alerts.all()
     }
 
-    /// What began to fire and stopped lately, the oldest first.
+    /// Returns the latest changes of alerts, the oldest first.
     #[must_use]
     pub fn changes(&self) -> Vec<Change> {
         self.lock().alerts.changes().cloned().collect()
     }
 
-    /// The same, and then how each alert stands: whoever knows what was told last finds here what
-    /// is to be told, over any number of restarts.
+    /// Returns the latest changes and then the current state of each alert: a reader that knows
+    /// what it last reported finds here what to report next, across any number of restarts.
     #[must_use]
     pub fn standing(&self) -> Vec<Change> {
         let shown = self.lock();
         shown.alerts.changes().cloned().chain(shown.alerts.standing(now())).collect()
     }
 
-    /// Grows whenever an alert begins to fire or stops. 0 means that it is not known yet how they
-    /// stand.
+    /// Grows whenever an alert begins to fire or stops. 0 means that the state is not known yet.
     #[must_use]
     pub fn rung(&self) -> watch::Receiver<u64> {
         self.rung.subscribe()
     }
 
-    /// The page for Prometheus.
+    /// Returns the text that Prometheus scrapes.
     #[must_use]
     pub fn page(&self, mut live: Live) -> String {
         let shown = self.lock();
@@ -124,7 +123,7 @@ impl Observer {
         metrics::page(&shown.metrics, &shown.book, &shown.alerts, &live)
     }
 
-    /// Keeps what is known, for the next daemon.
+    /// Saves the state for the next daemon.
     pub fn keep(&self) {
         let shown = self.lock().clone();
         if let Err(error) = snapshot::save(&self.path, &shown) {
@@ -133,7 +132,7 @@ impl Observer {
     }
 
     /// Follows the feed, which must begin after [`position`](Self::position), until the engine is
-    /// gone. Lines go to the journal when there is one.
+    /// gone. Log lines go to the journal, if there is one.
     pub async fn follow(self, feed: Feed, mut journal: Option<Journal>) {
         let mut feed = feed.gather(GATHER);
         let mut ticks = interval(TICK);

@@ -1,4 +1,4 @@
-//! A run on one page that can be mailed and printed: no script, nothing from elsewhere.
+//! A report of a run on one page that can be mailed and printed: no scripts, no external resources.
 
 mod changes;
 mod gather;
@@ -13,20 +13,20 @@ use gather::{Gathered, Row};
 
 pub use changes::Set;
 
-/// The most handoffs that are drawn; all are listed.
+/// Maximum number of handoffs in the drawing; all are listed.
 const DRAWN: usize = 200;
 
 const STYLE: &str = include_str!("report/page.css");
 
-/// The page of a run, from its events. `diff` is what came of it when its agents had worktrees,
-/// `sets` is what they proposed to change; what was proposed needs no other diff.
+/// Returns the report of a run from its events. `diff` is the result if its agents had worktrees,
+/// `sets` are the proposed changes; proposed changes need no other diff.
 #[must_use]
 pub fn page(run: RunId, events: &[Stored], diff: Option<&str>, sets: &[Set]) -> String {
     let told = Gathered::of(run, events);
     let mut page = Page::default();
     page.raw("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     page.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    // A page that was mailed must not be able to do anything, whatever agents wrote into it.
+    // A mailed page must not be able to do anything, whatever agents wrote into it.
     page.raw(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
          style-src 'unsafe-inline'\">\n",
@@ -128,7 +128,7 @@ fn dissent(page: &mut Page, told: &Gathered) {
     });
 }
 
-/// A span of time, for people.
+/// Formats a duration for people.
 fn span(time: Millis) -> String {
     match time.0 {
         ms if ms < 1_000 => format!("{ms} ms"),
@@ -138,7 +138,7 @@ fn span(time: Millis) -> String {
     }
 }
 
-/// HTML as it grows. What others wrote goes in by [`text`](Page::text) only.
+/// HTML under construction. Text of others is added with [`text`](Page::text) only.
 #[derive(Default)]
 struct Page {
     html: String,
@@ -159,7 +159,7 @@ impl Page {
                 '"' => self.html.push_str("&quot;"),
                 '\'' => self.html.push_str("&#39;"),
                 '\n' | '\t' => self.html.push(c),
-                // Nothing that cannot be seen, and nothing that turns the direction of writing.
+                // Replaces invisible characters, and those that change the writing direction.
                 c if c.is_control() => self.html.push('\u{fffd}'),
                 '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => self.html.push('\u{fffd}'),
                 c => self.html.push(c),
@@ -193,7 +193,7 @@ impl Page {
     }
 }
 
-/// How far into the run a moment lies, from 0 to 1.
+/// Returns the position of a moment within the run, from 0 to 1.
 fn share(told: &Gathered, at: Time) -> f64 {
     let whole = told.ended.since(told.began).0.max(1) as f64;
     (at.since(told.began).0 as f64 / whole).clamp(0.0, 1.0)

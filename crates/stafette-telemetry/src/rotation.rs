@@ -1,16 +1,16 @@
-//! Logs that do not grow for ever: a file that is large enough is put aside, and the oldest goes.
+//! Log rotation: a file that is large enough is renamed, and the oldest is deleted.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// How large a file gets, and how many older ones are kept.
+/// Size of a log file, and number of older ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rotation {
-    /// A file that has reached so many bytes is put aside.
+    /// Size at which a file is rotated, in bytes.
     pub bytes: u64,
-    /// So many are kept besides the one that is written.
+    /// Number of older files that are kept.
     pub files: u32,
 }
 
@@ -21,17 +21,17 @@ impl Default for Rotation {
 }
 
 impl Rotation {
-    /// Whether a file with so many bytes has no room for some more. An empty one has room for
+    /// Returns true if a file of that size has no room for more. An empty file has room for
     /// anything.
     #[must_use]
     pub fn is_due(&self, bytes: u64, more: u64) -> bool {
         bytes > 0 && bytes + more > self.bytes
     }
 
-    /// Puts a file aside, and the oldest away; another one is in its place then.
+    /// Rotates a file, deletes the oldest, and opens a new one in its place.
     ///
     /// # Errors
-    /// When that cannot be done.
+    /// When a file cannot be renamed, deleted or created.
     pub fn begin_anew(&self, path: &Path) -> io::Result<File> {
         for number in (1..self.files).rev() {
             let (from, to) = (numbered(path, number), numbered(path, number + 1));
@@ -44,18 +44,18 @@ impl Rotation {
     }
 }
 
-/// The place of an older file; 1 is the newest of them.
+/// Returns the path of an older file; 1 is the newest.
 pub(crate) fn numbered(path: &Path, number: u32) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{number}"));
     PathBuf::from(name)
 }
 
-/// A log, to be written at its end.
+/// Opens a log for appending.
 ///
 /// # Errors
-/// When it cannot be had.
+/// When it cannot be opened.
 pub fn open(path: &Path) -> io::Result<File> {
-    // What agents said is for the user alone.
+    // The output of agents is for the user only.
     OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(path)
 }

@@ -1,4 +1,4 @@
-//! Search: the words of events, handoffs and transcripts, in an index that follows the feed.
+//! Full-text search in events, handoffs and transcripts, with an index that follows the feed.
 
 mod transcript;
 mod words;
@@ -17,7 +17,7 @@ use crate::{GATHER, LONGEST};
 
 pub use transcript::{Shown, shown_since};
 
-/// How long to wait after the events could not be read.
+/// Pause after the events could not be read.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// An index that follows the feed. Cheap to clone.
@@ -28,7 +28,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// Goes on with an index.
+    /// Opens an existing index and continues from its position.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -37,20 +37,20 @@ impl Search {
         Ok(Search { finder, position })
     }
 
-    /// The last event that is in it.
+    /// Returns the position of the last indexed event.
     #[must_use]
     pub fn position(&self) -> u64 {
         *self.position.borrow()
     }
 
-    /// Waits until an event is in it, but not for ever.
+    /// Waits until an event is indexed, up to a time limit.
     pub async fn reached(&self, position: u64) {
         let mut known = self.position.subscribe();
         let wait = known.wait_for(|known| *known >= position);
         let _ = tokio::time::timeout(LONGEST, wait).await;
     }
 
-    /// Texts with all of these words, the best first.
+    /// Returns texts that contain all words, the best first.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -58,14 +58,14 @@ impl Search {
         self.finder.find(words, limit).await
     }
 
-    /// Drops the texts of a run that is gone.
+    /// Removes the texts of a deleted run.
     pub fn forget(&self, run: RunId) {
         let finder = self.finder.clone();
         drop(tokio::spawn(async move { finder.forget(run).await }));
     }
 
-    /// Follows the feed of `engine`, which must begin after [`position`](Self::position), until
-    /// that is gone.
+    /// Follows the feed of `engine`, which must begin after [`position`](Self::position), until the
+    /// engine is gone.
     pub async fn follow(self, feed: Feed, engine: Engine) {
         let mut feed = feed.gather(GATHER);
         loop {
@@ -90,17 +90,17 @@ impl Search {
     }
 }
 
-/// What an agent's terminal showed in a turn.
+/// Recording of an agent's terminal in a turn.
 struct Recorded {
-    /// The event that ended the turn.
+    /// Event that ended the turn.
     seen: Arc<Seen>,
     handoff: HandoffId,
     agent: AgentName,
     recording: PathBuf,
 }
 
-/// The recordings of turns that ended. Whose they were the store knows, so that nothing has to be
-/// remembered over a restart.
+/// Returns the recordings of turns that ended. The store knows whose they were, so that nothing has
+/// to be kept across a restart.
 async fn shown(engine: &Engine, page: &[Arc<Seen>]) -> Vec<Recorded> {
     let mut ended = BTreeMap::new();
     for seen in page {

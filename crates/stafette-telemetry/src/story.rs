@@ -1,4 +1,4 @@
-//! How tests tell what happened: the core decides, and its events are folded.
+//! Test runs: the core decides, and its events are folded.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::observer::Shown;
 /// Planner → builder → reviewer ⇄ fixer.
 const RELAY: &str = include_str!("../../../fixtures/workflows/relay.toml");
 
-/// A run that is told.
+/// A run of a test.
 pub(crate) struct Story {
     pub(crate) run: Run,
     pub(crate) now: Time,
@@ -25,7 +25,7 @@ pub(crate) struct Story {
 }
 
 impl Story {
-    /// The relay, with some settings of its own behind it.
+    /// Creates the relay, with additional settings at its end.
     pub(crate) fn relay(more: &str) -> Self {
         let workflow: Workflow = toml::from_str(&format!("{RELAY}{more}")).expect("a workflow");
         let run = RunId(Uuid::from_u128(7));
@@ -48,13 +48,13 @@ impl Story {
         self
     }
 
-    /// Whoever has the turn takes it.
+    /// The agent with the turn accepts it.
     pub(crate) fn receipt(&mut self) -> &mut Self {
         let turn = self.run.outbox().next().expect("a turn").key;
         self.input(Input::Receipt { turn, receipt: Receipt::Delivered })
     }
 
-    /// Whoever has the turn hands on.
+    /// The agent with the turn hands the work on.
     pub(crate) fn pass(&mut self, to: &str, reason: Reason) -> &mut Self {
         let order = self.run.outbox().next().expect("a turn");
         let from = Party::from(&order.agent);
@@ -62,7 +62,7 @@ impl Story {
         self.finish(vec![offer], Outcome::Resolved)
     }
 
-    /// Whoever has the turn is done.
+    /// The agent with the turn completes it.
     pub(crate) fn done(&mut self, outcome: Outcome) -> &mut Self {
         self.finish(Vec::new(), outcome)
     }
@@ -76,7 +76,7 @@ impl Story {
         self.input(Input::Finish { turn: order.key, result: Box::new(result) })
     }
 
-    /// Whoever has the turn breaks.
+    /// The agent with the turn fails.
     pub(crate) fn breaks(&mut self, message: &str) -> &mut Self {
         let turn = self.run.outbox().next().expect("a turn").key;
         let failure = Failure::new(FailureKind::Fatal, message);
@@ -118,7 +118,7 @@ impl Story {
         self.stored().into_iter().map(|stored| Arc::new(Seen::from(stored))).collect()
     }
 
-    /// What is known of it, and each fact with its number.
+    /// Returns the state, and each fact with its position.
     pub(crate) fn shown(&self) -> (Shown, Vec<(u64, Time, Fact)>) {
         let (mut shown, mut facts) = (Shown::default(), Vec::new());
         for seen in self.seen() {

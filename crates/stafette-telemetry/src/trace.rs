@@ -1,5 +1,5 @@
-//! Traces: one for each run, with a span for the run, each handoff, each turn and each change. They
-//! are made from the events after the fact, so a span is told once, when it has ended.
+//! Traces: one per run, with a span for the run, each handoff, each turn and each change. They are
+//! built from the events afterwards, so that a span is exported once, when it has ended.
 
 pub mod otlp;
 
@@ -11,45 +11,45 @@ use crate::book::{About, ChangeEnded, Closed, Fact, OpenRun};
 /// A span that has ended.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Span {
-    /// Its trace.
+    /// Id of the trace.
     pub trace: TraceId,
-    /// Its name within the trace.
+    /// Id of the span within the trace.
     pub id: SpanId,
-    /// The span that it lies in.
+    /// Parent span; `None` for a root.
     pub parent: Option<SpanId>,
-    /// What it is called.
+    /// Name of the span.
     pub name: String,
-    /// What it was to its surroundings.
+    /// Kind of the span.
     pub kind: Kind,
-    /// When it began.
+    /// Start of the span.
     pub began: Time,
-    /// When it ended.
+    /// End of the span.
     pub ended: Time,
-    /// What else led to it, in a trace of others.
+    /// Related span in another trace, if any.
     pub link: Option<Traceparent>,
-    /// What there is to know.
+    /// Attributes as pairs of name and value.
     pub attributes: Vec<(&'static str, Value)>,
-    /// Why it failed, when it did.
+    /// Error message, if it failed.
     pub error: Option<String>,
 }
 
-/// What a span is to its surroundings.
+/// Kind of a span.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// It happens within.
+    /// An internal operation.
     Internal,
-    /// It asks somebody else and waits.
+    /// A request to another party.
     Client,
 }
 
-/// What an attribute can be.
+/// Value of an attribute.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Value {
-    /// Words.
+    /// A text value.
     Text(String),
-    /// A whole number.
+    /// An integer value.
     Number(i64),
-    /// Any number.
+    /// A floating-point value.
     Float(f64),
 }
 
@@ -71,7 +71,7 @@ impl From<u64> for Value {
     }
 }
 
-/// The names of the attributes that a handoff's span has.
+/// Returns the names of the attributes of a handoff's span.
 #[must_use]
 pub fn attributes() -> Vec<&'static str> {
     let any = About {
@@ -94,7 +94,7 @@ pub fn attributes() -> Vec<&'static str> {
     bare_handoff(&any, Time(0), "", 0, 0).attributes.into_iter().map(|(name, _)| name).collect()
 }
 
-/// The span that ended with a fact, if one did.
+/// Returns the span that ended with a fact, if any.
 #[must_use]
 pub fn span(run: RunId, at: Time, fact: &Fact) -> Option<Span> {
     Some(match fact {

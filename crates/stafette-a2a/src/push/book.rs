@@ -1,4 +1,4 @@
-//! Who wants to be notified, on the disk: one file for each of them.
+//! Subscriptions on disk, one file each.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -9,25 +9,25 @@ use a2a_types::TaskPushNotificationConfig;
 use serde::{Deserialize, Serialize};
 use stafette_core::RunId;
 
-/// The largest file that is read.
+/// Maximum size of a file that is read, in bytes.
 const LARGEST: u64 = 64 * 1024;
 
-/// Somebody who wants to be notified.
+/// A subscription to notifications about a task.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct Entry {
-    /// Where and how.
+    /// Target and credentials.
     pub(super) config: TaskPushNotificationConfig,
-    /// The standing of the task that they were told last.
+    /// State of the task that was last sent.
     pub(super) told: String,
 }
 
-/// All of them.
+/// All subscriptions of a project.
 #[derive(Debug)]
 pub(super) struct Book {
     folder: PathBuf,
 }
 
-/// Whether a text can name an entry.
+/// Returns true if a text is valid as the id of a subscription.
 pub(super) fn is_name(id: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     (1..=64).contains(&id.len()) && id.bytes().all(plain)
@@ -42,14 +42,14 @@ impl Book {
         self.folder.join(run.to_string()).join(format!("{id}.json"))
     }
 
-    /// The names of all entries, with their runs.
+    /// Returns the ids of all subscriptions, with their runs.
     pub(super) fn all(&self) -> Vec<(RunId, String)> {
         let runs = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let runs = runs.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         runs.flat_map(|run: RunId| self.of(run).into_iter().map(move |(id, _)| (run, id))).collect()
     }
 
-    /// The entries of a run, by name.
+    /// Returns the subscriptions of a run, by id.
     pub(super) fn of(&self, run: RunId) -> Vec<(String, Entry)> {
         let entries = fs::read_dir(self.folder.join(run.to_string())).into_iter().flatten();
         let mut found: Vec<(String, Entry)> = entries
@@ -74,7 +74,7 @@ impl Book {
         serde_json::from_slice(&text).ok()
     }
 
-    /// Notes an entry; only our user may read it, since it holds secrets.
+    /// Writes a subscription; only our user may read it, since it contains secrets.
     pub(super) fn write(&self, run: RunId, id: &str, entry: &Entry) -> std::io::Result<()> {
         let place = self.place(run, id);
         let folder = self.folder.join(run.to_string());
@@ -89,13 +89,13 @@ impl Book {
         File::open(folder)?.sync_all()
     }
 
-    /// Forgets an entry; one that is not there is forgotten already.
+    /// Removes a subscription; a missing one is no error.
     pub(super) fn remove(&self, run: RunId, id: &str) -> std::io::Result<()> {
         if !is_name(id) {
             return Ok(());
         }
         let removed = fs::remove_file(self.place(run, id));
-        // Goes only when it is empty.
+        // Succeeds only if the folder is empty.
         drop(fs::remove_dir(self.folder.join(run.to_string())));
         match removed {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),

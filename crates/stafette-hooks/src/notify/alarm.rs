@@ -1,4 +1,4 @@
-//! Alerts as news: somebody else knows which fire; here is remembered what people were told.
+//! Alerts as notifications: the caller knows which alerts fire; this remembers what was reported.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,27 +7,27 @@ use serde::{Deserialize, Serialize};
 use stafette_core::Time;
 use tokio::sync::watch;
 
-/// An alert that fires, or does not.
+/// State of an alert.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Alert {
-    /// Which one.
+    /// Name of the alert.
     pub name: String,
-    /// When that began, or was seen to be so.
+    /// Time when that began, or was noticed.
     pub at: Time,
-    /// Whether it fires.
+    /// True while it fires.
     pub firing: bool,
-    /// In a sentence.
+    /// Title, as a sentence.
     pub title: String,
-    /// What to do about it.
+    /// Recommended action for people.
     pub text: String,
 }
 
-/// Where it is known which alerts fire.
+/// Source of the alerts.
 #[derive(Clone)]
 pub struct Alarms {
-    /// Grows when there is something new; 0 for as long as it is not known how they stand.
+    /// Grows with each change; 0 until the state is known.
     pub rung: watch::Receiver<u64>,
-    /// What began and stopped lately, the oldest first, and then how each alert stands.
+    /// Returns the latest changes, the oldest first, and then the current state of each alert.
     pub look: Arc<dyn Fn() -> Vec<Alert> + Send + Sync>,
 }
 
@@ -38,22 +38,22 @@ impl std::fmt::Debug for Alarms {
 }
 
 impl Alarms {
-    /// Waits until there is more than was looked at.
+    /// Waits for a change since the last look.
     pub(super) async fn changed(&mut self) {
         if self.rung.changed().await.is_err() {
-            // Nobody watches any more, so nothing rings.
+            // The sender is gone, so that no more changes come.
             std::future::pending::<()>().await;
         }
     }
 }
 
-/// What people were told last of each alert.
+/// State of each alert as last reported.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Told(BTreeMap<String, (bool, Time)>);
 
 impl Told {
-    /// Whether that is news; then it is told from now on. What happens again while the same is
-    /// told, or was seen before, is none.
+    /// Returns true if the alert is news, and then remembers it as reported. A repeated or earlier
+    /// state is no news.
     pub(super) fn is_news(&mut self, alert: &Alert) -> bool {
         let (firing, at) = self.0.get(&alert.name).copied().unwrap_or((false, Time(i64::MIN)));
         let news = alert.at > at && alert.firing != firing;
@@ -85,7 +85,7 @@ mod tests {
         let fired = [alert(2, true), alert(3, true)];
         assert_eq!(news(&mut told, &fired), [(2, true)]);
         assert_eq!(news(&mut told, &fired), [], "told already");
-        // Nobody looked while it stopped, fired and stopped.
+        // It stopped, fired and stopped unnoticed.
         let all =
             [alert(2, true), alert(4, false), alert(5, true), alert(6, false), alert(7, false)];
         assert_eq!(news(&mut told, &all), [(4, false), (5, true), (6, false)]);
@@ -98,9 +98,9 @@ mod tests {
         news(&mut told, &[alert(2, true)]);
         let kept = serde_json::to_string(&told).expect("JSON");
         let restarted = || serde_json::from_str::<Told>(&kept).expect("as it was kept");
-        // A daemon that was killed did not keep that it fired: it finds so again, later.
+        // A killed daemon did not save that it fired: it notices that again, later.
         assert_eq!(news(&mut restarted(), &[alert(9, true), alert(9, true)]), []);
-        // Or the time of it is over by then, and nobody saw it stop.
+        // Or the alert has ended by then, and nobody saw it stop.
         assert_eq!(news(&mut restarted(), &[alert(9, false)]), [(9, false)]);
     }
 }

@@ -1,4 +1,4 @@
-//! The ways by which news reaches people and programs.
+//! The channels for notifications.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -14,7 +14,7 @@ use super::TRY;
 use super::desk::Message;
 use crate::signature::sign_message;
 
-/// A way by which news goes out.
+/// A channel for notifications.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Channel {
@@ -23,11 +23,11 @@ pub(super) enum Channel {
     Webhook,
 }
 
-/// A message was not taken.
+/// A message was not accepted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Failed {
     pub(super) why: String,
-    /// Another try would end the same way.
+    /// True if another attempt would fail the same way.
     pub(super) for_good: bool,
 }
 
@@ -42,7 +42,7 @@ impl Failed {
 }
 
 impl Channel {
-    /// Those that are wanted.
+    /// Returns the configured channels.
     pub(super) fn of(notify: &Notify) -> Vec<Channel> {
         let desktop = notify.desktop.then_some(Channel::Desktop);
         let ntfy = notify.ntfy.as_ref().map(|_| Channel::Ntfy);
@@ -77,7 +77,7 @@ impl Channel {
     }
 }
 
-/// On this desktop, by the program that the system has for it.
+/// Shows the message on this desktop, with the program that the system has for it.
 async fn show(message: &Message) -> Result<(), Failed> {
     let (title, text) = (message.title(), message.text());
     let mut command = if let Some(program) = in_path("notify-send") {
@@ -87,7 +87,7 @@ async fn show(message: &Message) -> Result<(), Failed> {
         command
     } else if let Some(program) = in_path("osascript") {
         let mut command = Command::new(program);
-        // What is said is an argument, never a part of the script.
+        // The text is an argument, never a part of the script.
         command.args(["-e", "on run argv", "-e"]);
         command.arg("display notification (item 2 of argv) with title (item 1 of argv)");
         command.args(["-e", "end run", "--"]);
@@ -155,7 +155,7 @@ async fn call(message: &Message, webhook: &Webhook, now: Time) -> Result<(), Fai
     post(&webhook.url, headers, body).await
 }
 
-/// Posts JSON; every answer but success is a failure.
+/// Posts JSON; every response but success is a failure.
 async fn post(url: &str, headers: Vec<(&str, String)>, body: String) -> Result<(), Failed> {
     let failed = |error: HttpError| match error.may_pass() {
         true => Failed::now(error.to_string()),
@@ -166,10 +166,10 @@ async fn post(url: &str, headers: Vec<(&str, String)>, body: String) -> Result<(
     for (name, value) in headers {
         asked = asked.header(name, value);
     }
-    // What else it says does not matter.
+    // The rest of the response does not matter.
     match asked.send().await.map_err(failed)?.status {
         200..=299 => Ok(()),
-        // They ask to be left alone for a while, or have trouble of their own.
+        // The receiver asks for a pause, or has an internal error.
         status @ (408 | 425 | 429 | 500..=599) => Err(Failed::now(format!("it answered {status}"))),
         status => Err(Failed::for_good(format!("it answered {status}"))),
     }

@@ -1,4 +1,5 @@
-//! What is still to be told, and when. Time is handed in, and nothing is sent from here.
+//! Pending notifications and their schedule. The caller passes the time, and nothing is sent from
+//! here.
 
 use std::collections::VecDeque;
 
@@ -13,56 +14,56 @@ use super::channel::{Channel, Failed};
 use super::note::Note;
 use crate::schedule;
 
-/// No more is held; the oldest goes first, and is counted.
+/// Maximum number of held notes; the oldest are dropped first, and counted.
 const HELD: usize = 200;
 
-/// A message says no more than this; the rest is counted.
+/// Maximum number of notes in a message; the rest is counted.
 const NOTES: usize = 20;
 
-/// No more messages are on their way.
+/// Maximum number of messages being sent.
 const OUT: usize = 256;
 
-/// How long a message is tried.
+/// Time after which a message is dropped.
 const DEADLINE: Millis = Millis::hours(6);
 
-/// The first and the longest wait between two tries.
+/// First and longest wait between two attempts.
 const FIRST_PAUSE: Millis = Millis::seconds(2);
 const LONGEST_PAUSE: Millis = Millis::minutes(5);
 
 const HOUR: Millis = Millis::hours(1);
 
-/// What is still to be told.
+/// Pending notifications, saved across restarts.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Desk {
-    /// Everything up to here was looked at.
+    /// Position up to which events were processed.
     pub(super) cursor: Option<u64>,
-    /// What was told of alerts.
+    /// State of the alerts as last reported.
     pub(super) alerts: Told,
-    /// What waits to be part of a message.
+    /// Notes that wait to be part of a message.
     held: Vec<Note>,
-    /// How much there was no room for.
+    /// Number of notes that were dropped for lack of room.
     dropped: usize,
-    /// What is on its way.
+    /// Messages that are being sent.
     out: Vec<Sending>,
-    /// When messages were made, within the last hour.
+    /// Times of the messages of the last hour.
     made: VecDeque<Time>,
 }
 
-/// One or several pieces of news, told at once.
+/// A message with one or several notes.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct Message {
     /// The same message has the same id, however often it is sent.
     pub(super) id: Uuid,
     pub(super) at: Time,
     pub(super) notes: Vec<Note>,
-    /// How many more there were.
+    /// Number of further notes that were left out.
     pub(super) more: usize,
-    /// Where to look, when there is no note that says so.
+    /// Address to open, if no note names one.
     pub(super) link: Option<String>,
 }
 
-/// A message on its way by one channel.
+/// A message that is being sent on one channel.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct Sending {
     pub(super) message: Message,
@@ -86,13 +87,13 @@ impl Message {
     fn of(now: Time, mut notes: Vec<Note>, dropped: usize) -> Self {
         let more = notes.len().saturating_sub(NOTES);
         let names: Vec<u8> = notes.iter().flat_map(|note| *note.id.as_bytes()).collect();
-        // The newest matter most; the order stays.
+        // Keeps the newest notes, in order.
         notes.drain(..more);
         let id = Uuid::new_v5(&Uuid::NAMESPACE_OID, &names);
         Message { id, at: now, notes, more: more + dropped, link: None }
     }
 
-    /// What it is about, in a line.
+    /// Returns the subject in one line.
     pub(super) fn title(&self) -> String {
         match (self.notes.as_slice(), self.more) {
             ([], 0) => "Stafette can reach you".to_owned(),
@@ -115,13 +116,13 @@ impl Message {
         }
     }
 
-    /// Where to look.
+    /// Returns the address to open.
     pub(super) fn link(&self) -> Option<&str> {
         let link = self.notes.iter().rev().find_map(|note| note.link.as_deref());
         link.or(self.link.as_deref())
     }
 
-    /// Whether a person has to act.
+    /// Returns true if a person has to act.
     pub(super) fn is_urgent(&self) -> bool {
         self.notes.iter().any(|note| matches!(note.news, News::Question | News::Budget))
     }
@@ -139,7 +140,7 @@ impl Desk {
         self.held.push(note);
     }
 
-    /// Forgets everything; tells whether there was something.
+    /// Drops everything; returns true if there was anything.
     pub(super) fn forget(&mut self) -> bool {
         let was = !self.held.is_empty() || !self.out.is_empty();
         self.held.clear();
@@ -148,7 +149,7 @@ impl Desk {
         was
     }
 
-    /// Makes a message of what may be told by now; tells whether it did.
+    /// Builds a message of the notes that may be sent by now; returns true if it did.
     pub(super) fn gather(&mut self, now: Time, notify: &Notify) -> bool {
         self.made.retain(|made| now.since(*made) < HOUR);
         if self.ripe(now, notify).is_none_or(|ripe| ripe > now) {
@@ -169,14 +170,14 @@ impl Desk {
         true
     }
 
-    /// When something that is held may be told.
+    /// Returns the time when a held note may be sent.
     fn ripe(&self, now: Time, notify: &Notify) -> Option<Time> {
         let passes = passes(now, notify);
         let first = self.held.iter().filter(|note| passes(note.news)).map(|note| note.at).min();
         let quiet = notify.quiet.as_ref().and_then(|quiet| ends(quiet, now));
         let ripe = match first {
             Some(at) => at + notify.batch,
-            // Held back for the night.
+            // Held back for the quiet hours.
             None if !self.held.is_empty() => quiet?,
             None => return None,
         };
@@ -188,18 +189,18 @@ impl Desk {
         Some(ripe.max(room))
     }
 
-    /// What is to be sent by now.
+    /// Returns the messages to be sent by now.
     pub(super) fn due(&self, now: Time) -> Vec<Sending> {
         self.out.iter().filter(|sending| sending.next <= now).cloned().collect()
     }
 
-    /// When something has to be done next.
+    /// Returns the time of the next action.
     pub(super) fn wake(&self, now: Time, notify: &Notify) -> Option<Time> {
         let out = self.out.iter().map(|sending| sending.next).min();
         out.into_iter().chain(self.ripe(now, notify)).min()
     }
 
-    /// What came of a try.
+    /// Records the result of an attempt.
     pub(super) fn settle(&mut self, tried: &Sending, outcome: Result<(), Failed>, now: Time) {
         let is_it = |sending: &Sending| {
             sending.message.id == tried.message.id && sending.channel == tried.channel
@@ -226,13 +227,13 @@ impl Desk {
     }
 }
 
-/// Which news may be told now.
+/// Returns a filter of the notifications that may be sent now.
 fn passes(now: Time, notify: &Notify) -> impl Fn(News) -> bool + '_ {
     let quiet = notify.quiet.as_ref().filter(|quiet| ends(quiet, now).is_some());
     move |news| quiet.is_none_or(|quiet| quiet.except.contains(&news))
 }
 
-/// When the quiet hours end, if it is one of them.
+/// Returns the end of the quiet hours, if it is one of them.
 fn ends(quiet: &Quiet, now: Time) -> Option<Time> {
     let (from, to) = (minutes_of(&quiet.from)?, minutes_of(&quiet.to)?);
     let zone = schedule::zone(quiet.timezone.as_deref()).ok()?;
@@ -249,7 +250,7 @@ fn ends(quiet: &Quiet, now: Time) -> Option<Time> {
     let day = if minute < to { here.date() } else { here.date().checked_add(1.day()).ok()? };
     let (hours, minutes) = (i8::try_from(to / 60).ok()?, i8::try_from(to % 60).ok()?);
     let end = zone.to_ambiguous_timestamp(day.at(hours, minutes, 0, 0)).compatible().ok()?;
-    // While the clock shows an hour twice, it ends when it ends.
+    // Never in the past: on a change of the clock, an hour may occur twice.
     Some(Time(end.as_millisecond()).max(now + Millis(1)))
 }
 

@@ -1,4 +1,4 @@
-//! One piece of news.
+//! A single notification.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,18 +11,18 @@ use uuid::Uuid;
 use super::alarm::Alert;
 use crate::payload::is_question;
 
-/// No title and no text is longer, in characters.
+/// Maximum length of a title and of a text, in characters.
 const TITLE: usize = 120;
 const TEXT: usize = 1000;
 
-/// One piece of news.
+/// A single notification.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Note {
-    /// The same news has the same id, however often it is told.
+    /// The same notification has the same id, however often it is sent.
     pub(crate) id: Uuid,
     pub(crate) news: News,
     pub(crate) at: Time,
-    /// The run that it is about, when it is about one.
+    /// Run that it is about, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) run: Option<RunId>,
     pub(crate) title: String,
@@ -31,13 +31,13 @@ pub(crate) struct Note {
     pub(crate) link: Option<String>,
 }
 
-/// Whether it is worth a closer look.
+/// Returns true if the event may lead to a notification.
 pub(super) fn may_be_news(name: &str) -> bool {
     matches!(name, "handoff_admitted" | "alert_raised" | "run_finished" | "budget_reached")
 }
 
 impl Note {
-    /// The news in an event, if there is some that is wanted.
+    /// Returns the notification for an event, if it is wanted.
     pub(super) fn of(
         stored: &Stored,
         request: &str,
@@ -52,7 +52,7 @@ impl Note {
         let run = format!("/runs/{}", stored.run);
         let (news, title, text, path) = match name {
             "handoff_admitted" if is_question(name, &data) => {
-                // What the budget is about is told once, as that.
+                // A question about the budget is sent once, as a budget notification.
                 let about = data.pointer("/offer/question/about");
                 let budget = about.is_some_and(|about| about.to_string().contains("budget"));
                 if budget && wants(News::Budget) {
@@ -91,7 +91,7 @@ impl Note {
         })
     }
 
-    /// The news that an alert began to fire, or stopped.
+    /// Creates the notification that an alert began to fire, or stopped.
     pub(super) fn alert(alert: &Alert, base: Option<&str>) -> Self {
         let name = format!("{} {} {}", alert.name, alert.firing, alert.at.0);
         Note {
@@ -105,7 +105,7 @@ impl Note {
         }
     }
 
-    /// Without the secrets that somebody may have let slip.
+    /// Removes secrets from the texts.
     pub(super) fn redacted(mut self, redactor: &Redactor) -> Self {
         self.title = redactor.text(&self.title).into_owned();
         self.text = redactor.text(&self.text).into_owned();
@@ -117,7 +117,7 @@ fn link(base: Option<&str>, path: &str) -> Option<String> {
     base.map(|base| format!("{}{path}", base.trim_end_matches('/')))
 }
 
-/// At most so many characters, without those that steer terminals.
+/// Cuts a text to a number of characters, without control characters.
 fn short(text: &str, most: usize) -> String {
     let plain = text.chars().map(|c| if c.is_control() && c != '\n' { ' ' } else { c });
     let mut kept: String = plain.take(most + 1).collect();

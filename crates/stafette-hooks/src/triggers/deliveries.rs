@@ -1,4 +1,4 @@
-//! What webhooks brought, so that nothing counts twice.
+//! Deliveries of webhooks, remembered so that none counts twice.
 
 use std::collections::VecDeque;
 
@@ -8,23 +8,23 @@ use stafette_core::{Millis, RunId, Time};
 
 use super::TriggerError;
 
-/// How long the same content is taken for a replay. The signature does not cover the delivery's
-/// name, so that the name alone proves nothing.
+/// Time within which the same content counts as a replay. The signature does not cover the
+/// delivery's id, so that the id alone proves nothing.
 const WINDOW: Millis = Millis::hours(24);
 
-/// No more are remembered. The names go on counting: the runs themselves remember those.
+/// Maximum number of deliveries kept. Older ids still count: the runs themselves remember them.
 const MOST: usize = 1024;
 
-/// What a program shows when it comes.
+/// Headers of a webhook.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Delivery {
-    /// The signature of the body.
+    /// Signature of the body.
     pub signature: String,
-    /// The name that the program has for this delivery; the body's hash otherwise.
+    /// Delivery id from the sender; the body's hash is used for `None`.
     pub id: Option<String>,
-    /// Whether it only tries whether we are there.
+    /// True for a ping, which starts no run.
     pub is_ping: bool,
-    /// What the program does this in, in a trace of its own.
+    /// Span of the sender, in its own trace.
     pub within: Option<Traceparent>,
 }
 
@@ -42,10 +42,10 @@ struct Noted {
 }
 
 impl Deliveries {
-    /// The run of a delivery that was here before.
+    /// Returns the run of a delivery that came before.
     ///
     /// # Errors
-    /// When its content was here under another name.
+    /// When the same content came under another id.
     pub(super) fn known(
         &mut self,
         trigger: &str,

@@ -16,14 +16,14 @@ pub(super) struct Arguments {
     /// The handoff to take, as `wait` named it, such as `h3`. Leave it out if Stafette started you.
     #[serde(default)]
     handoff: Option<String>,
-    /// The run that it belongs to, as `wait` named it; the newest one otherwise.
+    /// The run that the handoff belongs to, as `wait` named it; the newest run if left out.
     #[serde(default)]
     run: Option<String>,
     /// A name for yourself, so that nobody else takes the same turn; the same name may take it
     /// again after a break.
     #[serde(default)]
     by: Option<String>,
-    /// How many seconds may pass between two of your reports; the workflow's own limit otherwise.
+    /// Maximum number of seconds between two of your reports; the workflow's limit if left out.
     #[serde(default)]
     lease_seconds: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! `assess`: can the agent do it with what it has, and whom may it turn to?
+//! `assess`: check whether the agent has all inputs, and whom it may hand on to.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,20 +13,20 @@ pub(super) struct Tool;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// What you found that you lack, besides what the workflow says that you need.
+    /// Inputs that you lack, in addition to those that the workflow requires.
     #[serde(default)]
     lacking: Vec<Lacking>,
     #[serde(flatten)]
     whose: Whose,
 }
 
-/// Something that an agent lacks.
+/// An input that an agent lacks.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct Lacking {
-    /// A short name for it, such as `target_audience`.
+    /// Short name of the input, such as `target_audience`.
     key: String,
-    /// Where it would come from: `user` or `decision` for what a person says, `external` or
-    /// `market` for what research finds, or a word of the workflow's own sources.
+    /// Source of the input: `user` or `decision` for what a person says, `external` or `market` for
+    /// what research finds, or one of the workflow's own sources.
     #[serde(default = "user")]
     source: String,
 }
@@ -35,52 +35,52 @@ fn user() -> String {
     "user".to_owned()
 }
 
-/// Whether an agent can do its turn.
+/// Result of an assessment.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct Assessment {
-    /// Whether you have everything that is known to be needed.
+    /// True if you have everything that is known to be needed.
     can_handle: bool,
-    /// How sure that is, from 0 to 1.
+    /// Confidence in the result, from 0 to 1.
     confidence: f64,
-    /// Who to turn to first for what is missing.
+    /// Party to ask first for the missing inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     handoff_to: Option<String>,
-    /// Why, in a few words.
+    /// Reason, in a few words.
     reason: String,
-    /// What is missing, and who provides each.
+    /// Missing inputs, each with its provider.
     missing: Vec<Missing>,
-    /// Who you may hand on to, and what each asks for.
+    /// Parties that you may hand on to, with their required inputs.
     targets: Vec<Target>,
-    /// How many handoffs the run still allows.
+    /// Number of handoffs that the run still allows.
     handoffs_left: u32,
-    /// What the run may still spend, in dollars.
+    /// Money that the run may still spend, in dollars.
     money_left_usd: f64,
-    /// How many tokens the run may still use.
+    /// Number of tokens that the run may still use.
     tokens_left: u64,
-    /// What to do now.
+    /// Recommended next step.
     next: String,
 }
 
-/// Something that is missing.
+/// A missing input.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Missing {
-    /// Its name.
+    /// Name of the input.
     key: String,
-    /// Who provides it.
+    /// Party that provides it.
     provider: String,
-    /// Whether nothing goes on without it.
+    /// True if the work cannot continue without it.
     critical: bool,
 }
 
-/// Somebody to hand to.
+/// A party to hand on to.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Target {
-    /// The name to put into `to`.
+    /// Name to put into `to`.
     name: String,
-    /// What it is for.
+    /// Role of the party.
     #[serde(skip_serializing_if = "String::is_empty")]
     role: String,
-    /// What has to be in `outputs` and is not among your inputs yet.
+    /// Keys that must be in `outputs` and are not among your inputs yet.
     requires: Vec<String>,
 }
 
@@ -121,7 +121,7 @@ fn assess(run: &Run, handoff: &Handoff, lacking: &[Lacking]) -> Assessment {
             continue;
         }
         let provider = match workflow.provider(source) {
-            // Nobody can give itself what it lacks.
+            // An agent cannot provide its own missing input.
             provider if provider == *agent => Party::Orchestrator,
             provider => provider,
         };
@@ -132,7 +132,7 @@ fn assess(run: &Run, handoff: &Handoff, lacking: &[Lacking]) -> Assessment {
         });
     }
     let person = |one: &Missing| matches!(one.provider.as_str(), "human" | "orchestrator");
-    // What a person must say is asked first, as before a turn.
+    // Inputs from a person are asked for first, as before a turn.
     let first = missing.iter().find(|one| person(one)).or(missing.first());
     let handoff_to = first.map(|one| one.provider.clone());
     let (confidence, reason) = match first {

@@ -1,4 +1,4 @@
-//! `briefing`: what the turn is about.
+//! `briefing`: describe the current turn.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,79 +17,79 @@ pub(super) struct Arguments {
     whose: Whose,
 }
 
-/// What a turn is about, and what its agent has to work with.
+/// A turn and the material to work with.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Briefing {
-    /// The run.
+    /// Id of the run.
     run: String,
-    /// The handoff that is worked on, such as `h3`.
+    /// Id of the handoff that is worked on, such as `h3`.
     handoff: String,
-    /// The turn: give it back with everything that you say in it.
+    /// Id of the turn: pass it with every call that you make in the turn.
     turn: String,
-    /// Who you are in this run.
+    /// Your name in this run.
     agent: String,
-    /// What the user asked for in the first place.
+    /// Original request of the user.
     request: String,
-    /// Who handed it over.
+    /// Party that handed the work over.
     from: String,
-    /// Why it was handed over, in a word.
+    /// Reason code of the handoff.
     reason: String,
-    /// How urgent it is.
+    /// Urgency of the handoff.
     priority: Priority,
-    /// What the giver wants you to know first.
+    /// Summary that the giver wants you to read first.
     #[serde(skip_serializing_if = "String::is_empty")]
     summary: String,
-    /// Why it was handed over, in a sentence.
+    /// Reason of the handoff, as a sentence.
     #[serde(skip_serializing_if = "String::is_empty")]
     detail: String,
-    /// What you are to do.
+    /// Instructions for your work.
     #[serde(skip_serializing_if = "String::is_empty")]
     instructions: String,
-    /// What there is to work with.
+    /// Inputs to work with.
     inputs: Fields,
-    /// What the giver wants back.
+    /// Outputs that the giver wants back.
     wanted: Vec<Wanted>,
-    /// What came back since your last turn.
+    /// Answers that arrived since your last turn.
     answers: Vec<Answered>,
-    /// Who you may hand on to.
+    /// Parties that you may hand on to.
     targets: Vec<String>,
-    /// The round of the loop that you are in, from 1.
+    /// Round of the loop that you are in, from 1.
     round: u32,
-    /// When it must be done.
+    /// Deadline of the turn (RFC 3339).
     finish_by: String,
-    /// How often it was delivered: when it is more than 1, look at what is already done.
+    /// Number of deliveries of this turn: if it is more than 1, check what is already done.
     deliveries: u32,
 }
 
-/// Something that the giver wants back.
+/// An output that the giver wants back.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Wanted {
-    /// Its name: the key of `outputs` to put it under.
+    /// Name of the output: the key of `outputs` to put it under.
     key: String,
-    /// What it should look like.
+    /// Type that the value should have.
     expected_type: String,
-    /// What it is.
+    /// Description of the output.
     description: String,
 }
 
 /// An answer to something that you handed on.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Answered {
-    /// Who answered.
+    /// Party that answered.
     by: String,
-    /// How it came out: resolved, partial, failed or escalated.
+    /// Outcome: resolved, partial, failed or escalated.
     outcome: String,
-    /// In a few sentences.
+    /// Summary in a few sentences.
     summary: String,
-    /// What was provided.
+    /// Outputs that were provided.
     outputs: Fields,
-    /// Why not, when it failed.
+    /// Reason of the failure, if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<String>,
 }
 
 impl Briefing {
-    /// The briefing of a turn.
+    /// Creates the briefing of a turn.
     pub(crate) fn of(order: TurnOrder) -> Self {
         let offer = order.offer;
         let wanted = offer.missing.into_iter().map(|input| Wanted {
@@ -104,7 +104,7 @@ impl Briefing {
             outputs: response.outputs,
             failure: response.failure,
         });
-        // A turn that the user gave repeats the request.
+        // A turn given by the user repeats the request.
         let own = |text: String| if text == order.request { String::new() } else { text };
         Briefing {
             run: order.key.run.to_string(),
@@ -128,7 +128,7 @@ impl Briefing {
         }
     }
 
-    /// The same for a person or a model to read.
+    /// Returns the briefing as text for a person or a model.
     pub(crate) fn text(&self) -> String {
         let mut lines = vec![format!("# Turn {} of {}", self.turn, self.agent), String::new()];
         let from = match Party::from(self.from.as_str()) {
@@ -156,7 +156,7 @@ impl Briefing {
     }
 }
 
-/// The word of something that is written as one.
+/// Returns the serialised name of a value.
 fn word(value: &impl Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()

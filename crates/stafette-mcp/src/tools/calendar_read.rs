@@ -1,4 +1,4 @@
-//! `odei.apple.calendar.read.v1`: what takes place.
+//! `odei.apple.calendar.read.v1`: read the calendar.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,9 +14,9 @@ pub(super) struct Tool;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// From when, such as 2026-03-02T00:00:00Z.
+    /// Start of the period, such as 2026-03-02T00:00:00Z.
     from: String,
-    /// Until when.
+    /// End of the period, in the same format.
     to: String,
     #[serde(flatten)]
     whose: Whose,
@@ -24,7 +24,7 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// What is in the calendar, and what was proposed for it.
+    /// Entries of the calendar, and blocks proposed for it.
     week: WeekView,
 }
 

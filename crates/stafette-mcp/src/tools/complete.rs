@@ -1,4 +1,4 @@
-//! `complete`: answer what the turn is about.
+//! `complete`: finish the turn with a result.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,21 +15,21 @@ pub(super) struct Tool;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// How it came out.
+    /// Outcome of the turn.
     #[serde(default)]
     status: Status,
-    /// What you did and how you know that it works, in a few sentences.
+    /// Summary of what you did and how you know that it works, in a few sentences.
     summary: String,
-    /// What you provide, by key: everything that was wanted, and whatever others will need.
+    /// Outputs by key: everything that was wanted, and whatever others will need.
     #[serde(default)]
     outputs: Fields,
-    /// What you could not provide, for `partial`.
+    /// Keys that you could not provide, for `partial`.
     #[serde(default)]
     unresolved: Vec<String>,
-    /// Why not, for `failed`.
+    /// Reason of the failure, for `failed`.
     #[serde(default)]
     failure: Option<String>,
-    /// What should be done next.
+    /// Recommended next steps.
     #[serde(default)]
     recommendations: Vec<String>,
     /// For a phase, and instead of all above but `summary`: your answer as a phase response, with
@@ -46,36 +46,37 @@ pub(super) struct Arguments {
     whose: Whose,
 }
 
-/// How a turn came out.
+/// Outcome of a turn.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Status {
     /// Everything that was asked is done.
     #[default]
     Resolved,
-    /// Some of it is done.
+    /// Part of it is done.
     Partial,
     /// It could not be done.
     Failed,
 }
 
-/// The answer was taken.
+/// Confirms that the result was accepted.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// Whether it was taken.
+    /// True if the result was accepted.
     taken: bool,
-    /// The run.
+    /// Id of the run.
     run: String,
-    /// The turn that it answers.
+    /// Id of the turn that it answers.
     turn: String,
-    /// Whether the turn is over; that of an agent which Stafette started ends when the agent does.
+    /// True if the turn has ended; the turn of an agent that Stafette started ends when the agent
+    /// does.
     over: bool,
-    /// What to do now.
+    /// Recommended next step.
     next: String,
 }
 
 impl Output {
-    /// The turn has its answer.
+    /// Confirms the result of a turn.
     pub(super) fn new(handle: &TurnHandle) -> Self {
         let next = match handle.is_session() {
             true => "Stop here: your turn is over when you end it.",
@@ -122,7 +123,7 @@ impl super::Tool for Tool {
             Status::Failed => Outcome::Failed,
         };
         let failure = match outcome {
-            // Whoever decides what follows reads why.
+            // A recovery needs a reason, so that the summary stands in for a missing one.
             Outcome::Failed => arguments.failure.or_else(|| Some(arguments.summary.clone())),
             _ => arguments.failure,
         };

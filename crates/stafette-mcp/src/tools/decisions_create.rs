@@ -1,4 +1,4 @@
-//! `odei.neo4j.decisions.create.v1`: the decision that a person approved.
+//! `odei.neo4j.decisions.create.v1`: record the decision that a person approved.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub(super) struct Tool;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Why this option and no other, in a few sentences.
+    /// Reason for this option over the others, in a few sentences.
     reasoning: String,
     #[serde(flatten)]
     whose: Whose,
@@ -22,7 +22,7 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// All that a handoff to execute has to carry: `decision_id`, `roi`, `goals`, `provenance`.
+    /// Fields that a handoff to execute must carry: `decision_id`, `roi`, `goals`, `provenance`.
     evidence: Fields,
 }
 

@@ -9,14 +9,14 @@ use crate::ToolError;
 use crate::call_context::CallContext;
 use crate::turn_handle::Whose;
 
-/// How many decisions come back.
+/// Maximum number of decisions.
 const MOST: usize = 50;
 
 pub(super) struct Tool;
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// The oldest first.
+    /// Decisions, the oldest first.
     decisions: Vec<Node>,
 }
 

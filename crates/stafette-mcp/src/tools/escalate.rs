@@ -18,19 +18,19 @@ pub(super) struct Arguments {
     /// Answers to choose from, the best first; free text is always possible.
     #[serde(default)]
     options: Vec<String>,
-    /// What a person should know to answer: what you tried, what hangs on it.
+    /// Context that a person needs to answer: what you tried, what depends on it.
     #[serde(default)]
     context: String,
-    /// Whether you wait for the answer. With `false` the work goes on and the question is a note.
+    /// True to wait for the answer. With `false` the work continues and the question is a note.
     #[serde(default = "yes")]
     blocking: bool,
-    /// The answer to take when nobody gives one in time.
+    /// Answer to use if nobody answers in time.
     #[serde(default)]
     default: Option<String>,
-    /// How many seconds to wait before `default` is taken.
+    /// Number of seconds to wait before `default` is used.
     #[serde(default)]
     within_seconds: Option<u64>,
-    /// How urgent it is.
+    /// Urgency of the question.
     #[serde(default)]
     priority: Priority,
     #[serde(flatten)]

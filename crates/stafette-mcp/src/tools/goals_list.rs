@@ -1,4 +1,4 @@
-//! `odei.neo4j.goals.list.v1`: what the user wants to reach.
+//! `odei.neo4j.goals.list.v1`: list the user's goals.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,14 +9,14 @@ use crate::ToolError;
 use crate::call_context::CallContext;
 use crate::turn_handle::Whose;
 
-/// How many goals come back.
+/// Maximum number of goals.
 const MOST: usize = 100;
 
 pub(super) struct Tool;
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// The goals, each with the newest decisions that serve it, as far as you may see them.
+    /// Goals, each with the newest decisions that serve it, as far as you may see them.
     goals: Vec<GoalView>,
 }
 

@@ -13,47 +13,47 @@ pub(super) struct Tool;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Who is to take it: one of the targets in your briefing.
+    /// Party that takes the work: one of the targets in your briefing.
     to: String,
-    /// What the taker should know first: what is done, where it is, what is left.
+    /// Summary for the receiver: what is done, where it is, what is left.
     summary: String,
-    /// What the taker should do.
+    /// Instructions for the receiver.
     #[serde(default)]
     instructions: Option<String>,
-    /// Why: `task_handoff`, `review_request`, `fix_request`, `rereview_request`, `completion`,
-    /// `missing_required_input`, `validation_failure`, `expertise_mismatch`,
-    /// `resource_exhausted`, or a word of the workflow's own.
+    /// Reason code: `task_handoff`, `review_request`, `fix_request`, `rereview_request`,
+    /// `completion`, `missing_required_input`, `validation_failure`, `expertise_mismatch`,
+    /// `resource_exhausted`, or one of the workflow's own.
     #[serde(default)]
     reason: Option<String>,
     /// `transfer` (your part is done) or `delegate` (you wait, and are called again with the
-    /// answer). Without it: `delegate` when you list something in `missing`, otherwise `transfer`.
+    /// answer). If left out: `delegate` when you list something in `missing`, otherwise `transfer`.
     #[serde(default)]
     kind: Option<Kind>,
-    /// What you hand along: evidence, file names, values, by key.
+    /// Values to pass along, by key: evidence, file names, data.
     #[serde(default)]
     outputs: Fields,
-    /// What you want back.
+    /// Inputs that you want back.
     #[serde(default)]
     missing: Vec<Want>,
-    /// The work item that it belongs to, when the run has several.
+    /// Work item that the handoff belongs to, if the run has several.
     #[serde(default)]
     item: Option<String>,
-    /// How urgent it is.
+    /// Urgency of the handoff.
     #[serde(default)]
     priority: Priority,
     #[serde(flatten)]
     whose: Whose,
 }
 
-/// Something that the giver wants back.
+/// An input that the giver wants back.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct Want {
-    /// A short name for it: it comes back under this key.
+    /// Short name of the input: it comes back under this key.
     key: String,
-    /// What it is.
+    /// Description of the input.
     #[serde(default)]
     description: String,
-    /// What it should look like, such as `string` or `number`.
+    /// Type of the value, such as `string` or `number`.
     #[serde(default = "string")]
     expected_type: String,
 }
@@ -62,25 +62,25 @@ fn string() -> String {
     "string".to_owned()
 }
 
-/// The handoff was taken.
+/// Confirms that the handoff was accepted.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// Whether it was taken; a refusal is an error that says why.
+    /// True if the handoff was accepted; a refusal is an error with the reason.
     taken: bool,
-    /// The run.
+    /// Id of the run.
     run: String,
-    /// The turn that it was made in.
+    /// Id of the turn in which it was made.
     turn: String,
-    /// Who gets the work when your turn ends.
+    /// Party that gets the work when your turn ends.
     to: String,
     /// `transfer` or `delegate`.
     kind: Kind,
-    /// What to do now.
+    /// Recommended next step.
     next: String,
 }
 
 impl Output {
-    /// `to` gets the work when the turn ends.
+    /// Confirms that `to` gets the work when the turn ends.
     pub(super) fn new(handle: &TurnHandle, to: Party, kind: Kind) -> Self {
         let then = match kind {
             Kind::Transfer => format!("{to} gets the work when your turn ends"),
@@ -152,7 +152,7 @@ impl super::Tool for Tool {
     }
 }
 
-/// A reason by its word; any other is the workflow's own.
+/// Parses a reason code; an unknown one is the workflow's own.
 fn reason(word: String) -> Reason {
     serde_json::from_value(word.clone().into()).unwrap_or(Reason::Other(word))
 }

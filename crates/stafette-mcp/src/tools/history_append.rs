@@ -1,4 +1,4 @@
-//! `history_append`: say something in a thread.
+//! `history_append`: add a message to a thread.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,10 +16,10 @@ pub(super) struct Arguments {
     /// The thread to add to. Leave it out to open a new one.
     #[serde(default)]
     thread_id: Option<String>,
-    /// What a new thread is about.
+    /// Title of a new thread.
     #[serde(default)]
     title: Option<String>,
-    /// What is said.
+    /// Text of the message.
     body: String,
     #[serde(flatten)]
     whose: Whose,
@@ -27,9 +27,9 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// The thread: what `thread_id` of a handoff names.
+    /// Id of the thread: the value for `thread_id` of a handoff.
     thread_id: String,
-    /// The place of the message in it.
+    /// Number of the message in the thread.
     seq: u64,
 }
 

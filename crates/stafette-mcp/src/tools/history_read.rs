@@ -9,16 +9,16 @@ use crate::ToolError;
 use crate::call_context::CallContext;
 use crate::turn_handle::Whose;
 
-/// How many messages come at once.
+/// Maximum number of messages per call.
 const PAGE: usize = 100;
 
 pub(super) struct Tool;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// The thread, as a handoff or a search named it.
+    /// Id of the thread, from a handoff or a search.
     thread_id: String,
-    /// The number of the last message that you have read.
+    /// Number of the last message that you have read.
     #[serde(default)]
     after: u64,
     #[serde(flatten)]
@@ -27,9 +27,9 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// The thread.
+    /// The thread itself.
     thread: Thread,
-    /// Its messages in order; a hundred at most.
+    /// Messages in order, at most 100.
     messages: Vec<Message>,
 }
 

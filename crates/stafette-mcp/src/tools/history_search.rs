@@ -1,4 +1,4 @@
-//! `history_search`: messages with words in them.
+//! `history_search`: find messages that contain words.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,16 +9,16 @@ use crate::ToolError;
 use crate::call_context::CallContext;
 use crate::turn_handle::Whose;
 
-/// How many hits come back.
+/// Maximum number of hits.
 const MOST: usize = 20;
 
 pub(super) struct Tool;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// The words that a message must have, all of them; the last may be a beginning.
+    /// Words that a message must all contain; the last one may be a prefix.
     words: String,
-    /// Only talk of this stage, such as `discuss`.
+    /// Only messages of this stage, such as `discuss`.
     #[serde(default)]
     module: Option<String>,
     #[serde(flatten)]
@@ -27,7 +27,7 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// The best first.
+    /// Hits, the best first.
     hits: Vec<Hit>,
 }
 

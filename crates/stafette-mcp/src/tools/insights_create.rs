@@ -1,4 +1,4 @@
-//! `odei.neo4j.insights.create.v1`: keep a pattern that was found.
+//! `odei.neo4j.insights.create.v1`: record a pattern that was found.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,18 +13,18 @@ pub(super) struct Tool;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Its name among the insights of this turn.
+    /// Id of the insight, unique within this turn.
     id: String,
-    /// The pattern in a sentence.
+    /// The pattern, as a sentence.
     pattern: String,
-    /// How sure it is, from 0 to 1.
+    /// Confidence in the pattern, from 0 to 1.
     confidence: f64,
-    /// What shows it, in a sentence.
+    /// Evidence for the pattern, as a sentence.
     evidence: String,
-    /// What it is about, in a few words.
+    /// Topic, in a few words.
     #[serde(default)]
     topic: String,
-    /// The nodes that show it, such as `task:…` or `decision:…`.
+    /// Nodes that are the evidence, such as `task:…` or `decision:…`.
     #[serde(default)]
     learned_from: Vec<String>,
     #[serde(flatten)]
@@ -33,7 +33,7 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// The insight.
+    /// Key of the insight's node.
     insight: NodeKey,
 }
 
@@ -56,7 +56,7 @@ impl super::Tool for Tool {
         let from = from.map_err(|error| {
             ToolError::new("mistaken", error.to_string()).fix("Name nodes as other tools do.")
         })?;
-        // The same turn says the same once, however often it is delivered.
+        // A turn that is delivered again creates the same insight, not a second one.
         let turn = short(handle.turn).replace('/', ".");
         let id = format!("{}.{turn}.{}", handle.turn.run, arguments.id);
         let said = (arguments.pattern, arguments.evidence, arguments.topic);

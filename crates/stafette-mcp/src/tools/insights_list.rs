@@ -1,4 +1,4 @@
-//! `odei.neo4j.insights.list.v1`: what was learned.
+//! `odei.neo4j.insights.list.v1`: list insights.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,14 +9,14 @@ use crate::ToolError;
 use crate::call_context::CallContext;
 use crate::turn_handle::Whose;
 
-/// How many insights come back.
+/// Maximum number of insights.
 const MOST: usize = 50;
 
 pub(super) struct Tool;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Words that an insight must have; all insights without any.
+    /// Words that an insight must contain; empty for all insights.
     #[serde(default)]
     topic: String,
     #[serde(flatten)]
@@ -25,7 +25,7 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// The surest first.
+    /// Insights, the most certain first.
     insights: Vec<InsightView>,
 }
 

@@ -1,4 +1,4 @@
-//! `lock`: nobody else writes these files meanwhile.
+//! `lock`: keep others from writing files.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::ToolError;
 use crate::call_context::CallContext;
 use crate::turn_handle::Whose;
 
-/// The longest wait in one call, in seconds.
+/// Maximum wait in one call, in seconds.
 const LONGEST: u64 = 600;
 
-/// How often a call that waits says so.
+/// Interval of progress reports while waiting.
 const SIGN: Duration = Duration::from_secs(5);
 
 pub(super) struct Tool;
@@ -27,16 +27,17 @@ pub(super) struct Arguments {
     /// Files or patterns, relative to the project, such as `src/login.rs` or `src/**/*.rs`. You get
     /// all of them or none.
     patterns: Vec<String>,
-    /// What for, so that others know whether to wait.
+    /// Purpose, so that others can decide whether to wait.
     #[serde(default)]
     reason: String,
     /// `exclusive` to write, `shared` if it only must not change while you read.
     #[serde(default)]
     mode: Mode,
-    /// How many seconds to wait in line if somebody else has it, up to 600. 0 does not wait.
+    /// Number of seconds to wait in the queue if another holder has the lock, up to 600. 0 does not
+    /// wait.
     #[serde(default = "usual")]
     wait_seconds: u64,
-    /// How many seconds to hold it; the workflow's own time otherwise. Lock again to hold it longer.
+    /// Length of the lease in seconds; the workflow's if left out. Lock again to extend it.
     #[serde(default)]
     lease_seconds: Option<u64>,
     #[serde(flatten)]
@@ -47,18 +48,18 @@ fn usual() -> u64 {
     45
 }
 
-/// The lock is held.
+/// Confirms that the lock is held.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// Its name: give it to `unlock`.
+    /// Id of the lock: pass it to `unlock`.
     lock: String,
-    /// Its fencing number: whoever writes for you shows it.
+    /// Fencing number: a program that writes for you passes it along.
     fence: u64,
-    /// What is locked.
+    /// Patterns that are locked.
     patterns: Vec<String>,
-    /// When it ends by itself.
+    /// End of the lease (RFC 3339), when the lock is released automatically.
     expires_at: String,
-    /// What to do now.
+    /// Recommended next step.
     next: String,
 }
 
@@ -114,7 +115,7 @@ impl super::Tool for Tool {
     }
 }
 
-/// A place in the line, which is given up when nobody waits for it any more.
+/// A place in the queue, released when the waiter is dropped.
 struct Place {
     engine: Engine,
     id: LockId,
@@ -126,13 +127,13 @@ impl Drop for Place {
         let Some(holder) = self.holder.take() else { return };
         let (engine, id) = (self.engine.clone(), self.id);
         tokio::spawn(async move {
-            // What is gone already needs no giving up.
+            // Fails if the place is gone already, which does not matter.
             let _ = engine.release_lock(id, holder).await;
         });
     }
 }
 
-/// Waits for the lock, with a sign of life from time to time.
+/// Waits for the lock, and reports progress from time to time.
 async fn wait(
     context: &CallContext,
     id: LockId,
@@ -148,7 +149,7 @@ async fn wait(
         context.goes_on(step, format!("waiting in line for {id}, {} s left", left.as_secs())).await;
         match context.engine.wait_lock(id, left.min(SIGN)).await? {
             Given::Waiting(_) if !left.is_zero() => {}
-            // Who still stands in line when the time is over leaves it.
+            // A waiter whose time is up leaves the queue.
             waiting @ Given::Waiting(_) => return Ok(waiting),
             given => {
                 place.holder = None;

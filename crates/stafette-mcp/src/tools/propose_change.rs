@@ -1,4 +1,4 @@
-//! `propose_change`: edits of the user's own files, for a person to apply.
+//! `propose_change`: propose edits of the user's own files, for a person to apply.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,26 +14,26 @@ pub(super) struct Tool;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// The edits, each of one file with its whole content afterwards.
+    /// Edits, each of one file with its whole content afterwards.
     changes: Vec<FileEdit>,
-    /// What they are for, in a sentence; it becomes the commit's message.
+    /// Purpose of the edits, as a sentence; it becomes the commit message.
     reason: String,
-    /// The set that this one replaces, such as `c3`. Leave it out in a turn that sent one back to
-    /// you: then it is known.
+    /// Id of the change that this one replaces, such as `c3`. Leave it out in a turn that sent one
+    /// back to you: then it is known.
     #[serde(default)]
     revises: Option<String>,
     #[serde(flatten)]
     whose: Whose,
 }
 
-/// The set is kept.
+/// Confirms that the change was stored.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// Its name, such as `c3`.
+    /// Id of the change, such as `c3`.
     change: String,
-    /// How often it was proposed, this time included.
+    /// Number of proposals so far, including this one.
     revision: u32,
-    /// What a person is asked about before it can be applied; empty when nothing.
+    /// Aspect that a person must approve before the change can be applied; empty if none.
     needs_yes: String,
 }
 

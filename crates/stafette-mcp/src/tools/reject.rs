@@ -1,4 +1,4 @@
-//! `reject`: give the turn back undone.
+//! `reject`: return the turn undone.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -12,7 +12,7 @@ pub(super) struct Tool;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Why you cannot do it, so that whoever decides can choose someone else.
+    /// Reason why you cannot do it, so that the work can be given to another agent.
     why: String,
     #[serde(flatten)]
     whose: Whose,

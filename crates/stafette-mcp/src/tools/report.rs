@@ -1,4 +1,4 @@
-//! `report`: the turn goes on, and has used so much.
+//! `report`: report progress and usage of the turn.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub(super) struct Tool;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// What you are doing, in a line; people see it.
+    /// Current activity, in one line; people see it.
     #[serde(default)]
     note: Option<String>,
     /// Tokens that you used since your last report.
@@ -26,18 +26,18 @@ pub(super) struct Arguments {
     whose: Whose,
 }
 
-/// The report was taken.
+/// Confirms that the report was accepted.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// The turn that it counts for.
+    /// Id of the turn that it counts for.
     turn: String,
-    /// What the run may still spend, in dollars.
+    /// Money that the run may still spend, in dollars.
     money_left_usd: f64,
-    /// How many tokens the run may still use.
+    /// Number of tokens that the run may still use.
     tokens_left: u64,
 }
 
-/// Dollars as money; what is not an amount is a mistake.
+/// Converts dollars to an amount of money, or returns an error.
 pub(super) fn money(dollars: f64) -> Result<Usd, ToolError> {
     Usd::from_dollars(dollars).ok_or_else(|| {
         ToolError::new("mistaken", format!("{dollars} is not an amount of money"))

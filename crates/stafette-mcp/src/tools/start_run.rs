@@ -1,4 +1,4 @@
-//! `start_run`: give the agents a request.
+//! `start_run`: start a run with a request.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,25 +12,25 @@ pub(super) struct Tool;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// What the agents should do, as you would tell a colleague.
+    /// Task for the agents, as you would describe it to a colleague.
     request: String,
-    /// What is known from the start, by key.
+    /// Inputs that are known from the start, by key.
     #[serde(default)]
     inputs: Fields,
-    /// What it may cost at most, in dollars; the workflow's budget otherwise.
+    /// Maximum cost in dollars; the workflow's budget if left out.
     #[serde(default)]
     budget_usd: Option<f64>,
-    /// How many tokens it may use at most; the workflow's budget otherwise.
+    /// Maximum number of tokens; the workflow's budget if left out.
     #[serde(default)]
     tokens: Option<u64>,
 }
 
-/// The run began.
+/// Confirms that the run began.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// Its id.
+    /// Id of the run.
     run: String,
-    /// What to do now.
+    /// Recommended next step.
     next: String,
 }
 
@@ -49,7 +49,7 @@ impl super::Tool for Tool {
     async fn call(context: CallContext, arguments: Arguments) -> Result<Output, ToolError> {
         context.may_act()?;
         if context.caller.token.is_some() || context.caller_as().is_some() {
-            // Runs that beget runs are bounded by no budget.
+            // Runs that start further runs would escape every budget.
             return Err(ToolError::new("may_not", "An agent inside a run begins no runs")
                 .fix("Pass the work on with `handoff`, or ask a person with `escalate`."));
         }

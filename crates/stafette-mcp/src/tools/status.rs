@@ -1,4 +1,4 @@
-//! `status`: how the runs stand.
+//! `status`: show the state of the runs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,74 +8,75 @@ use super::Effect;
 use crate::ToolError;
 use crate::call_context::CallContext;
 
-/// The most runs that are listed.
+/// Maximum number of runs in the list.
 const RUNS: usize = 20;
 
-/// The most handoffs of a run that are listed, the newest ones.
+/// Maximum number of handoffs in the list, the newest ones.
 const HANDOFFS: usize = 100;
 
 pub(super) struct Tool;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// One run with its handoffs: its id, the last digits of it, or `latest`; all runs otherwise.
+    /// A run to show with its handoffs: its id, the last digits of it, or `latest`; all runs if
+    /// left out.
     #[serde(default)]
     run: Option<String>,
 }
 
-/// How the runs stand.
+/// State of the runs.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// The runs, the newest first.
+    /// Runs, the newest first.
     runs: Vec<RunBrief>,
-    /// The handoffs of the run that was asked for, in order.
+    /// Handoffs of the requested run, in order.
     handoffs: Vec<HandoffBrief>,
 }
 
-/// A run.
+/// Summary of a run.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct RunBrief {
-    /// Its id.
+    /// Id of the run.
     run: String,
-    /// The workflow's name.
+    /// Name of the workflow.
     workflow: String,
-    /// What the user asked for.
+    /// Request of the user.
     request: String,
-    /// Where it stands: running, waiting, paused, succeeded, failed or cancelled.
+    /// Status: running, waiting, paused, succeeded, failed or cancelled.
     status: String,
-    /// What it waits for, when it waits: human, budget, cooldown or quota.
+    /// Reason for waiting: human, budget, cooldown or quota; left out if the run does not wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_on: Option<String>,
-    /// Why it ended, when it has.
+    /// Reason of the end; left out while the run is open.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
-    /// Why it cannot go on at the moment, if it cannot.
+    /// Reason why the run cannot continue at the moment; left out if it can.
     #[serde(skip_serializing_if = "Option::is_none")]
     trouble: Option<String>,
-    /// Who is at work.
+    /// Agents that work at the moment.
     working: Vec<String>,
-    /// How many handoffs there were.
+    /// Number of handoffs so far.
     handoffs: u32,
-    /// What it has spent, in dollars.
+    /// Money spent, in dollars.
     spent_usd: f64,
-    /// How many tokens it has used.
+    /// Number of tokens used.
     tokens: u64,
-    /// When it last changed.
+    /// Time of the last change (RFC 3339).
     updated_at: String,
 }
 
-/// A handoff.
+/// Summary of a handoff.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct HandoffBrief {
-    /// Its name within the run.
+    /// Id of the handoff within the run.
     id: String,
-    /// Who gave.
+    /// Party that gave the work.
     from: String,
-    /// Who took, or was to.
+    /// Party that the work was given to.
     to: String,
-    /// Why, in a word.
+    /// Reason code, such as `task_handoff`.
     reason: String,
-    /// Where it stands: pending, accepted, running, blocked, asked, resolved, refused, …
+    /// State: pending, accepted, running, blocked, asked, resolved, refused, …
     state: String,
 }
 

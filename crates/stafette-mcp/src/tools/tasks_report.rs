@@ -1,4 +1,4 @@
-//! `odei.neo4j.tasks.report.v1`: how far a task has come.
+//! `odei.neo4j.tasks.report.v1`: report a finished task.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,12 +14,12 @@ pub(super) struct Tool;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// The task, one of the `task_ids` of the plan.
+    /// Id of the task, one of the `task_ids` of the plan.
     task: String,
-    /// How many hours it took, once it is done.
+    /// Actual duration in hours, once it is done.
     #[serde(default)]
     actual_hours: Option<f64>,
-    /// When it was done, such as 2026-03-02T16:30:00Z; now if you leave it out.
+    /// Time of completion, such as 2026-03-02T16:30:00Z; now if left out.
     #[serde(default)]
     done_at: Option<String>,
     #[serde(flatten)]
@@ -28,7 +28,7 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// The task as it is now.
+    /// The task after the report.
     task: Node,
 }
 

@@ -34,7 +34,7 @@ fn b_11_schemas_stand_for_themselves() {
             let text = Value::Object(schema.clone()).to_string();
             assert!(!text.contains("$ref") && !text.contains("uint"), "{}: {text}", tool.name);
         }
-        // A model reads what each argument is for.
+        // A model needs a description of every argument.
         for (name, field) in tool.input["properties"].as_object().expect("properties") {
             assert!(field.get("description").is_some(), "{}: {name}", tool.name);
         }

@@ -1,4 +1,4 @@
-//! `unlock`: others may write again.
+//! `unlock`: release a lock.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,16 +13,16 @@ pub(super) struct Tool;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// The lock, as `lock` named it, such as `l3`.
+    /// Id of the lock, as `lock` returned it, such as `l3`.
     lock: String,
     #[serde(flatten)]
     whose: Whose,
 }
 
-/// The lock is given back.
+/// Confirms that the lock was released.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// Which.
+    /// Id of the released lock.
     unlocked: String,
 }
 

@@ -1,4 +1,4 @@
-//! `vote`: where a member of a council stands.
+//! `vote`: cast the vote of a council member.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,29 +13,29 @@ pub(super) struct Tool;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// Where you stand.
+    /// Your position: `building` while you still work on it, `agree`, `disagree` or `abstain`.
     signal: Stance,
-    /// Why, in a sentence or two; who disagrees should say what would change their mind.
+    /// Reason, in a sentence or two; if you disagree, say what would change your mind.
     #[serde(default)]
     reason: String,
-    /// What you hold to be settled, a line each.
+    /// Decisions that you consider settled, one line each.
     #[serde(default)]
     key_decisions: Vec<String>,
-    /// What the team should take up next, once this is settled.
+    /// Topic that the team should take up next, once this is settled.
     #[serde(default)]
     next_topic: Option<String>,
     #[serde(flatten)]
     whose: Whose,
 }
 
-/// The vote was taken.
+/// Confirms that the vote was accepted.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// The turn that it was given in.
+    /// Id of the turn in which it was cast.
     turn: String,
-    /// What it says.
+    /// Position that was recorded.
     signal: Stance,
-    /// What to do now.
+    /// Recommended next step.
     next: String,
 }
 

@@ -1,4 +1,4 @@
-//! `wait`: until there is work.
+//! `wait`: wait for work.
 
 use std::time::Duration;
 
@@ -13,23 +13,23 @@ use crate::ToolError;
 use crate::call_context::CallContext;
 use crate::turn_handle::{Whose, short};
 
-/// The longest wait in one call.
+/// Maximum wait in one call, in seconds.
 const LONGEST: u64 = 600;
 
-/// How often a call that waits says so.
+/// Interval of progress reports while waiting.
 const SIGN: Duration = Duration::from_secs(5);
 
 pub(super) struct Tool;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Arguments {
-    /// The agent whose work you do; any agent that Stafette does not start otherwise.
+    /// Agent whose work you do; any agent that Stafette does not start if left out.
     #[serde(default)]
     agent: Option<String>,
-    /// Only the work of this run: its id or the last digits of it.
+    /// Only work of this run: its id or the last digits of it.
     #[serde(default)]
     run: Option<String>,
-    /// How many seconds to wait at most, up to 600. 0 only looks.
+    /// Maximum number of seconds to wait, up to 600. 0 returns immediately.
     #[serde(default = "usual")]
     within_seconds: u64,
 }
@@ -38,31 +38,31 @@ fn usual() -> u64 {
     45
 }
 
-/// What is offered.
+/// Turns that are on offer.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// The turns that nobody has taken yet; empty when none came in time.
+    /// Turns that nobody has taken yet; empty if none came in time.
     offered: Vec<Offered>,
-    /// What to do now.
+    /// Recommended next step.
     next: String,
 }
 
 /// A turn that nobody has taken yet.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Offered {
-    /// The run.
+    /// Id of the run.
     run: String,
-    /// The handoff: give it to `accept`.
+    /// Id of the handoff: pass it to `accept`.
     handoff: String,
-    /// The turn.
+    /// Id of the turn.
     turn: String,
-    /// Whose work it is.
+    /// Agent that the turn is for.
     agent: String,
-    /// Who handed it over.
+    /// Party that handed the work over.
     from: String,
-    /// What the user asked for in the first place.
+    /// Original request of the user.
     request: String,
-    /// What the giver says about it.
+    /// Summary by the giver.
     summary: String,
 }
 
@@ -96,7 +96,7 @@ impl super::Tool for Tool {
     async fn call(context: CallContext, arguments: Arguments) -> Result<Output, ToolError> {
         context.may_act()?;
         if context.caller.token.is_some() {
-            // A session has its turn already, or it would not be.
+            // A session exists only while it has a turn.
             let handle = context.handle(&Whose::default()).await?;
             let order = context.order(&handle).await?;
             let next = "This is your own turn: call `briefing` and do it.".to_owned();
@@ -130,7 +130,7 @@ impl super::Tool for Tool {
     }
 }
 
-/// Waits, with a sign of life from time to time.
+/// Waits, and reports progress from time to time.
 async fn wait(
     context: &CallContext,
     wanted: &Wanted,

@@ -1,4 +1,4 @@
-//! How things are listed.
+//! Converts tools, resources and prompts for listings.
 
 use std::sync::Arc;
 

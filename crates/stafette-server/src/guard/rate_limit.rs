@@ -1,11 +1,11 @@
-//! How often somebody may come: a bucket that fills by itself, for each name.
+//! Rate limit: one token bucket per name.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The most names that are remembered. Whoever was quiet long enough is forgotten first, which
-/// costs nothing: their bucket is full again.
+/// Maximum number of names kept. Names with a full bucket are dropped first, which changes nothing
+/// for them.
 const MOST: usize = 1024;
 
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +14,7 @@ struct Bucket {
     at: Instant,
 }
 
-/// A limit for each name.
+/// A rate limit for each name.
 #[derive(Debug)]
 pub(crate) struct Pace {
     a_second: f64,
@@ -27,7 +27,7 @@ impl Pace {
         Pace { a_second, at_once, buckets: Mutex::default() }
     }
 
-    /// One more of `name`, or how long to wait.
+    /// Counts one more request of `name`, or returns how long to wait.
     pub(crate) fn take(&self, name: &str, now: Instant) -> Result<(), Duration> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= MOST && !buckets.contains_key(name) {

@@ -1,4 +1,4 @@
-//! The rules, one a function. They know nothing about what is behind the door.
+//! The rules, one per function. They know nothing about the routes.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 
 use crate::{MAX_BODY, Problem};
 
-/// The longest address, in bytes.
+/// Maximum length of a URL, in bytes.
 const MAX_URL: usize = 8 * 1024;
-/// The methods that are used at all.
+/// Methods that the API uses.
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
-/// The most that the headers may say, in bytes.
+/// Maximum size of all headers together, in bytes.
 const MAX_HEADERS: usize = 32 * 1024;
 
-/// A header that may be there once.
+/// Returns the value of a header that may occur only once.
 pub(super) fn only<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
@@ -43,7 +43,8 @@ pub(super) fn size(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// A page of a stranger can let its name point to this machine: then `Host` is still its name.
+/// Checks `Host`. An attacker can make a DNS name point to this machine, but the browser still
+/// sends that name as `Host`.
 pub(super) fn host(allowed: &[String], uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     let refused = || {
         let problem = Problem::new(403, "host", "This is not the server that was asked for");
@@ -75,7 +76,8 @@ pub(super) fn method(method: &Method, headers: &HeaderMap) -> Result<(), Problem
     }
 }
 
-/// Browsers say which page a request comes from, and a page cannot change that.
+/// Checks `Origin`: browsers send the page that a request comes from, and a page cannot change
+/// that.
 pub(super) fn origin(allowed: &[String], headers: &HeaderMap) -> Result<(), Problem> {
     let Some(origin) = only(headers, &ORIGIN)? else { return Ok(()) };
     let ours = origin.to_str().is_ok_and(|origin| allowed.iter().any(|known| known == origin));
@@ -85,8 +87,8 @@ pub(super) fn origin(allowed: &[String], headers: &HeaderMap) -> Result<(), Prob
     }
 }
 
-/// Newer browsers also say how near that page is. The launch link may be followed from anywhere,
-/// by a person who clicks it: it proves itself.
+/// Checks `Sec-Fetch-Site`, by which newer browsers report how that page relates to ours. A launch
+/// link may be followed from any site if a person clicks it: its key is the proof.
 pub(super) fn site(path: &str, method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
     let text = |name: &'static str| -> Result<Option<&str>, Problem> {
         let value = only(headers, &HeaderName::from_static(name))?;
@@ -94,7 +96,7 @@ pub(super) fn site(path: &str, method: &Method, headers: &HeaderMap) -> Result<(
     };
     match text("sec-fetch-site")? {
         None | Some("same-origin") => Ok(()),
-        // Typed, bookmarked, or opened by a program: a page of ours, never a hidden request.
+        // Typed, bookmarked, or opened by a program: a visible page, never a hidden request.
         Some("none") if *method == Method::GET => Ok(()),
         Some(_) if path == "/launch" && *method == Method::GET => {
             let clicked = text("sec-fetch-mode")? == Some("navigate")
@@ -109,7 +111,7 @@ fn far() -> Problem {
     Problem::new(403, "site", "Pages of other sites may not ask here")
 }
 
-/// What a form or a script of another site can send without asking first is never JSON.
+/// Requires JSON: a form or script of another site cannot send it without a preflight request.
 pub(super) fn content(method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
     if let Some(length) = only(headers, &CONTENT_LENGTH)? {
         let length = length.to_str().ok().and_then(|text| text.parse::<u64>().ok());
@@ -122,7 +124,7 @@ pub(super) fn content(method: &Method, headers: &HeaderMap) -> Result<(), Proble
     if headers.contains_key(CONTENT_ENCODING) {
         return unsupported("compressed bodies are not read");
     }
-    // Browsers ask before they send anything else than this to another site.
+    // Browsers send a preflight request before any other content type to another site.
     let carries = *method == Method::POST;
     match only(headers, &CONTENT_TYPE)? {
         None if carries => unsupported("send `content-type: application/json`"),

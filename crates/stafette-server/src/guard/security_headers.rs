@@ -1,10 +1,10 @@
-//! What every answer on TCP says to browsers.
+//! Security headers of every response on TCP.
 
 use axum::http::HeaderName;
 use axum::http::header::{CACHE_CONTROL, HeaderValue};
 use axum::response::Response;
 
-/// Everything comes from us, nothing is written into a page, nobody frames it.
+/// Content only from this server, no inline code, no framing.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       img-src 'self' data:; font-src 'self'; connect-src 'self'; \
                       manifest-src 'self'; base-uri 'none'; form-action 'none'; \
@@ -20,7 +20,7 @@ const HEADERS: [(&str, &str); 7] = [
     ("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
 ];
 
-/// The same answer with all of it.
+/// Adds the security headers to a response.
 pub(crate) fn armour(mut answer: Response) -> Response {
     let headers = answer.headers_mut();
     for (name, value) in HEADERS {

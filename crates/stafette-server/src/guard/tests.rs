@@ -15,7 +15,7 @@ use crate::launch::Launches;
 use crate::principal::{Principal, Scope};
 use crate::tokens::Tokens;
 
-/// A door with a guard, and behind it a handler that counts who got through.
+/// A guarded listener, with a handler that counts the requests that get through.
 struct Front {
     address: SocketAddr,
     passed: Arc<AtomicUsize>,
@@ -55,7 +55,8 @@ impl Front {
         Front { address, passed, words, _folder: folder }
     }
 
-    /// Sends lines as they are, `{PORT}` and the like filled in, and returns the whole answer.
+    /// Sends lines as they are, with `{PORT}` and the like filled in, and returns the whole
+    /// response.
     async fn send(&self, lines: &[&str], body: &str) -> String {
         let mut text = lines.join("\r\n");
         for (word, value) in &self.words {
@@ -68,7 +69,7 @@ impl Front {
         let text = format!("{text}\r\nConnection: close\r\n{length}\r\n{body}");
         let talk = async {
             let mut stream = TcpStream::connect(self.address).await.expect("a connection");
-            // Whoever is refused early need not be heard to the end.
+            // A server that refuses early need not read the whole request.
             let _ = stream.write_all(text.as_bytes()).await;
             let mut answer = Vec::new();
             let _ = stream.read_to_end(&mut answer).await;
@@ -94,9 +95,9 @@ const SOCKET: &str = "GET /v1/events/live HTTP/1.1";
 const UPGRADE: &str = "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
 
-/// What is sent, and the code under which it is refused.
+/// A request, and the code of its refusal.
 const HOSTILE: &[(&[&str], &str)] = &[
-    // Names of strangers that lead to this machine.
+    // Foreign names that resolve to this machine.
     (&[GET, "Host: evil.example:{PORT}", COOKIE], "host"),
     (&[GET, "Host: evil.example", TOKEN], "host"),
     (&[GET, "Host: 127.0.0.1", TOKEN], "host"),
@@ -116,7 +117,7 @@ const HOSTILE: &[(&[&str], &str)] = &[
     (&["GET http://evil.example/v1/runs HTTP/1.1", HOST, TOKEN], "host"),
     (&["GET /healthz HTTP/1.1", "Host: evil.example:{PORT}"], "host"),
     (&[GET, HOST, "Host: evil.example", TOKEN], "repeated_header"),
-    // Pages of strangers.
+    // Foreign pages.
     (&[GET, HOST, TOKEN, EVIL], "origin"),
     (&[GET, HOST, COOKIE, EVIL], "origin"),
     (&[GET, HOST, COOKIE, "Origin: null"], "origin"),
@@ -130,7 +131,7 @@ const HOSTILE: &[(&[&str], &str)] = &[
     (&[GET, HOST, COOKIE, "Origin: chrome-extension://abcdefgh"], "origin"),
     (&[POST, HOST, COOKIE, EVIL, JSON], "origin"),
     (&[GET, HOST, COOKIE, OURS, EVIL], "repeated_header"),
-    // What the browser itself says about the page.
+    // Browser headers about the origin of the request.
     (&[GET, HOST, COOKIE, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Dest: image"], "site"),
     (&[GET, HOST, COOKIE, "Sec-Fetch-Site: same-site", "Sec-Fetch-Dest: script"], "site"),
     (&[GET, HOST, COOKIE, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"], "site"),
@@ -151,7 +152,7 @@ const HOSTILE: &[(&[&str], &str)] = &[
         ],
         "site",
     ),
-    // What a form can send without asking.
+    // Requests that a form can send without a preflight.
     (&[POST, HOST, COOKIE, OURS, "Content-Type: text/plain"], "content_type"),
     (
         &[POST, HOST, COOKIE, OURS, "Content-Type: application/x-www-form-urlencoded"],
@@ -164,7 +165,7 @@ const HOSTILE: &[(&[&str], &str)] = &[
     (&[POST, HOST, TOKEN], "content_type"),
     (&[POST, HOST, TOKEN, JSON, "Content-Type: text/plain"], "repeated_header"),
     (&[POST, HOST, TOKEN, JSON, "Content-Encoding: gzip"], "content_type"),
-    // Asking first, and methods that nobody needs.
+    // Preflight requests, and unused methods.
     (
         &[
             "OPTIONS /v1/runs HTTP/1.1",
@@ -190,7 +191,7 @@ const HOSTILE: &[(&[&str], &str)] = &[
     (&["POST /mcp HTTP/1.1", HOST, TOKEN, JSON, EVIL], "origin"),
     (&["POST /mcp HTTP/1.1", HOST, JSON], "unauthorized"),
     (&["POST /mcp HTTP/1.1", "Host: evil.example:{PORT}", TOKEN, JSON], "host"),
-    // Who is it?
+    // Unknown callers.
     (&[GET, HOST], "unauthorized"),
     (&["GET /v1/runs?token={TOKEN} HTTP/1.1", HOST], "unauthorized"),
     (&[GET, HOST, "Cookie: {NAME}=0000"], "unauthorized"),
@@ -205,7 +206,7 @@ const HOSTILE: &[(&[&str], &str)] = &[
     (&["POST /v1/stop HTTP/1.1", HOST, JSON, TOKEN], "scope"),
     (&["GET /v1/tokens HTTP/1.1", HOST, TOKEN], "scope"),
     (&["POST /v1/launch HTTP/1.1", HOST, JSON, COOKIE, OURS], "scope"),
-    // Too much.
+    // Oversized requests.
     (&[POST, HOST, TOKEN, JSON, "Content-Length: 3000000"], "too_large"),
     (&[POST, HOST, TOKEN, JSON, "Content-Length: 99999999999999999999"], ""),
 ];
@@ -229,7 +230,7 @@ async fn hostile_requests_are_refused_before_any_handler_runs() {
     }
 }
 
-/// What of the armour is missing in an answer, and what must never be there.
+/// Returns the security headers that a response lacks, and those it must not have.
 fn armour_of(head: &str) -> String {
     let wanted = [
         "content-security-policy: default-src 'none'",
@@ -326,7 +327,7 @@ async fn what_is_too_large_is_refused_while_it_arrives() {
 #[tokio::test]
 async fn whoever_keeps_being_refused_has_to_wait_and_others_do_not() {
     let front = Front::open().await;
-    // Many at once, so that it is fast on a slow machine too.
+    // In parallel, so that it is fast on a slow machine too.
     let guess = [GET, HOST, "Authorization: Bearer guess"];
     let guesses = vec![guess.as_slice(); 200].join(&"");
     let mut refused = 0;

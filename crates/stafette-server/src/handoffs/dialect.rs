@@ -1,4 +1,4 @@
-//! In which words a handoff came, and how its answer is said in the same ones.
+//! Dialects: how a handoff was written, and how its answer is written the same way.
 
 use serde_json::Value;
 use stafette_core::wire::Document;
@@ -11,25 +11,25 @@ use stafette_core::{Fields, Kind, Offer, Outcome, Party, Reason, Response, Time}
 use crate::Problem;
 use crate::clock::now;
 
-/// How proposing works, for the description of the API.
+/// Description of proposals for the API document.
 pub(super) const ABOUT: &str = "The body is a handoff request (`sourceAgent`, `handoffTo`, …), a \
     phase request (`task_id`, `phase`, …) or a message (`message_id`, `from`, `to`, …); \
     `/v1/schemas` has their schemas. An agent proposes within a turn that it has accepted, and what \
     it proposes moves when that turn ends; `human` and `orchestrator` may propose at any time. A \
     refusal carries the answer in the same dialect.";
 
-/// The dialect that an offer came in.
+/// Dialect that an offer came in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Came {
-    /// As a handoff request, or in no dialect.
+    /// A handoff request, or no dialect.
     Contract,
-    /// As a phase.
+    /// A phase request.
     Phase,
-    /// As a message.
+    /// A message between agents.
     Message,
 }
 
-/// The offer that a document makes.
+/// Reads a document into an offer and its dialect.
 pub(super) fn read(document: &Value, to: Option<&str>) -> Result<(Offer, Came), Problem> {
     let read = Document::read(document).map_err(|violations| {
         let said: Vec<String> = violations
@@ -74,13 +74,13 @@ impl Came {
         }
     }
 
-    /// The answer of a rule that refuses.
+    /// Returns the response for an offer that a rule refuses.
     pub(crate) fn refusal(self, offer: &Offer, why: &str) -> Value {
         let id = offer.foreign.as_ref().map_or_else(String::new, |foreign| foreign.id.clone());
         self.answer(offer, &Response::failed(why), &id, now())
     }
 
-    /// An answer in this dialect.
+    /// Returns an answer in this dialect.
     pub(crate) fn answer(self, offer: &Offer, answer: &Response, id: &str, at: Time) -> Value {
         let known = offer.foreign.as_ref().map_or(id, |foreign| foreign.id.as_str());
         let document = match self {
@@ -99,9 +99,9 @@ impl Came {
     }
 }
 
-/// Agents answer a message by another one, the other way round.
+/// Builds the reply message, with sender and receiver swapped.
 fn message(offer: &Offer, answer: &Response, id: &str, at: Time) -> Message {
-    // One that came as a message has its own; this is for what came otherwise.
+    // An offer that came as a message brings its own context; this is the default for all others.
     let context = MessageContext {
         workflow: WorkflowType::Feature,
         spec: None,

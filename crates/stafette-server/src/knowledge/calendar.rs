@@ -1,4 +1,4 @@
-//! The calendar, and blocks of time that wait for a person.
+//! The calendar, and time blocks that wait for a person.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
@@ -43,13 +43,13 @@ fn moment(name: &str, text: &str) -> Result<Time, Problem> {
     })
 }
 
-/// Which time.
+/// Period of the calendar to show.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Span {
-    /// From when; now otherwise.
+    /// Start of the period; now if left out.
     #[serde(default)]
     from: Option<String>,
-    /// Until when; a week later otherwise.
+    /// End of the period; a week later if left out.
     #[serde(default)]
     to: Option<String>,
 }
@@ -65,18 +65,18 @@ async fn between(
     Ok(Json(stages.between(&actor, from, to).await?))
 }
 
-/// Which block is meant.
+/// A time block, named in the path.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct TheBlock {
-    /// Its id.
+    /// Id of the block.
     block: String,
 }
 
-/// Who says it.
+/// Decision on a time block.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct Word {
-    /// Who, for the record.
+    /// Name of the person who decides, for the record.
     by: String,
 }
 
@@ -100,13 +100,13 @@ async fn drop_block(
     Ok(Json(stages.drop_block(&actor, &edge.engine, &block, &principal.signed(by)).await?))
 }
 
-/// Another time.
+/// New time for a block.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Move {
-    /// From when.
+    /// Start of the block.
     start: String,
-    /// Until when.
+    /// End of the block.
     end: String,
 }
 

@@ -1,4 +1,4 @@
-//! Decisions, what they return, and what they rest on.
+//! Decisions, their returns, and the principles behind them.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
@@ -48,10 +48,10 @@ pub(super) fn routes() -> ApiRouter<Edge> {
         )
 }
 
-/// Decisions.
+/// Decisions that nobody has taken up.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Decisions {
-    /// The oldest first.
+    /// Decisions, the oldest first.
     decisions: Vec<Node>,
 }
 
@@ -63,11 +63,11 @@ async fn pending(
     Ok(Json(Decisions { decisions: stages.pending_decisions(&actor, PAGE).await? }))
 }
 
-/// Options to compare.
+/// Options to rank by their return.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Options {
-    /// The options.
+    /// Options to compare with each other.
     options: Vec<Candidate>,
 }
 
@@ -80,21 +80,21 @@ async fn rank(
     Ok(Json(stages.rank(&actor, options).await?))
 }
 
-/// Which decision is meant.
+/// A decision, named in the path.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct TheDecision {
-    /// Its id.
+    /// Id of the decision.
     decision: String,
 }
 
-/// A decision with what it rests on and what came of it.
+/// A decision with its ranking and its tasks.
 #[derive(Debug, Serialize, JsonSchema)]
 struct DecisionView {
-    /// The decision.
+    /// The decision as a node of the graph.
     decision: Node,
-    /// The options that it was chosen from, with their sensitivity.
+    /// Options that it was chosen from, with their sensitivity.
     ranking: Option<Ranked>,
-    /// Its tasks, the oldest first.
+    /// Tasks of the decision, the oldest first.
     tasks: Vec<Node>,
 }
 
@@ -110,7 +110,7 @@ async fn decision(
     Ok(Json(DecisionView { decision: found, ranking, tasks }))
 }
 
-/// The ranking in the question that a decision is the answer to.
+/// Returns the ranking of the question that the decision answers.
 async fn ranking(engine: &Engine, decision: &str) -> Option<Ranked> {
     let (run, handoff) = decision.rsplit_once('.')?;
     let (run, handoff): (RunId, HandoffId) = (run.parse().ok()?, handoff.parse().ok()?);
@@ -119,11 +119,11 @@ async fn ranking(engine: &Engine, decision: &str) -> Option<Ranked> {
     serde_json::from_value(body.pointer("/offer/outputs/ranking")?.clone()).ok()
 }
 
-/// What came of something.
+/// Actual outcome of a decision.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Outcome {
-    /// In money.
+    /// Actual return, as an amount of money.
     actual: f64,
 }
 
@@ -137,10 +137,10 @@ async fn outcome(
     Ok(Json(stages.came_of(&actor, &decision, actual).await?))
 }
 
-/// Which task is meant.
+/// A task, named in the path.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct TheTask {
-    /// Its id.
+    /// Id of the task.
     task: String,
 }
 
@@ -154,35 +154,35 @@ async fn task(
     Ok(Json(stages.report_task(&actor, &task, report).await?))
 }
 
-/// Whose answers.
+/// Selects the run whose answers are shown.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct OfRun {
-    /// The run; the newest one otherwise.
+    /// Run id; the newest run if left out.
     #[serde(default)]
     run: Option<String>,
 }
 
-/// What was answered to the principles at one time.
+/// Answers to the principles in one handoff.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Answered {
-    /// In which handoff.
+    /// Handoff with the answers.
     handoff: HandoffId,
-    /// How it stands.
+    /// State of the handoff, as one word.
     state: String,
-    /// What was recommended.
+    /// Recommendation that was made.
     recommendation: Value,
-    /// How well it goes with the goals.
+    /// Score of how well it matches the goals.
     score: Value,
-    /// The answers.
+    /// One answer per principle.
     answers: Vec<Answer>,
 }
 
-/// The principles, and what a run answered to them.
+/// The principles, and the answers of a run to them.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ConstitutionView {
-    /// The principles; none when no document is configured.
+    /// Principles; null if no document is configured.
     constitution: Option<Constitution>,
-    /// The answers of the run, the oldest first; refused ones, too.
+    /// Answers of the run, the oldest first, including refused ones.
     answers: Vec<Answered>,
 }
 

@@ -1,4 +1,4 @@
-//! The graph, to walk through.
+//! The knowledge graph: nodes, links, export and import.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
@@ -42,10 +42,10 @@ pub(super) fn routes() -> ApiRouter<Edge> {
         )
 }
 
-/// Goals.
+/// Goals of the project.
 #[derive(Debug, Serialize, JsonSchema)]
 struct GoalList {
-    /// By their ids.
+    /// Goals, ordered by id.
     goals: Vec<GoalView>,
 }
 
@@ -58,13 +58,13 @@ async fn size(State(edge): State<Edge>) -> Result<Json<Size>, Problem> {
     Ok(Json(edge.stages()?.size().await?))
 }
 
-/// Where an export goes on.
+/// Position in an export.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Place {
-    /// What the page before said; the beginning otherwise.
+    /// `next` of the previous page; empty to start.
     #[serde(default)]
     after: String,
-    /// How many at most, from 1 to 1000.
+    /// Maximum number of records, from 1 to 1000.
     #[serde(default = "page")]
     limit: usize,
 }
@@ -72,11 +72,11 @@ struct Place {
 /// A page of an export.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Exported {
-    /// The version of these records.
+    /// Version of the record format.
     stafette_graph: u32,
-    /// Nodes or links.
+    /// Nodes or links of this page.
     records: Vec<Record>,
-    /// Where the next page begins; nowhere after the last one.
+    /// Value of `after` for the next page; null on the last one.
     next: Option<String>,
 }
 
@@ -95,13 +95,13 @@ async fn export(
     Ok(Json(Exported { stafette_graph: FORMAT, records, next }))
 }
 
-/// What another graph held.
+/// Records from another graph.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Imported {
-    /// The version of these records, as the export said it.
+    /// Version of the record format, as in the export.
     stafette_graph: u32,
-    /// Nodes before the links between them, 1000 at most.
+    /// Nodes before the links between them, at most 1000 records.
     records: Vec<Record>,
 }
 
@@ -115,15 +115,15 @@ async fn import(
     Ok(Json(stages.import(&actor, &records).await?))
 }
 
-/// Which nodes.
+/// Filter for the list of nodes.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Which {
-    /// Of which kind.
+    /// Kind of the nodes.
     label: Label,
-    /// Only those whose ids come after this one.
+    /// Only nodes whose ids come after this one.
     #[serde(default)]
     after: String,
-    /// How many at most, from 1 to 1000.
+    /// Maximum number of nodes, from 1 to 1000.
     #[serde(default = "page")]
     limit: usize,
 }
@@ -132,10 +132,10 @@ fn page() -> usize {
     100
 }
 
-/// Nodes.
+/// A page of nodes.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Nodes {
-    /// By their ids.
+    /// Nodes, ordered by id.
     nodes: Vec<Node>,
 }
 
@@ -149,10 +149,10 @@ async fn list(
     Ok(Json(Nodes { nodes: stages.list(&actor, label, &after, limit).await? }))
 }
 
-/// Which node is meant.
+/// A node, named in the path.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct TheNode {
-    /// Its kind and id, such as `task:t1`.
+    /// Kind and id of the node, such as `task:t1`.
     node: String,
 }
 
@@ -173,13 +173,13 @@ async fn node(
     Ok(Json(stages.node(&actor, &the.key()?).await?))
 }
 
-/// How far to look.
+/// Limits for the neighbourhood of a node.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct HowFar {
-    /// How many links, from 1 to 3.
+    /// Distance in links, from 1 to 3.
     #[serde(default = "one")]
     reach: u8,
-    /// How many nodes at most, from 1 to 1000.
+    /// Maximum number of nodes, from 1 to 1000.
     #[serde(default = "page")]
     limit: usize,
 }

@@ -1,4 +1,4 @@
-//! What was learned, and what the stages reckon with because of it.
+//! Insights, and the estimation parameters that they change.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
@@ -44,13 +44,13 @@ pub(super) fn routes() -> ApiRouter<Edge> {
         )
 }
 
-/// Which insights.
+/// Filter for the list of insights.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Which {
-    /// Words that they must have.
+    /// Words that an insight must contain.
     #[serde(default)]
     topic: String,
-    /// How many at most, from 1 to 1000.
+    /// Maximum number of insights, from 1 to 1000.
     #[serde(default = "page")]
     limit: usize,
 }
@@ -59,10 +59,10 @@ fn page() -> usize {
     100
 }
 
-/// Insights.
+/// Insights of the project.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Insights {
-    /// The surest first.
+    /// Insights, the most certain first.
     insights: Vec<InsightView>,
 }
 
@@ -84,17 +84,17 @@ async fn reflect(
     Ok(Json(stages.reflect(&actor, &edge.engine).await?))
 }
 
-/// Which insight is meant.
+/// An insight, named in the path.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct TheInsight {
-    /// Its id.
+    /// Id of the insight.
     insight: String,
 }
 
-/// What an insight was learned from.
+/// Evidence for an insight.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Evidence {
-    /// The ways from it to what shows it, and on to the decision and the discussion.
+    /// Paths from the insight to its evidence, and on to the decision and the discussion.
     ways: Vec<Vec<NodeKey>>,
 }
 
@@ -116,10 +116,10 @@ async fn accept(
     Ok(Json(stages.accept_insight(&actor, &insight).await?))
 }
 
-/// What the stages reckon with.
+/// Versions of the estimation parameters.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Versions {
-    /// The oldest first; the last one is in force.
+    /// Versions, the oldest first; the last one is in force.
     versions: Vec<Version>,
 }
 
@@ -131,11 +131,11 @@ async fn versions(
     Ok(Json(Versions { versions: stages.parameters(&actor).await? }))
 }
 
-/// Which version.
+/// Version to roll back to.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Back {
-    /// Its number.
+    /// Number of the version.
     to: u32,
 }
 

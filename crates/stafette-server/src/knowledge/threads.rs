@@ -1,4 +1,4 @@
-//! Threads of talk.
+//! Discussion threads.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::get_with;
@@ -33,16 +33,16 @@ pub(super) fn routes() -> ApiRouter<Edge> {
         )
 }
 
-/// Which threads.
+/// Filter for the list of threads.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Which {
-    /// Only of this stage.
+    /// Only threads of this stage.
     #[serde(default)]
     module: Option<String>,
-    /// Only those after this one in the list.
+    /// Only threads after this one in the list.
     #[serde(default)]
     after: Option<String>,
-    /// How many at most, from 1 to 500.
+    /// Maximum number of threads, from 1 to 500.
     #[serde(default = "page")]
     limit: usize,
 }
@@ -51,10 +51,10 @@ fn page() -> usize {
     100
 }
 
-/// Threads.
+/// A page of threads.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ThreadList {
-    /// The newest first.
+    /// Threads, the newest first.
     threads: Vec<Thread>,
 }
 
@@ -78,23 +78,23 @@ async fn say(
     Ok((StatusCode::CREATED, Json(stages.say(&actor, saying).await?)))
 }
 
-/// What to look for.
+/// Full-text search in the messages.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Words {
-    /// The words, all of which a message must have.
+    /// Words that a message must all contain.
     q: String,
-    /// Only of this stage.
+    /// Only messages of this stage.
     #[serde(default)]
     module: Option<String>,
-    /// How many at most, from 1 to 500.
+    /// Maximum number of hits, from 1 to 500.
     #[serde(default = "page")]
     limit: usize,
 }
 
-/// What was found.
+/// Result of a search.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Hits {
-    /// The best first.
+    /// Hits, the best first.
     hits: Vec<Hit>,
 }
 
@@ -108,20 +108,20 @@ async fn search(
     Ok(Json(Hits { hits: stages.search(&actor, &q, module.as_deref(), limit).await? }))
 }
 
-/// Which thread is meant.
+/// A thread, named in the path.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct TheThread {
-    /// Its id.
+    /// Id of the thread.
     thread: String,
 }
 
-/// From where to read.
+/// Page of a thread.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct From {
-    /// The number of the last message that was read.
+    /// Number of the last message that was read; 0 starts at the beginning.
     #[serde(default)]
     after: u64,
-    /// How many at most, from 1 to 500.
+    /// Maximum number of messages, from 1 to 500.
     #[serde(default = "page")]
     limit: usize,
 }
@@ -129,9 +129,9 @@ struct From {
 /// A thread and its messages.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ThreadView {
-    /// The thread.
+    /// The thread that was read.
     thread: Thread,
-    /// Its messages in order.
+    /// Messages of this page, in order.
     messages: Vec<Message>,
 }
 

@@ -1,4 +1,4 @@
-//! TLS, for doors that others than this machine can reach.
+//! TLS, for listeners on non-loopback addresses.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// What it takes to speak TLS.
+/// Accepts TLS connections with a certificate and its key.
 #[derive(Clone)]
 pub struct Tls(TlsAcceptor);
 
@@ -21,31 +21,31 @@ impl std::fmt::Debug for Tls {
     }
 }
 
-/// TLS cannot be spoken.
+/// TLS cannot be set up.
 #[derive(Debug, Error)]
 pub enum TlsError {
-    /// A file cannot be read.
+    /// A PEM file cannot be read.
     #[error("{} cannot be read as PEM", path.display())]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the PEM reader.
         source: pem::Error,
     },
-    /// The files do not go together.
+    /// Certificate and key do not match.
     #[error("the certificate and the key cannot be used")]
     Config {
-        /// Why.
+        /// Error of the TLS library.
         #[from]
         source: rustls::Error,
     },
 }
 
 impl Tls {
-    /// Reads a chain of certificates and its key, both PEM.
+    /// Reads a certificate chain and its key, both PEM.
     ///
     /// # Errors
-    /// When a file cannot be read, or they do not go together.
+    /// When a file cannot be read, or the two do not match.
     pub fn read(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let failed = |path: &Path| {
             let path = path.to_owned();

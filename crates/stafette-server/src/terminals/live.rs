@@ -1,7 +1,7 @@
-//! A terminal as it lives, over a WebSocket: what it shows first, and then what is printed.
+//! A live terminal over a WebSocket: first its screen, then its output.
 //!
-//! Whoever reads slowly gets the screen anew instead of all that was printed meanwhile, so nobody
-//! costs memory, and nobody holds an agent up.
+//! A slow reader gets the screen again instead of all output since, so that no reader costs memory
+//! or holds up an agent.
 
 use std::time::Duration;
 
@@ -20,89 +20,89 @@ use crate::principal::{Principal, Scope};
 use crate::request::{Asked, Named};
 use crate::{Edge, Problem};
 
-/// The longest message of a client, in bytes.
+/// Maximum size of a client message, in bytes.
 const MESSAGE_LIMIT: usize = 128 * 1024;
 
-/// The most of what has left the screen that comes with a snapshot, in bytes.
+/// Maximum scrollback sent with a snapshot, in bytes.
 const HISTORY_LIMIT: usize = 8 * 1024 * 1024;
 
-/// Messages that may wait to be typed.
+/// Maximum number of messages that wait to be typed.
 const QUEUE: usize = 64;
 
-/// How often a client is asked for a sign of life.
+/// Interval of pings to the client.
 const PING: Duration = Duration::from_secs(20);
 
-/// How long a client may be silent, or not read, before it is left.
+/// Time that a client may be silent, or not read, before it is disconnected.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long a program may take to read what is typed before the next is tried.
+/// Time limit for a program to read typed input before the next is tried.
 const READ: Duration = Duration::from_secs(10);
 
-/// What a client is told, besides the bytes that the program prints (which are binary messages).
+/// Messages to the client, in addition to the output of the program (binary messages).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Told {
-    /// The whole screen: first, after a change of size, and again after a lag.
+    /// The whole screen: at first, after a change of size, and again after a lag.
     Snapshot {
-        /// Columns.
+        /// Width in columns.
         cols: u16,
-        /// Rows.
+        /// Height in rows.
         rows: u16,
-        /// How the session stands.
+        /// State of the session.
         state: String,
-        /// The title that the program has given the terminal.
+        /// Title that the program has set.
         title: Option<String>,
-        /// What must be written to an empty terminal of this size so that it shows the same.
+        /// Escape sequences that show this screen on an empty terminal of this size.
         data: String,
     },
-    /// The session stands differently.
+    /// The state of the session has changed.
     State {
-        /// How.
+        /// New state of the session.
         state: String,
-        /// What people should know of it.
+        /// Note for people, such as the cause of a crash.
         note: Option<String>,
-        /// The title that the program has given the terminal.
+        /// Title that the program has set.
         title: Option<String>,
     },
-    /// The terminal has another size; a snapshot follows.
+    /// The terminal has a new size; a snapshot follows.
     Resize {
-        /// Columns.
+        /// Width in columns.
         cols: u16,
-        /// Rows.
+        /// Height in rows.
         rows: u16,
     },
-    /// The terminal is gone, and nothing more comes.
+    /// The terminal is gone; no more messages follow.
     End {
-        /// What people should know of it.
+        /// Note for people, such as the cause of a crash.
         note: Option<String>,
     },
 }
 
-/// What a client may want, when it asked to write.
+/// Messages of a client that asked to write.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Wish {
-    /// These keys are pressed.
+    /// The client presses keys.
     Input {
-        /// What the keys send.
+        /// Characters that the keys send.
         data: String,
     },
-    /// The terminal gets another size, for as long as the client stays.
+    /// The terminal gets another size, for as long as the client is connected.
     Resize {
-        /// Columns.
+        /// Width in columns.
         cols: u16,
-        /// Rows.
+        /// Height in rows.
         rows: u16,
     },
 }
 
-/// How a client looks.
+/// Options of a client.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 pub(crate) struct Manner {
-    /// Whether it may type.
+    /// True to allow typing; needs the scope `act`.
     #[serde(default)]
     write: bool,
-    /// How many bytes of what has left the screen it wants.
+    /// Maximum scrollback to send, in bytes.
     #[serde(default = "some")]
     history: usize,
 }
@@ -118,7 +118,7 @@ pub(super) async fn live(
     Asked(manner): Asked<Manner>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
-    // A request that only gets needs no more than the scope to observe.
+    // A GET request itself needs only the scope to observe.
     if manner.write {
         principal.may(Scope::Act)?;
     }
@@ -131,19 +131,19 @@ pub(super) async fn live(
     Ok(upgrade.on_upgrade(move |socket| Viewer::new(place, manner).attend(socket)))
 }
 
-/// One client and the terminal that it looks at.
+/// One client and the terminal that it watches.
 struct Viewer {
     place: Place,
     manner: Manner,
-    /// What the client knows of how the session stands.
+    /// State of the session as last sent to the client.
     known: Option<Glance>,
-    /// The size before this client changed it, and what it made of it.
+    /// Size before this client changed it, and the size that it set.
     resized: Option<((u16, u16), (u16, u16))>,
     keys: mpsc::Sender<String>,
     queue: Option<mpsc::Receiver<String>>,
 }
 
-/// What is to be done about what a client said.
+/// Reaction to a client message.
 enum Heard {
     Nothing,
     Leave(Option<CloseFrame>),
@@ -161,17 +161,17 @@ impl Viewer {
             .take()
             .map(|queue| tokio::spawn(type_in(self.place.terminal.clone(), queue)));
         let last = self.show(&mut socket).await;
-        // A client that is gone does not hear it.
+        // Fails if the client is gone, which does not matter.
         let _ = timeout(PATIENCE, socket.send(Message::Close(last))).await;
         self.give_size_back().await;
         drop(self.keys);
         if let Some(typist) = typist {
-            // What was typed before the end still counts.
+            // Input that arrived before the end is still typed.
             let _ = timeout(READ, typist).await;
         }
     }
 
-    /// Shows what happens until either side has gone.
+    /// Sends output and changes until either side closes.
     async fn show(&mut self, socket: &mut WebSocket) -> Option<CloseFrame> {
         let history = self.manner.history.min(HISTORY_LIMIT);
         let mut pieces = self.place.terminal.subscribe(None).with_history(history);
@@ -190,7 +190,7 @@ impl Viewer {
                         return None;
                     }
                 },
-                // Once the terminal is gone, its last bytes are still to be had.
+                // Once the terminal is gone, its last output can still be read.
                 Ok(()) = changes.changed() => self.news(),
                 _ = clock.tick() => {
                     if heard_at.elapsed() > PATIENCE {
@@ -198,7 +198,7 @@ impl Viewer {
                     }
                     vec![Message::Ping(Vec::new().into())]
                 }
-                // While nothing more can be typed, nothing more is read.
+                // While the input queue is full, no more messages are read.
                 message = socket.recv(), if self.keys.capacity() > 0 => {
                     heard_at = Instant::now();
                     match self.hear(message?.ok()?).await {
@@ -223,7 +223,7 @@ impl Viewer {
         (glance.cols, glance.rows) = (cols, rows);
         let data = match history.is_empty() {
             true => dump,
-            // What is on the screen then leaves it, as it did before.
+            // The newlines scroll the history off the screen, as it was before.
             false => format!("{history}{}\x1b[H{dump}", "\r\n".repeat(rows.into())),
         };
         let (state, title) = (glance.state.clone(), glance.title.clone());
@@ -236,10 +236,10 @@ impl Viewer {
         messages
     }
 
-    /// What the client does not know yet of how the session stands.
+    /// Returns the changes of state that the client does not know yet.
     fn news(&mut self) -> Vec<Message> {
         let now = self.place.glance();
-        // The snapshot comes first.
+        // The snapshot must come first.
         let Some(known) = &mut self.known else { return Vec::new() };
         if (&known.state, &known.note, &known.title) == (&now.state, &now.note, &now.title) {
             return Vec::new();
@@ -261,7 +261,7 @@ impl Viewer {
         }
         match serde_json::from_str(&wish) {
             Ok(Wish::Input { data }) => {
-                // There is room, or nothing would have been read.
+                // The queue has room, or the message would not have been read.
                 let _ = self.keys.try_send(data);
                 Heard::Nothing
             }
@@ -282,30 +282,30 @@ impl Viewer {
         (glance.cols, glance.rows)
     }
 
-    /// The size belonged to the client's window; nobody else has changed it since, or it is theirs.
+    /// Restores the size from before this client, unless another client has changed it since.
     async fn give_size_back(&self) {
         if let Some(((cols, rows), ours)) = self.resized
             && self.size() == ours
         {
-            // A terminal that is gone has no size.
+            // Fails if the terminal is gone, which does not matter.
             let _ = self.place.terminal.resize(cols, rows).await;
         }
     }
 }
 
-/// Types what a client wants typed, one after the other.
+/// Types the input of a client, one message after the other.
 async fn type_in(terminal: stafette_engine::Terminal, mut queue: mpsc::Receiver<String>) {
     let mut noted = false;
     while let Some(keys) = queue.recv().await {
         if !std::mem::replace(&mut noted, true) {
             terminal.note("a person types").await;
         }
-        // A program that is gone, or does not read, does not get them.
+        // A program that is gone, or does not read, misses this input.
         let _ = timeout(READ, terminal.press(keys.into_bytes())).await;
     }
 }
 
-/// Sends a message; nothing when the client is gone, or does not read for too long.
+/// Sends a message; `None` if the client is gone, or does not read in time.
 async fn tell(socket: &mut WebSocket, message: Message) -> Option<()> {
     timeout(PATIENCE, socket.send(message)).await.ok()?.ok()
 }
@@ -315,7 +315,7 @@ fn text(told: &Told) -> Message {
 }
 
 fn leave(code: u16, why: &str) -> Heard {
-    // A reason has at most 123 bytes.
+    // A close reason has at most 123 bytes.
     let end = (0..=why.len().min(120)).rev().find(|at| why.is_char_boundary(*at)).unwrap_or(0);
     Heard::Leave(Some(CloseFrame { code, reason: Utf8Bytes::from(&why[..end]) }))
 }

@@ -1,4 +1,4 @@
-//! What a terminal has shown, whether it still lives or not.
+//! Recordings of terminals, of live and ended sessions.
 
 use std::io;
 use std::path::PathBuf;
@@ -20,39 +20,38 @@ use crate::principal::Principal;
 use crate::request::{Asked, Named};
 use crate::{Edge, Problem};
 
-/// How much is read at once.
+/// Bytes read in one step.
 const CHUNK: usize = 64 * 1024;
 
-/// Which part of a recording.
+/// Part of a recording.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Until {
-    /// Only the screen as it was so many milliseconds after the beginning.
+    /// Only the screen at this many milliseconds after the beginning.
     until: Option<u64>,
-    /// Only the screen as it was at this time, in milliseconds since 1970; empty before the
-    /// beginning.
+    /// Only the screen at this time, in milliseconds since 1970; empty before the beginning.
     at: Option<u64>,
 }
 
-/// A screen as it was.
+/// A screen at one moment of a recording.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Moment {
-    /// Columns.
+    /// Width in columns.
     pub cols: u16,
-    /// Rows.
+    /// Height in rows.
     pub rows: u16,
-    /// What must be written to an empty terminal of this size so that it shows the same.
+    /// Escape sequences that show this screen on an empty terminal of this size.
     pub data: String,
-    /// Its rows as text, without empty ones at the end.
+    /// Rows as text, without empty ones at the end.
     pub text: Vec<String>,
-    /// How long the whole recording is, in milliseconds.
+    /// Length of the whole recording, in milliseconds.
     pub length: u64,
 }
 
 impl Moment {
-    /// The screen of a recording at a moment.
+    /// Returns the screen of a recording at a moment.
     ///
     /// # Errors
-    /// When no screen has the size that was recorded.
+    /// When the recorded size is no valid screen size.
     pub fn of(recording: &Recording, at: Duration) -> Result<Self, stafette_engine::BadSize> {
         let screen = recording.screen_at(at)?;
         let (cols, rows) = screen.size();
@@ -94,7 +93,7 @@ pub(super) async fn recording(
     }
 }
 
-/// All of it, as it is read.
+/// Streams the whole recording as it is read.
 async fn whole(path: PathBuf) -> Result<Response, Problem> {
     let lines = read(move || RecordingLines::open(&path)).await??;
     let body = stream::unfold(Some(lines), async |lines| {
@@ -138,13 +137,13 @@ async fn moment(
     Ok(Json(moment).into_response())
 }
 
-/// How far into a recording a time is; nothing when it had not begun.
+/// Returns the offset of a time in a recording; `None` before its beginning.
 fn since_beginning(recording: &Recording, time: u64) -> Option<Duration> {
     let began = recording.header.timestamp.saturating_mul(1000);
     time.checked_sub(began).map(Duration::from_millis)
 }
 
-/// Reads files where it holds nobody up.
+/// Reads files on a blocking thread.
 async fn read<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
     tokio::task::spawn_blocking(work).await.map_err(|error| unreadable(&error))
 }

@@ -1,4 +1,4 @@
-//! Writing.
+//! Cases for writing.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub async fn b_01_what_was_appended_is_read_back_as_written(store: Arc<dyn Store
     assert_eq!(store.load(run(2)).await.expect("readable"), None);
 }
 
-/// A writer that is behind, ahead, or that creates twice, learns where the run is.
+/// A writer that is behind, ahead, or that creates a run twice, learns the run's sequence number.
 pub async fn b_01_a_batch_lands_only_on_the_number_it_was_made_for(store: Arc<dyn Store>) {
     let mut alice = Story::new(1);
     let mut bob = alice.clone();
@@ -52,7 +52,7 @@ pub async fn b_01_a_batch_lands_only_on_the_number_it_was_made_for(store: Arc<dy
     );
 }
 
-/// Eight writers fight over one run: each number is won once, and every winner is kept.
+/// Eight writers race for one run: each number is won once, and every winner is stored.
 pub async fn b_01_of_two_racing_writers_one_wins_each_number(store: Arc<dyn Store>) {
     const ROUNDS: u64 = 20;
     let mut story = Story::new(1);
@@ -83,7 +83,7 @@ pub async fn b_01_of_two_racing_writers_one_wins_each_number(store: Arc<dyn Stor
     }
 }
 
-/// Neither events nor rows nor snapshot of a batch that lost are there.
+/// A refused batch leaves no events, rows or snapshot behind.
 pub async fn b_01_a_refused_batch_leaves_nothing_behind(store: Arc<dyn Store>) {
     let mut alice = Story::new(1);
     let mut late = alice.clone();
@@ -105,7 +105,7 @@ pub async fn b_01_a_refused_batch_leaves_nothing_behind(store: Arc<dyn Store>) {
 
 type Spoiler = fn(&mut Batch);
 
-/// Gaps, strangers' rows and empty beginnings never reach the disk.
+/// Gaps, rows of other runs and empty first batches never reach the disk.
 pub async fn a_batch_that_contradicts_itself_is_refused(store: Arc<dyn Store>) {
     let good = Story::new(1).tell(&["run_created", "turn_ordered"]);
     let spoilers: [(&str, Spoiler); 8] = [
@@ -139,7 +139,7 @@ pub async fn a_batch_that_contradicts_itself_is_refused(store: Arc<dyn Store>) {
     keep(&*store, good).await;
 }
 
-/// A quiet run can still get its snapshot and a fresh row.
+/// A run without new events can still get a snapshot and a new row.
 pub async fn a_batch_without_entries_may_add_a_snapshot(store: Arc<dyn Store>) {
     let mut alice = Story::new(1);
     let last = keep(&*store, alice.tell(&["run_created", "turn_ordered"])).await;
@@ -153,7 +153,7 @@ pub async fn a_batch_without_entries_may_add_a_snapshot(store: Arc<dyn Store>) {
     assert_eq!(store.run(alice.run()).await.expect("readable"), Some(alice.row));
 }
 
-/// Large payloads, with every kind of character, come back whole.
+/// Large payloads, with every kind of character, are read back unchanged.
 pub async fn bodies_of_a_mebibyte_are_kept(store: Arc<dyn Store>) {
     let mut alice = Story::new(1);
     let mut batch = alice.tell(&["run_created", "turn_ordered"]);
@@ -168,7 +168,7 @@ pub async fn bodies_of_a_mebibyte_are_kept(store: Arc<dyn Store>) {
     assert_eq!(loaded.entries[0].entry, batch.entries[1]);
 }
 
-/// After the end every call answers, and none hangs.
+/// After closing, every call returns an error and none hangs.
 pub async fn a_closed_store_says_so(store: Arc<dyn Store>) {
     let mut alice = Story::new(1);
     keep(&*store, alice.tell(&["run_created"])).await;

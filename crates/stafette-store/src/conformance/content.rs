@@ -1,26 +1,26 @@
-//! Runs to store: small, and different from each other.
+//! Test data: small runs that differ from each other.
 
 use stafette_core::{HandoffId, RunId, Time};
 use uuid::Uuid;
 
 use crate::{Batch, Entry, HandoffRow, RunRow, Snapshot, Store};
 
-/// The nth run.
+/// Returns the id of the nth run.
 #[must_use]
 pub fn run(n: u64) -> RunId {
-    // The digits that differ are at both ends, as they are in a UUIDv7.
+    // The differing digits are at both ends, as in a UUIDv7.
     RunId(Uuid::from_u128(u128::from(n) << 80 | 0x7 << 76 | 0x8 << 60 | u128::from(n)))
 }
 
-/// A run that is told batch by batch.
+/// A run that is written batch by batch.
 #[derive(Clone, Debug)]
 pub struct Story {
-    /// The run after what was told so far.
+    /// Row of the run after the batches so far.
     pub row: RunRow,
 }
 
 impl Story {
-    /// The nth run, before its first event; it begins at time n.
+    /// Creates the nth run, before its first event; it begins at time n.
     #[must_use]
     pub fn new(n: u64) -> Self {
         let at = Time(i64::try_from(n).unwrap_or(i64::MAX));
@@ -40,13 +40,13 @@ impl Story {
         }
     }
 
-    /// Its run.
+    /// Returns the id of the run.
     #[must_use]
     pub fn run(&self) -> RunId {
         self.row.run
     }
 
-    /// The next events, one for each name.
+    /// Returns a batch of the next events, one for each name.
     pub fn tell(&mut self, names: &[&str]) -> Batch {
         let expected_seq = self.row.seq;
         let entries = names.iter().map(|name| self.event(name)).collect();
@@ -60,7 +60,7 @@ impl Story {
         }
     }
 
-    /// The next event, about a handoff, with its row.
+    /// Returns a batch of one event about a handoff, with its row.
     pub fn hand(&mut self, id: u32, state: &str, question: bool) -> Batch {
         let mut batch = self.tell(&[&format!("handoff_{state}")]);
         batch.entries[0].handoff = Some(HandoffId(id));
@@ -68,20 +68,20 @@ impl Story {
         batch
     }
 
-    /// The last event: the run ended.
+    /// Returns a batch of the last event: the run has ended.
     pub fn finish(&mut self, at: i64) -> Batch {
         self.row.status = "succeeded".to_owned();
         self.row.finished_at = Some(Time(at));
         self.tell(&["run_finished"])
     }
 
-    /// A snapshot of the state so far.
+    /// Returns a snapshot of the state so far.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         Snapshot { seq: self.row.seq, body: format!(r#"{{"after":{}}}"#, self.row.seq) }
     }
 
-    /// The row of a handoff.
+    /// Returns the row of a handoff.
     #[must_use]
     pub fn handoff(&self, id: u32, state: &str, question: bool) -> HandoffRow {
         HandoffRow {
@@ -112,7 +112,7 @@ impl Story {
     }
 }
 
-/// Appends what must succeed.
+/// Appends a batch that must succeed.
 pub(super) async fn keep(store: &dyn Store, batch: Batch) -> u64 {
     store.append(batch).await.expect("the batch is appended")
 }

@@ -1,4 +1,4 @@
-//! The book of locks.
+//! Cases for the lock table.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ async fn book(store: &dyn Store) -> LockStore {
     store.locks().await.expect("readable")
 }
 
-/// What was written comes back; the rows are those that were not removed.
+/// Locks are read back as written, without the removed ones.
 pub async fn s5_04_locks_are_read_back_as_written(store: Arc<dyn Store>) {
     assert_eq!(book(&*store).await, LockStore::default());
     assert_eq!(store.write_locks(batch(0, 1, Some(1), None)).await.expect("written"), 1);
@@ -40,7 +40,7 @@ pub async fn s5_04_locks_are_read_back_as_written(store: Arc<dyn Store>) {
     assert_eq!(store.head().await.expect("readable"), 0, "locks are no events of runs");
 }
 
-/// A batch lands only on the version that it was made for.
+/// A batch is accepted only at the version that it was made for.
 pub async fn s5_04_locks_change_only_from_the_version_that_was_known(store: Arc<dyn Store>) {
     store.write_locks(batch(0, 1, Some(1), None)).await.expect("written");
     let before = book(&*store).await;
@@ -52,7 +52,7 @@ pub async fn s5_04_locks_change_only_from_the_version_that_was_known(store: Arc<
     assert_eq!(book(&*store).await, before);
 }
 
-/// The fencing number does not fall, and a batch has entries in order.
+/// The fencing number never falls, and the entries of a batch are in order.
 pub async fn s5_04_the_fencing_number_never_falls(store: Arc<dyn Store>) {
     store.write_locks(batch(0, 7, Some(1), None)).await.expect("written");
     let mut gap = batch(1, 8, None, None);
@@ -66,7 +66,7 @@ pub async fn s5_04_the_fencing_number_never_falls(store: Arc<dyn Store>) {
     assert_eq!(book(&*store).await.fence, 7);
 }
 
-/// Of many who add one at the same time, none is lost and no number is given twice.
+/// Of many writers in parallel, none loses a lock and no number is given twice.
 pub async fn s5_04_racing_writers_of_locks_lose_nothing(store: Arc<dyn Store>) {
     let tasks: Vec<_> = (0..8)
         .map(|_| {
@@ -96,7 +96,7 @@ pub async fn s5_04_racing_writers_of_locks_lose_nothing(store: Arc<dyn Store>) {
     assert_eq!(rows, given);
 }
 
-/// The entries are for people to look at: there is an end to them.
+/// The entries are for people to look at, and only the newest are kept.
 pub async fn s5_04_old_entries_of_locks_are_dropped(store: Arc<dyn Store>) {
     let mut many = batch(0, 1, Some(1), None);
     let entry = many.entries[0].clone();

@@ -1,4 +1,4 @@
-//! Reading.
+//! Cases for reading.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub async fn rows_follow_the_events(store: Arc<dyn Store>) {
     assert_eq!(store.run(run(2)).await.expect("readable"), None);
 }
 
-/// Only what came after the newest snapshot is loaded; the rest can still be read.
+/// Only entries after the newest snapshot are loaded; the others can still be read.
 pub async fn a_snapshot_shortens_the_load(store: Arc<dyn Store>) {
     let mut alice = Story::new(1);
     for round in 0..30 {
@@ -44,7 +44,7 @@ pub async fn a_snapshot_shortens_the_load(store: Arc<dyn Store>) {
     assert_eq!(numbers(&all), (1..=30).collect::<Vec<_>>());
 }
 
-/// Whatever the moment, no more is loaded than what came after the snapshot before it.
+/// At any event, no more is loaded than the entries after the snapshot before it.
 pub async fn a_run_is_loaded_as_it_was_after_any_event(store: Arc<dyn Store>) {
     let mut alice = Story::new(1);
     for round in 0..30 {
@@ -66,7 +66,7 @@ pub async fn a_run_is_loaded_as_it_was_after_any_event(store: Arc<dyn Store>) {
     assert_eq!(store.load_at(nobody.run(), 1).await.expect("readable"), None);
 }
 
-/// A reader that goes from cursor to cursor sees every entry of every run once.
+/// A reader that follows the cursor sees every entry of every run once.
 pub async fn the_feed_is_in_order_and_its_cursor_misses_nothing(store: Arc<dyn Store>) {
     let mut stories = [Story::new(1), Story::new(2), Story::new(3)];
     let mut told = Vec::new();
@@ -96,7 +96,7 @@ pub async fn the_feed_is_in_order_and_its_cursor_misses_nothing(store: Arc<dyn S
     assert_eq!(news[0].entry.name, "run_paused");
 }
 
-/// A page is as long as asked for, and shorter when its bodies are large.
+/// A page is as long as requested, and shorter if its bodies are large.
 pub async fn a_page_ends_at_its_limit(store: Arc<dyn Store>) {
     let mut alice = Story::new(1);
     let mut batch = alice.tell(&["a", "b", "c", "d"]);
@@ -115,7 +115,7 @@ pub async fn a_page_ends_at_its_limit(store: Arc<dyn Store>) {
     assert_eq!(store.entries(run(2), 0, 9).await.expect("readable"), []);
 }
 
-/// `why h1` reads what happened to h1 and nothing else.
+/// `why h1` reads the entries about h1 and nothing else.
 pub async fn the_entries_of_a_handoff_are_found(store: Arc<dyn Store>) {
     let (mut alice, mut bob) = (Story::new(1), Story::new(2));
     keep(&*store, alice.tell(&["run_created"])).await;
@@ -143,7 +143,7 @@ pub async fn questions_are_listed_until_they_are_answered(store: Arc<dyn Store>)
     assert_eq!(inbox, [young.handoff(1, "pending", true)]);
 }
 
-/// By when they began, with and without a status, as many as asked for.
+/// Ordered by start, with and without a status, as many as requested.
 pub async fn runs_are_listed_the_newest_first(store: Arc<dyn Store>) {
     for n in [3, 1, 5, 2, 4] {
         let mut story = Story::new(n);
@@ -175,7 +175,7 @@ pub async fn runs_are_listed_the_newest_first(store: Arc<dyn Store>) {
     assert_eq!(page(None, 77).await, [], "nothing comes after a run that is not there");
 }
 
-/// People type the last eight digits, or copy the beginning.
+/// A person types the last eight digits, or copies the first ones.
 pub async fn a_run_is_found_by_its_first_or_last_digits(store: Arc<dyn Store>) {
     for n in [0xa1, 0xb1, 0xa2] {
         keep(&*store, Story::new(n).tell(&["run_created"])).await;
@@ -198,7 +198,7 @@ pub async fn a_run_is_found_by_its_first_or_last_digits(store: Arc<dyn Store>) {
     assert_eq!(find("0000").await.len(), FIND_LIMIT);
 }
 
-/// After a restart they are adopted in the order in which they began.
+/// After a restart, unfinished runs are resumed in the order in which they began.
 pub async fn unfinished_runs_are_listed_to_be_taken_up(store: Arc<dyn Store>) {
     for n in [2, 3, 1] {
         keep(&*store, Story::new(n).tell(&["run_created"])).await;
@@ -209,7 +209,7 @@ pub async fn unfinished_runs_are_listed_to_be_taken_up(store: Arc<dyn Store>) {
     assert_eq!(store.unfinished().await.expect("readable"), [1, 2, 3].map(run));
 }
 
-/// Two hundred runs are written at the same time, and none is mixed up with another.
+/// Two hundred runs are written in parallel, and none is mixed up with another.
 pub async fn many_runs_live_side_by_side(store: Arc<dyn Store>) {
     const RUNS: u64 = 200;
     let tasks: Vec<_> = (0..RUNS)

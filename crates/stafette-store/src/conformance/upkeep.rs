@@ -1,4 +1,4 @@
-//! Retention, compaction, the check-up.
+//! Cases for retention, compaction and the integrity check.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use stafette_core::Time;
 use super::content::{Story, keep, run};
 use crate::{Removed, Retention, RunFilter, Snapshot, Store};
 
-/// Runs that ended before the moment go, with all that belongs to them; the others stay.
+/// Runs that ended before the given time are removed with all their data; the others stay.
 pub async fn retention_removes_finished_runs_only(store: Arc<dyn Store>) {
     for n in 1..=4 {
         let mut story = Story::new(n);
@@ -41,7 +41,7 @@ pub async fn retention_removes_finished_runs_only(store: Arc<dyn Store>) {
     assert_eq!(store.unfinished().await.expect("readable"), [run(2)]);
 }
 
-/// The runs that ended last stay, however old they are.
+/// The runs that ended last stay, regardless of their age.
 pub async fn retention_keeps_the_last_ones(store: Arc<dyn Store>) {
     const RUNS: u64 = 40;
     for n in 1..=RUNS {
@@ -58,7 +58,7 @@ pub async fn retention_keeps_the_last_ones(store: Arc<dyn Store>) {
     assert_eq!(store.retain(rule).await.expect("tidied"), Removed::default());
 }
 
-/// A reader whose cursor is at the end is not led astray when the newest run is removed.
+/// A reader whose cursor is at the end stays correct if the newest run is removed.
 pub async fn positions_are_not_given_twice_after_retention(store: Arc<dyn Store>) {
     keep(&*store, Story::new(1).tell(&["run_created"])).await;
     let cursor = keep(&*store, Story::new(2).finish(5)).await;
@@ -70,7 +70,7 @@ pub async fn positions_are_not_given_twice_after_retention(store: Arc<dyn Store>
     assert_eq!(news.iter().map(|stored| stored.run).collect::<Vec<_>>(), [run(3)]);
 }
 
-/// Only snapshots that were replaced go; what can be read does not change.
+/// Only replaced snapshots are removed; everything else reads the same.
 pub async fn compaction_keeps_the_content(store: Arc<dyn Store>) {
     let mut stories = [Story::new(1), Story::new(2), Story::new(3)];
     for round in 0..120 {
@@ -101,7 +101,7 @@ pub async fn compaction_keeps_the_content(store: Arc<dyn Store>) {
     keep(&*store, stories[1].tell(&["turn_ordered"])).await;
 }
 
-/// The numbers that `doctor` shows.
+/// The counts that `doctor` shows.
 pub async fn a_check_up_counts_everything(store: Arc<dyn Store>) {
     let mut alice = Story::new(1);
     keep(&*store, alice.hand(1, "pending", false)).await;

@@ -1,4 +1,4 @@
-//! Where a database is: a URL, without what is secret in it once it is shown.
+//! Address of a database: a URL that is shown without its secrets.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use tokio_postgres::config::{Host, SslMode};
 
 use crate::ConnectError;
 
-/// The schema that holds the tables unless the URL names another.
+/// Default schema that holds the tables.
 const SCHEMA: &str = "stafette";
 
 /// A database, and the schema in it.
@@ -21,7 +21,7 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// Understands `postgres://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME&…`.
+    /// Parses a URL such as `postgres://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME&…`.
     pub(super) fn parse(url: &str) -> Result<Self, ConnectError> {
         let flaw = |flaw: String| ConnectError::Address { flaw };
         if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
@@ -35,7 +35,7 @@ impl Address {
         {
             return Err(flaw("a schema is named by small letters, digits and _".to_owned()));
         }
-        // What is wrong is said by the parser, which never repeats the password.
+        // The message comes from the parser, which never repeats the password.
         let mut config: Config = rest.parse().map_err(|error: tokio_postgres::Error| {
             flaw(std::error::Error::source(&error).map_or(error.to_string(), ToString::to_string))
         })?;
@@ -61,7 +61,7 @@ impl fmt::Debug for Address {
     }
 }
 
-/// The URL without our own word in it.
+/// Splits our own parameter `schema` off the URL.
 fn without_schema(url: &str) -> (String, Option<String>) {
     let Some((place, words)) = url.split_once('?') else { return (url.to_owned(), None) };
     let (ours, others): (Vec<&str>, Vec<&str>) = words
@@ -91,8 +91,8 @@ fn shown(config: &Config, schema: &str) -> String {
     format!("postgres://{user}{hosts}/{database}{schema}")
 }
 
-/// On this machine nobody listens, and servers there show certificates that nobody vouches for.
-/// What leaves it is protected, unless the address says otherwise.
+/// Chooses the TLS mode. On this machine nobody can eavesdrop, and local servers have self-signed
+/// certificates. Other connections use TLS, unless the address says otherwise.
 fn protection(config: &Config) -> SslMode {
     let near = |host: &Host| match host {
         Host::Unix(_) => true,

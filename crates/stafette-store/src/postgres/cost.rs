@@ -1,4 +1,4 @@
-//! What a call costs, counted in pages that the server looks at and not in time.
+//! Cost of each call, measured in pages that the server reads instead of time.
 
 use stafette_core::{HandoffId, Time};
 use stafette_testkit::postgres::Shared;
@@ -13,12 +13,12 @@ use crate::{Reply, Retention, RunFilter, Store};
 /// The run that is read, the same in every history.
 const ALICE: u64 = 0x1_2345_6789;
 
-/// Pages of tables and indexes that this transaction has looked at.
+/// Pages of tables and indexes that this transaction has read.
 const PAGES: &str = "SELECT coalesce(sum(pg_stat_get_xact_blocks_fetched(oid)), 0)::int8 \
      FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace \
                                          WHERE nspname = current_setting('search_path'))";
 
-/// A store with so many other runs, finished ones, of ten events each.
+/// Creates a store with that many other, finished runs of ten events each.
 async fn history(server: &Shared, runs: u64) -> (Link, Story) {
     let store = PostgresStore::open(&server.fresh(), PostgresOptions::default()).await;
     let store = store.expect("a store");
@@ -51,14 +51,14 @@ async fn history(server: &Shared, runs: u64) -> (Link, Story) {
     store.compact().await.expect("statistics are fresh");
     store.close().await;
     let link = Link::open(&address, deadline).await.expect("a connection");
-    // Small tables are read whole, which would be fair and tell nothing.
+    // The planner reads small tables whole, which would be fair but show nothing.
     link.plain("SET enable_seqscan = off").await.expect("set");
     (link, alice)
 }
 
 type Call<'a> = Box<dyn for<'l> Fn(&'l mut Link) -> Reply<'l, Result<usize, PostgresError>> + 'a>;
 
-/// The pages that each call looks at.
+/// Returns the pages that each call reads.
 async fn costs(server: &Shared, runs: u64) -> Vec<(&'static str, u64)> {
     let (mut link, mut alice) = history(server, runs).await;
     let (id, last) = (run(ALICE), alice.row.seq);
@@ -147,8 +147,8 @@ async fn costs(server: &Shared, runs: u64) -> Vec<(&'static str, u64)> {
         costs.push((name, link.number(PAGES).await.expect("counted") - before));
         link.plain("ROLLBACK").await.expect("ended");
     }
-    // These two have transactions of their own, between which the server may begin to count anew:
-    // then they are done again.
+    // These two use transactions of their own, between which the server may reset its counters:
+    // then they are repeated.
     for name in ["load", "append"] {
         let mut cost = 0;
         while cost == 0 {
@@ -174,7 +174,7 @@ async fn no_call_costs_more_after_a_long_history() {
     let (short, long) = (costs(&server, 20).await, costs(&server, 1000).await);
     for ((name, short), (_, long)) in short.into_iter().zip(long) {
         assert!(short > 0, "{name} is counted");
-        // A deeper index costs a page or two for each row; a scan would cost a hundred times more.
+        // A deeper index costs a page or two per row; a scan would cost a hundred times more.
         assert!(long <= 2 * short + 6, "{name}: {short} pages, then {long}");
     }
 }

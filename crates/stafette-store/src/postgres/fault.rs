@@ -1,4 +1,4 @@
-//! What PostgreSQL's errors mean to us.
+//! Maps errors of PostgreSQL to errors of the store.
 
 use std::time::Duration;
 
@@ -8,25 +8,25 @@ use tokio_postgres::error::SqlState;
 use super::address::Address;
 use crate::{AppendError, ConnectError, Fault, ReadError, UpkeepError};
 
-/// Why something was not done.
+/// Error of a database operation.
 #[derive(Debug, Error)]
 pub(super) enum PostgresError {
-    /// The server said so, or the connection to it ended.
+    /// The server returned an error, or the connection ended.
     #[error(transparent)]
     Server(#[from] tokio_postgres::Error),
-    /// There is no connection.
+    /// The connection could not be made.
     #[error("{place} cannot be reached")]
     Unreachable { place: String, source: tokio_postgres::Error },
-    /// Nothing came back in time.
+    /// The server did not respond in time.
     #[error("{place} did not answer within {} s", after.as_secs())]
     Silent { place: String, after: Duration },
-    /// The connection was lost while something was written, and did not come back.
+    /// The connection was lost during a write, and could not be restored.
     #[error("the connection to {place} was lost, and it is not known whether this was written")]
     Unsure { place: String, source: Box<PostgresError> },
-    /// Another daemon works on it.
+    /// Another daemon uses the database.
     #[error("another daemon works on {place}")]
     Taken { place: String },
-    /// What is there is not what was written.
+    /// The stored data is not what was written.
     #[error("what the database holds cannot be read: {found}")]
     Damaged { found: String },
     /// The store was closed.
@@ -35,7 +35,7 @@ pub(super) enum PostgresError {
 }
 
 impl PostgresError {
-    /// Whether the connection is gone, or was never made: another one may do better.
+    /// Returns true if the connection is lost or was never made: a new one may succeed.
     pub(super) fn is_lost(&self) -> bool {
         match self {
             PostgresError::Server(error) => match error.code() {
@@ -48,7 +48,7 @@ impl PostgresError {
         }
     }
 
-    /// Whether somebody else held what was needed.
+    /// Returns true if another session held a needed lock.
     pub(super) fn is_busy(&self) -> bool {
         let code = match self {
             PostgresError::Server(error) => error.code(),
@@ -58,7 +58,7 @@ impl PostgresError {
     }
 }
 
-/// Whether nobody was there to say no.
+/// Returns true if the server was not there to refuse.
 fn is_away(error: &tokio_postgres::Error) -> bool {
     let source = std::error::Error::source(error);
     match error.code() {
@@ -67,7 +67,7 @@ fn is_away(error: &tokio_postgres::Error) -> bool {
     }
 }
 
-/// What a server says that ends, starts, repairs itself or is crowded.
+/// Returns true for errors of a server that stops, starts, recovers or is overloaded.
 fn is_passing(code: &SqlState) -> bool {
     let passing = [
         SqlState::ADMIN_SHUTDOWN,
@@ -79,7 +79,7 @@ fn is_passing(code: &SqlState) -> bool {
     passing.contains(code) || code.code().starts_with("08")
 }
 
-/// Why a whole group was not written.
+/// Maps the error of a whole group of batches.
 pub(super) fn append(trouble: PostgresError) -> AppendError {
     let code = match &trouble {
         PostgresError::Server(error) => error.code().cloned(),
@@ -111,7 +111,7 @@ pub(super) fn upkeep(trouble: PostgresError) -> UpkeepError {
     }
 }
 
-/// Why a store was not opened.
+/// Maps the error of opening a store.
 pub(super) fn connect(trouble: PostgresError, address: &Address) -> ConnectError {
     let place = address.to_string();
     let away = trouble.is_lost();
@@ -122,7 +122,7 @@ pub(super) fn connect(trouble: PostgresError, address: &Address) -> ConnectError
         PostgresError::Taken { .. } => return ConnectError::Taken { place },
         _ => None,
     };
-    // The library tells its own kinds of errors apart by what they say.
+    // The library distinguishes its own errors only by their text.
     let said = match &trouble {
         PostgresError::Unreachable { source, .. } => source.to_string(),
         _ => String::new(),
@@ -141,7 +141,7 @@ pub(super) fn connect(trouble: PostgresError, address: &Address) -> ConnectError
         None if said.starts_with("error performing TLS") => {
             ConnectError::NotSecured { place, source: Fault::new(trouble) }
         }
-        // We ourselves could not say what was asked for, such as a password.
+        // The client could not provide what the server asked for, such as a password.
         None if ["authentication", "invalid configuration"]
             .iter()
             .any(|it| said.starts_with(it)) =>

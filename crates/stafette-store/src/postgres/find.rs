@@ -1,4 +1,4 @@
-//! Full text in the same database: words as a `tsvector`, found by a GIN index.
+//! Full-text index in the same database: words as a `tsvector`, found by a GIN index.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::pool::Pool;
 use crate::words::{self, Query};
 use crate::{Fault, FindError, Finder, Reply, Text};
 
-/// How long a question or a page of texts may take.
+/// Time limit of a query or of adding texts.
 const WITHIN: Duration = Duration::from_secs(30);
 
 const PLACE: &str = "SELECT position FROM indexed FOR UPDATE";
@@ -32,7 +32,7 @@ const FIND: &str = "SELECT run, seq, handoff, at, kind, who, body \
      ORDER BY ts_rank(words, wanted, 1) DESC, id DESC LIMIT $2";
 const FORGET: &str = "DELETE FROM texts WHERE run = $1";
 
-/// An index of texts in a database.
+/// A full-text index in a PostgreSQL database.
 #[derive(Debug)]
 pub struct PostgresFinder {
     pool: Arc<Pool>,
@@ -43,7 +43,7 @@ impl PostgresFinder {
         PostgresFinder { pool }
     }
 
-    /// What is written is written once, however often it is tried: what was noted tells.
+    /// Safe to repeat: the recorded position shows whether a write took place.
     fn run<T: Send + 'static>(
         &self,
         query: impl for<'a> Fn(&'a mut Link) -> Reply<'a, Result<T, PostgresError>>

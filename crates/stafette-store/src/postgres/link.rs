@@ -1,4 +1,4 @@
-//! One connection, and the statements it knows.
+//! One connection, and its prepared statements.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,26 +14,26 @@ use super::fault::PostgresError;
 use super::tls::Tls;
 use crate::Reply;
 
-/// The longest that anybody is waited for who holds a lock.
+/// Maximum wait for a lock.
 const LOCK: &str = "5s";
 
-/// A transaction of a daemon that went silent in the middle of it ends after this.
+/// Idle time after which the server ends an open transaction.
 const SILENCE: &str = "30s";
 
-/// Between two attempts to connect: at first, and at most.
+/// First and longest pause between two attempts to connect.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
-/// Begins a transaction in which each statement sees what was committed before it began, whatever
+/// Begins a transaction in which each statement sees everything committed before it began, whatever
 /// the server's default is.
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
-/// Begins a transaction in which all statements see one moment.
+/// Begins a transaction in which all statements see the same snapshot.
 pub(super) const LOOK: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-/// What is handed to a statement.
+/// Parameters of a statement.
 pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// A connection. It ends when it is dropped.
+/// A connection. It is closed when dropped.
 pub(super) struct Link {
     client: Client,
     known: HashMap<&'static str, Statement>,
@@ -46,7 +46,7 @@ impl fmt::Debug for Link {
 }
 
 impl Link {
-    /// Connects, and tries again for as long as the server may still be starting.
+    /// Connects, and retries until the deadline while the server may still be starting.
     pub(super) async fn open(address: &Address, deadline: Instant) -> Result<Self, PostgresError> {
         let (mut pause, longest) = PAUSES;
         loop {
@@ -69,12 +69,13 @@ impl Link {
                 .connect(Tls)
                 .await
                 .map_err(|source| PostgresError::Unreachable { place: place(), source })?;
-            // Whoever waits for an answer hears how the connection ended.
+            // Pending queries report how the connection ended.
             tokio::spawn(async move { drop(connection.await) });
             let link = Link { client, known: HashMap::new() };
-            // The schema's name was checked when the address was. A daemon whose machine is gone is
-            // noticed, so that the next one need not wait for hours. A commit that is not on disk is
-            // none: a server that is told to be less careful is told again.
+            // The schema's name was checked with the address. Keepalives detect a daemon whose
+            // machine is gone, so that the next one need not wait for hours. Synchronous commit is
+            // set again in case the server's default is weaker: an acknowledged commit must be on
+            // disk.
             link.plain(&format!(
                 "SET search_path = {}; SET lock_timeout = '{LOCK}'; \
                  SET idle_in_transaction_session_timeout = '{SILENCE}'; \
@@ -95,13 +96,12 @@ impl Link {
         self.client.is_closed()
     }
 
-    /// Statements without parameters, whose answers nobody wants.
+    /// Runs statements without parameters, and ignores their results.
     pub(super) async fn plain(&self, sql: &str) -> Result<(), PostgresError> {
         Ok(self.client.batch_execute(sql).await?)
     }
 
-    /// Makes sure that statements are known, so that they can be sent one after the other without
-    /// waiting.
+    /// Prepares statements, so that they can be sent one after the other without waiting.
     async fn learn(&mut self, statements: &[&'static str]) -> Result<(), PostgresError> {
         for sql in statements {
             if !self.known.contains_key(sql) {
@@ -111,7 +111,7 @@ impl Link {
         Ok(())
     }
 
-    /// Sends a statement, at the first poll when it was learned.
+    /// Sends a statement, at the first poll if it is prepared.
     async fn send(&self, sql: &'static str, params: Params<'_>) -> Result<Vec<Row>, PostgresError> {
         Ok(match self.known.get(sql) {
             Some(statement) => self.client.query(statement, params).await?,
@@ -119,8 +119,9 @@ impl Link {
         })
     }
 
-    /// Sends a transaction in one go, without waiting between its statements, and gives back what
-    /// each was answered. With `end` empty it goes on. When one fails, the commit is none.
+    /// Sends a transaction in one go, without waiting between its statements, and returns the rows
+    /// of each. With an empty `end` the transaction stays open. If one statement fails, nothing is
+    /// committed.
     pub(super) async fn together(
         &mut self,
         begin: &str,
@@ -142,7 +143,7 @@ impl Link {
             all.push(Box::pin(link.send(sql, params)));
         }
         all.push(Box::pin(plain(end)));
-        // So few are polled in their order, and each is on its way once it is polled.
+        // `join_all` polls so few futures in order, and each statement is sent once it is polled.
         debug_assert!(all.len() <= 16);
         let answers: Result<Vec<_>, _> = join_all(all).await.into_iter().collect();
         answers.map(|mut answers| {
@@ -151,7 +152,7 @@ impl Link {
         })
     }
 
-    /// Learns a statement and sends it.
+    /// Prepares a statement and sends it.
     pub(super) async fn ask(
         &mut self,
         sql: &'static str,
@@ -161,7 +162,7 @@ impl Link {
         self.send(sql, params).await
     }
 
-    /// The first row of an answer, if there is one.
+    /// Returns the first row of a result, if any.
     pub(super) async fn one(
         &mut self,
         sql: &'static str,
@@ -170,26 +171,26 @@ impl Link {
         Ok(self.ask(sql, params).await?.into_iter().next())
     }
 
-    /// A number.
+    /// Returns the number in the first row of a result; 0 if there is none.
     pub(super) async fn number(&mut self, sql: &'static str) -> Result<u64, PostgresError> {
         let row = self.one(sql, &[]).await?;
         row.map_or(Ok(0), |row| number(&row, 0))
     }
 }
 
-/// A number that is never negative.
+/// Reads a number that is never negative.
 pub(super) fn number(row: &Row, column: usize) -> Result<u64, PostgresError> {
     let value: i64 = row.try_get(column)?;
     u64::try_from(value).map_err(|_| damaged(format!("the number {value}")))
 }
 
-/// Text from the bytes it is made of.
+/// Reads text that is stored as bytes.
 pub(super) fn text(row: &Row, column: usize) -> Result<String, PostgresError> {
     let bytes: Vec<u8> = row.try_get(column)?;
     String::from_utf8(bytes).map_err(|error| damaged(error.to_string()))
 }
 
-/// The same, when there may be none.
+/// Reads text that may be null.
 pub(super) fn maybe_text(row: &Row, column: usize) -> Result<Option<String>, PostgresError> {
     let bytes: Option<Vec<u8>> = row.try_get(column)?;
     bytes.map(String::from_utf8).transpose().map_err(|error| damaged(error.to_string()))
@@ -199,25 +200,25 @@ pub(super) fn damaged(found: String) -> PostgresError {
     PostgresError::Damaged { found }
 }
 
-/// A number as the database has it. What is past its last one is past everything.
+/// Converts a number for the database; larger ones become the maximum.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A limit as the database has it.
+/// Converts a limit for the database.
 pub(super) fn count(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// The one row of an answer that has always one.
+/// Returns the first row of a result that always has one.
 pub(super) fn only(rows: &[Row]) -> Result<&Row, PostgresError> {
     rows.first().ok_or_else(|| damaged("a row is missing".to_owned()))
 }
 
-/// The parameters of one statement: a column of rows each.
+/// Parameters of one statement: one column of rows each.
 pub(super) type Columns<'a> = Vec<Box<dyn ToSql + Sync + Send + 'a>>;
 
-/// One column.
+/// Builds one column.
 pub(super) fn column<'a, R: Copy, T: ToSql + Sync + Send + 'a>(
     rows: &[R],
     field: impl Fn(R) -> T,
@@ -225,7 +226,7 @@ pub(super) fn column<'a, R: Copy, T: ToSql + Sync + Send + 'a>(
     Box::new(rows.iter().map(|row| field(*row)).collect::<Vec<T>>())
 }
 
-/// Columns as they are handed to a statement.
+/// Converts columns to the parameters of a statement.
 pub(super) fn params<'a>(columns: &'a Columns<'_>) -> Vec<&'a (dyn ToSql + Sync)> {
     columns.iter().map(|column| &**column as &(dyn ToSql + Sync)).collect()
 }

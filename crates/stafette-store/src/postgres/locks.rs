@@ -1,4 +1,4 @@
-//! The book of locks in its tables.
+//! The tables of locks.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ const THERE: &str = "SELECT count(*) FROM lock_entries AS kept \
      JOIN unnest($1::int8[], $2::int8[], $3::bytea[], $4::bytea[]) AS ours (seq, at, name, body) \
      USING (seq, at, name, body)";
 
-/// A change of the book.
+/// A change of the lock table.
 pub(super) struct Change {
     batch: LockBatch,
     sent: bool,
@@ -37,7 +37,7 @@ impl Change {
     }
 }
 
-/// The columns of entries.
+/// Columns of the entries.
 struct Columns<'a> {
     seq: Vec<i64>,
     at: Vec<i64>,
@@ -69,7 +69,7 @@ impl Deed for Change {
             return Ok(Err(error));
         }
         let version = batch.version();
-        // What is dropped again at once need not be written.
+        // Entries beyond the limit would be deleted immediately, so they are not written.
         let kept = batch.entries.len().saturating_sub(LOCK_ENTRIES as usize);
         let Columns { seq, at, name, body } = Columns::new(&batch.entries[kept..]);
         let old = signed(version.saturating_sub(LOCK_ENTRIES));
@@ -101,7 +101,8 @@ impl Deed for Change {
         }
         let last = self.batch.entries.last().map(std::slice::from_ref).unwrap_or_default();
         let Columns { seq, at, name, body } = Columns::new(last);
-        // Once it is our turn, what the lost connection did is over, one way or the other.
+        // Once the row lock is ours, the lost connection's transaction has ended, one way or the
+        // other.
         let steps: &[(_, Params<'_>)] = &[(TURN, &[]), (THERE, &[&seq, &at, &name, &body])];
         let answers = link.together(BEGIN, steps, "COMMIT").await?;
         let found = number(only(&answers[1])?, 0)?;
@@ -114,7 +115,7 @@ fn book(row: &Row) -> Result<(u64, u64), PostgresError> {
 }
 
 pub(super) async fn all(link: &mut Link) -> Result<LockStore, PostgresError> {
-    // One transaction, so that the version is that of the rows.
+    // One transaction, so that the version matches the rows.
     let answers = link.together(LOOK, &[(BOOK, &[]), (ROWS, &[])], "COMMIT").await?;
     let (version, fence) = book(only(&answers[0])?)?;
     let row =

@@ -11,7 +11,7 @@ use super::fault::PostgresError;
 use super::link::Link;
 use crate::Reply;
 
-/// A few connections, opened when they are first needed.
+/// A pool of connections, opened on demand.
 #[derive(Debug)]
 pub(super) struct Pool {
     address: Address,
@@ -28,8 +28,8 @@ impl Pool {
         Pool { address, patience, size, seats, idle: Mutex::default() }
     }
 
-    /// Runs a query, again when the connection was lost. One that was not finished takes its
-    /// connection with it.
+    /// Runs a query, and repeats it if the connection was lost. An unfinished query closes its
+    /// connection.
     pub(super) async fn read<T>(
         &self,
         within: Duration,
@@ -55,7 +55,7 @@ impl Pool {
         }
     }
 
-    /// Where it leads, without the password.
+    /// Returns the address, without the password.
     pub(super) fn place(&self) -> String {
         self.address.to_string()
     }
@@ -66,9 +66,9 @@ impl Pool {
         idle.pop()
     }
 
-    /// Lets the queries under way end, then closes every connection.
+    /// Waits for running queries, then closes every connection.
     pub(super) async fn close(&self) {
-        // An error means that it is closed already.
+        // An error means that the pool is closed already.
         let seats = self.seats.acquire_many(self.size).await;
         self.seats.close();
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();

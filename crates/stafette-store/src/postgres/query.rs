@@ -1,4 +1,4 @@
-//! Everything that reads.
+//! Queries that read.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::link::{LOOK, Link, Params, count, damaged, maybe_text, number, signed
 use crate::record::Page;
 use crate::{Entry, FIND_LIMIT, HandoffRow, Loaded, RunFilter, RunRow, Snapshot, Stored, digits};
 
-/// The most entries that are asked for at once: pages that are longer take several questions.
+/// Maximum number of entries per query: longer pages take several queries.
 const AT_ONCE: usize = 512;
 
 macro_rules! entry {
@@ -30,8 +30,8 @@ macro_rules! handoff {
         "run, id, giver, taker, reason, state, question, opened_at, updated_at, closed_at, body"
     };
 }
-/// Entries up to the one with which their bodies reach a size. The server counts, so that no more
-/// is sent; the size of a body is known without reading it.
+/// Selects entries until their bodies reach a size. The server counts, so that no more is sent; the
+/// size of a body is known without reading it.
 macro_rules! page {
     ($condition:literal, $order:literal) => {
         concat!(
@@ -71,7 +71,7 @@ pub(super) async fn load_at(
         "AND seq <= $2 ORDER BY seq"
     );
     let seq = i64::try_from(seq).unwrap_or(i64::MAX);
-    // One transaction, so that the snapshot and what follows it are of one moment.
+    // One transaction, so that snapshot and entries are of the same moment.
     let steps: &[(_, Params<'_>)] =
         &[(KNOWN, &[&run.0]), (NEWEST, &[&run.0, &seq]), (AFTER, &[&run.0, &seq])];
     let mut answers = link.together(LOOK, steps, "COMMIT").await?;
@@ -206,7 +206,8 @@ fn all<T>(
     rows.iter().map(read).collect()
 }
 
-/// Goes on until the page is full or there is no more; what is written meanwhile comes later.
+/// Repeats until the page is full or there are no more entries; entries written meanwhile come
+/// later.
 async fn page(
     link: &mut Link,
     sql: &'static str,

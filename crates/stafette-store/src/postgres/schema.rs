@@ -1,23 +1,24 @@
-//! The tables, and how they come to be.
+//! The tables, and their migrations.
 
 use super::address::Address;
 use super::fault::{self, PostgresError};
 use super::link::Link;
 use crate::ConnectError;
 
-/// Step n brings tables of version n to version n + 1. A step that was released never changes.
+/// Step n migrates tables of version n to version n + 1. A released step never changes.
 const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql"), include_str!("schema/2.sql")];
 
-/// The version of the tables that this program knows.
+/// Version of the tables that this program knows.
 pub(super) const VERSION: u32 = MIGRATIONS.len() as u32;
 
-/// The first version of the server that is known to do.
+/// First server version that is known to work.
 const SERVER: u64 = 130_000;
 
-/// One process at a time makes tables, in any schema: `STAF` and 0, which no table has.
+/// Advisory lock, so that one process at a time creates tables, in any schema: `STAF` and 0, which
+/// no table has.
 const TURN: &str = "SELECT pg_advisory_xact_lock(1398030662, 0)";
 
-/// Looks whether the database is ours to use, and brings the tables up to date in one transaction.
+/// Checks that the database is usable, and migrates the tables in one transaction.
 pub(super) async fn prepare(link: &mut Link, address: &Address) -> Result<(), ConnectError> {
     let wrap = |trouble| fault::connect(trouble, address);
     let refuse = |found: String| Err(ConnectError::NotAStore { place: address.to_string(), found });
@@ -48,13 +49,13 @@ pub(super) async fn prepare(link: &mut Link, address: &Address) -> Result<(), Co
     }
 }
 
-/// The version of the tables; `None` when there are none.
+/// Returns the version of the tables; `None` if there are none.
 pub(super) async fn version(link: &mut Link) -> Result<Option<u32>, PostgresError> {
     const THERE: &str = "SELECT (to_regclass('store') IS NOT NULL)::int::int8";
     if link.number(THERE).await? == 0 {
         return Ok(None);
     }
-    // Not before it is there: a statement that names a missing table cannot be prepared.
+    // Queried only if it exists: a statement that names a missing table cannot be prepared.
     let version = link.number("SELECT version::int8 FROM store").await?;
     Ok(Some(u32::try_from(version).unwrap_or(u32::MAX)))
 }
@@ -70,11 +71,11 @@ async fn steps(link: &mut Link, address: &Address) -> Result<(), PostgresError> 
     link.ask(TURN, &[]).await?;
     const THERE: &str =
         "SELECT (to_regnamespace(current_setting('search_path')) IS NOT NULL)::int::int8";
-    // Who owns a schema need not be allowed to make others.
+    // The owner of a schema need not be allowed to create others.
     if link.number(THERE).await? == 0 {
         link.plain(&format!("CREATE SCHEMA {}", address.schema)).await?;
     }
-    // Another process may have done it while this one waited.
+    // Another process may have migrated while this one waited.
     let found = version(link).await?.unwrap_or(0);
     for step in MIGRATIONS.iter().skip(found as usize) {
         link.plain(step).await?;

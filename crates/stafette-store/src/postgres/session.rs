@@ -1,4 +1,4 @@
-//! The connection that writes: it comes back after it was lost, and never writes anything twice.
+//! The connection that writes: it reconnects after a loss, and never writes anything twice.
 
 use std::time::{Duration, Instant};
 
@@ -8,25 +8,26 @@ use super::address::Address;
 use super::fault::PostgresError;
 use super::link::Link;
 
-/// Between two attempts after something was lost or taken.
+/// Pause between two attempts after a lost connection or a taken lock.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The number of daemons' locks among all advisory locks: `STAF`. The other half of the key is the
-/// number of the table, which no other store of the database has.
+/// Advisory lock of a daemon: `STAF`, and the oid of the table, which no other store of the
+/// database has.
 const CLAIM: &str = "SELECT pg_try_advisory_lock(1398030662, 'store'::regclass::oid::int4)";
 
-/// Something that is written in one transaction.
+/// A write in one transaction.
 pub(super) trait Deed: Send {
-    /// What is answered.
+    /// Result of the write.
     type Done: Send;
 
-    /// Writes it.
+    /// Writes it in one transaction.
     fn write(
         &mut self,
         link: &mut Link,
     ) -> impl Future<Output = Result<Self::Done, PostgresError>> + Send;
 
-    /// Whether it is there, asked on a new connection after one was lost in [`write`](Self::write).
+    /// Returns the result if the write took place; asked on a new connection after one was lost in
+    /// [`write`](Self::write).
     fn landed(
         &mut self,
         link: &mut Link,
@@ -38,7 +39,7 @@ pub(super) trait Deed: Send {
 pub(super) struct Session {
     address: Address,
     patience: Duration,
-    /// Whether it is to be the only daemon's.
+    /// True if only one daemon may use the database.
     claims: bool,
     link: Option<Link>,
 }
@@ -48,8 +49,8 @@ impl Session {
         Session { address, patience, claims, link: Some(link) }
     }
 
-    /// Does it once: when the connection is lost in the middle, the next one looks whether it is
-    /// there before it is done again.
+    /// Writes exactly once: if the connection is lost during the write, the next one checks whether
+    /// it took place before it is repeated.
     pub(super) async fn carry_out<D: Deed>(
         &mut self,
         deed: &mut D,
@@ -61,7 +62,7 @@ impl Session {
                 Ok(done) => return Ok(done),
                 Err(trouble) => trouble,
             };
-            // What the old connection did may not be over: its end is waited for.
+            // The old connection's transaction may still be open: wait for its end.
             let again = trouble.is_lost() || (begun && trouble.is_busy());
             if !again {
                 self.roll_back().await;
@@ -79,7 +80,7 @@ impl Session {
         }
     }
 
-    /// Leaves the transaction, and the connection when that does not work.
+    /// Rolls the transaction back, and drops the connection if that fails.
     async fn roll_back(&mut self) {
         if let Some(link) = &self.link {
             let done = timeout(self.patience, link.plain("ROLLBACK")).await;
@@ -105,14 +106,14 @@ impl Session {
             }
             *begun = true;
             let done = deed.write(link).await;
-            // The server said no: nothing of it is there.
+            // After an error from the server, nothing was written.
             *begun = done.as_ref().is_err_and(PostgresError::is_lost);
             done
         };
         timeout(patience, work).await.unwrap_or(Err(silent))
     }
 
-    /// The connection, a new one when the last was lost.
+    /// Returns the connection, or a new one if the last was lost.
     async fn link(&mut self, deadline: Instant) -> Result<&mut Link, PostgresError> {
         let link = match self.link.take() {
             Some(link) if !link.is_closed() => link,
@@ -128,7 +129,7 @@ impl Session {
     }
 }
 
-/// Makes this the only daemon's connection. A daemon that died may need a moment to be gone.
+/// Claims the database for this daemon. The lock of a crashed daemon may take a moment to expire.
 pub(super) async fn claim(
     link: &mut Link,
     address: &Address,

@@ -1,4 +1,4 @@
-//! A connection that others cannot read, to a server whose certificate this system trusts.
+//! TLS to a server whose certificate this system trusts.
 
 use std::convert::Infallible;
 use std::io;
@@ -12,7 +12,7 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 
 use crate::Reply;
 
-/// Secures connections to whom they lead.
+/// Creates TLS connections.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tls;
 
@@ -26,7 +26,7 @@ impl MakeTlsConnect<Socket> for Tls {
     }
 }
 
-/// A host whose certificate is expected.
+/// Host name that the certificate must match.
 pub(super) struct To(String);
 
 impl TlsConnect<Socket> for To {
@@ -39,7 +39,7 @@ impl TlsConnect<Socket> for To {
     }
 }
 
-/// A secured connection.
+/// A TLS connection.
 pub(super) struct Secured(Box<dyn Wire>);
 
 impl TlsStream for Secured {

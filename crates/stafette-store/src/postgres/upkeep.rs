@@ -1,4 +1,4 @@
-//! Retention, compaction and the check-up, in steps that are short enough to let writers in.
+//! Retention, compaction and the integrity check, in steps short enough to let writers in.
 
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -10,22 +10,22 @@ use super::session::Deed;
 use super::writer::TURN;
 use crate::{Health, Removed, Retention};
 
-/// The most runs that one step removes.
+/// Maximum number of runs that one step removes.
 const RUNS: i64 = 16;
 
-/// A step removes no further run once it has removed this many events.
+/// Number of removed events after which a step removes no further run.
 const EVENTS: u64 = 10_000;
 
-/// The most snapshots that one step removes.
+/// Maximum number of snapshots that one step removes.
 const SNAPSHOTS: i64 = 256;
 
-/// When a run ended, and which: the order in which they go.
+/// End time and id of a run: the order of removal.
 type Ended = (i64, Uuid);
 
-/// After every run.
+/// Sorts after every run.
 const END: Ended = (i64::MAX, Uuid::max());
 
-/// Removes the oldest runs that may go; none when there are no more.
+/// Removes the oldest runs that retention allows; none if there are no more.
 pub(super) struct RemoveSome(pub(super) Retention);
 
 impl Deed for RemoveSome {
@@ -54,12 +54,13 @@ impl Deed for RemoveSome {
     }
 
     async fn landed(&mut self, _link: &mut Link) -> Result<Option<Removed>, PostgresError> {
-        // What is gone is not removed a second time; it is only not counted.
+        // Repeating removes nothing twice; the lost part is only not counted.
         Ok(None)
     }
 }
 
-/// The oldest runs that may go. What stays begins at a bound, so an index finds them.
+/// Returns the oldest runs that may be removed. The runs to keep begin at a bound, so that an index
+/// finds them.
 pub(super) async fn candidates(
     link: &mut Link,
     rule: Retention,
@@ -76,7 +77,8 @@ pub(super) async fn candidates(
     rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
 
-/// When the oldest of the `count` runs that ended last has ended; `None` when there are fewer.
+/// Returns the end of the oldest among the `last` runs that ended most recently; `None` if there
+/// are fewer.
 async fn first_of_the_last(link: &mut Link, last: usize) -> Result<Option<Ended>, PostgresError> {
     const SQL: &str = "SELECT finished_at, run FROM runs WHERE finished_at IS NOT NULL \
                        ORDER BY finished_at DESC, run DESC LIMIT 1 OFFSET $1";
@@ -88,7 +90,7 @@ async fn first_of_the_last(link: &mut Link, last: usize) -> Result<Option<Ended>
     row.map(ended).transpose()
 }
 
-/// Removes snapshots that a newer one replaced; 0 when there are no more.
+/// Removes snapshots that a newer one replaced; 0 if there are no more.
 pub(super) struct DropOldSnapshots;
 
 impl Deed for DropOldSnapshots {
@@ -109,8 +111,8 @@ impl Deed for DropOldSnapshots {
     }
 }
 
-/// Gives free room back. Snapshots are written anew, because most of them are gone by now and the
-/// rest is small; elsewhere room becomes free for what is written next, and the end is cut off.
+/// Frees unused space. Snapshots are rewritten in full, because most are gone and the rest is
+/// small; in other tables, free space is reused and the end of the file is truncated.
 pub(super) async fn free_room(link: &Link) -> Result<(), PostgresError> {
     for sql in [
         "VACUUM (FULL) snapshots",
@@ -124,7 +126,7 @@ pub(super) async fn free_room(link: &Link) -> Result<(), PostgresError> {
     Ok(())
 }
 
-/// The size of the tables and their indexes.
+/// Returns the size of the tables and their indexes, in bytes.
 pub(super) async fn bytes(link: &mut Link) -> Result<u64, PostgresError> {
     link.number(
         "SELECT coalesce(sum(pg_relation_size(oid) + \
@@ -136,14 +138,14 @@ pub(super) async fn bytes(link: &mut Link) -> Result<u64, PostgresError> {
     .await
 }
 
-/// Looks through all of it.
+/// Checks the whole database.
 pub(super) async fn health(link: &mut Link) -> Result<Health, PostgresError> {
     Ok(Health {
         backend: "postgres",
         schema: schema::version(link).await?.unwrap_or(0),
         problems: problems(link).await?,
         bytes: bytes(link).await?,
-        // Whoever keeps the server decides how large it may become.
+        // The administrator of the server decides about its size.
         max_bytes: None,
         runs: link.number("SELECT count(*) FROM runs").await?,
         unfinished: link.number("SELECT count(*) FROM runs WHERE finished_at IS NULL").await?,
@@ -155,7 +157,7 @@ pub(super) async fn health(link: &mut Link) -> Result<Health, PostgresError> {
 
 async fn problems(link: &mut Link) -> Result<Vec<String>, PostgresError> {
     let mut problems = Vec::new();
-    // Every body is read to its end, so that damage shows.
+    // Reads every body to its end, so that damage is detected.
     for sql in [
         "SELECT coalesce(sum(length(md5(body))), 0)::int8 FROM events",
         "SELECT coalesce(sum(length(md5(body))), 0)::int8 FROM snapshots",

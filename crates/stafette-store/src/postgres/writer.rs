@@ -1,4 +1,4 @@
-//! The one task that writes.
+//! The only task that writes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
@@ -13,13 +13,13 @@ use super::session::{Deed, Session};
 use crate::stats::Counters;
 use crate::{AppendError, Batch, Entry, HandoffRow, Reply, RunRow, Snapshot, digits, queue};
 
-/// Something else that the task is asked to do.
+/// Any other work for the task.
 pub(super) type Upkeep = Box<dyn for<'a> FnOnce(&'a mut Session) -> Reply<'a, ()> + Send>;
 
-/// What the task is asked to do.
+/// A request to the task.
 pub(super) type Job = queue::Job<Upkeep>;
 
-/// Whoever writes holds this row until the commit.
+/// Every writer locks this row until its commit.
 pub(super) const TURN: &str = "SELECT head FROM store FOR UPDATE";
 
 const KNOWN: &str = "SELECT run, seq FROM runs WHERE run = ANY($1)";
@@ -53,7 +53,7 @@ const HEAD: &str = "UPDATE store SET head = $1";
 const THERE: &str = "SELECT 1 FROM events \
      WHERE position = $1 AND run = $2 AND seq = $3 AND at = $4 AND body = $5";
 
-/// Works until it is told to stop or nobody can ask any more.
+/// Works until it is stopped or all senders are gone.
 pub(super) async fn work(mut session: Session, mut jobs: mpsc::Receiver<Job>, counters: &Counters) {
     let mut next = None;
     loop {
@@ -75,7 +75,7 @@ pub(super) async fn work(mut session: Session, mut jobs: mpsc::Receiver<Job>, co
             }
             Job::Upkeep(task) => task(&mut session).await,
             Job::Stop(answer) => {
-                // Whoever still waits learns from the dropped answer that the store is closed.
+                // Pending callers learn from the dropped sender that the store is closed.
                 drop(jobs);
                 drop(session);
                 let _ = answer.send(());
@@ -85,14 +85,14 @@ pub(super) async fn work(mut session: Session, mut jobs: mpsc::Receiver<Job>, co
     }
 }
 
-/// What each batch of a group is told.
+/// Result of each batch of a group.
 type Answers = Vec<Result<u64, AppendError>>;
 
-/// Batches that are written in one transaction. One that conflicts writes nothing, so it cannot
+/// Batches that are written in one transaction. A conflicting batch writes nothing, so it cannot
 /// harm the others.
 pub(super) struct Group<'a> {
     batches: Vec<&'a Batch>,
-    /// The first event that was sent, and what is answered if it is there.
+    /// First event that was sent, and the results to return if it is stored.
     sent: Option<(u64, RunId, &'a Entry, Answers)>,
 }
 
@@ -131,10 +131,11 @@ impl Deed for Group<'_> {
     }
 
     async fn landed(&mut self, link: &mut Link) -> Result<Option<Answers>, PostgresError> {
-        // Without events it is as if it had not been: doing it again changes nothing.
+        // A group without events can be repeated: that changes nothing.
         let Some((position, run, entry, told)) = self.sent.take() else { return Ok(None) };
         let (position, seq, body) = (signed(position), signed(entry.seq), entry.body.as_bytes());
-        // Once it is our turn, what the lost connection did is over, one way or the other.
+        // Once the row lock is ours, the lost connection's transaction has ended, one way or the
+        // other.
         let steps: &[(_, Params<'_>)] =
             &[(TURN, &[]), (THERE, &[&position, &run.0, &seq, &entry.at.0, &body])];
         let answers = link.together(BEGIN, steps, "COMMIT").await?;
@@ -142,7 +143,7 @@ impl Deed for Group<'_> {
     }
 }
 
-/// What a group comes to. Of several rows for one thing the last counts.
+/// Rows that a group writes. Of several rows for the same key, the last one wins.
 struct Plan<'a> {
     answers: Answers,
     head: u64,

@@ -1,4 +1,4 @@
-//! What a call costs, counted in steps of SQLite's machine and not in time.
+//! Cost of each call, measured in steps of SQLite's virtual machine instead of time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use crate::{Batch, Retention, RunFilter};
 /// The run that is read, the same in every history.
 const ALICE: u64 = 0x1_2345_6789;
 
-/// A store with so many other runs, finished ones, of ten events each.
+/// Creates a store with that many other, finished runs of ten events each.
 fn history(runs: u64) -> (Connection, Story, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let conn = open::writer(&folder.path().join("store.db"), &Options::default());
@@ -42,7 +42,7 @@ fn history(runs: u64) -> (Connection, Story, tempfile::TempDir) {
     (conn, alice, folder)
 }
 
-/// The steps that each call takes.
+/// Returns the steps that each call takes.
 fn costs(runs: u64) -> Vec<(&'static str, u64)> {
     let (mut conn, mut alice, _folder) = history(runs);
     let steps = Arc::new(AtomicU64::new(0));
@@ -105,7 +105,7 @@ fn costs(runs: u64) -> Vec<(&'static str, u64)> {
 fn no_call_costs_more_after_a_long_history() {
     for ((name, short), (_, long)) in costs(20).into_iter().zip(costs(400)) {
         assert!(short > 0, "{name} is counted");
-        // A deeper index costs the machine no step; a scan would cost twenty times as many.
+        // A deeper index costs no step; a scan would cost twenty times as many.
         assert!(long <= short + short / 4, "{name}: {short} steps, then {long}");
     }
 }

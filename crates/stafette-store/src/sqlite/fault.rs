@@ -1,4 +1,4 @@
-//! What SQLite's errors mean to us.
+//! Maps errors of SQLite to errors of the store.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use rusqlite::{Error, ErrorCode};
 
 use crate::{AppendError, Fault, OpenError};
 
-/// No room for the index of the log: SQLite calls it an I/O error, but it is a full disk too.
+/// No room for the index of the log: SQLite reports an I/O error, but the disk is full.
 const NO_ROOM_FOR_LOG_INDEX: i32 = rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 
 fn is_full(error: &Error) -> bool {
@@ -15,7 +15,7 @@ fn is_full(error: &Error) -> bool {
         || extended == Some(NO_ROOM_FOR_LOG_INDEX)
 }
 
-/// Why a whole group was not written.
+/// Maps the error of a whole group of batches.
 pub(super) fn append(error: Error) -> AppendError {
     let (code, full) = (error.sqlite_error_code(), is_full(&error));
     let source = Fault::new(error);
@@ -27,12 +27,12 @@ pub(super) fn append(error: Error) -> AppendError {
     }
 }
 
-/// Why a file was not opened.
+/// Maps the error of opening a file.
 pub(super) fn open(error: Error, path: &Path) -> OpenError {
     let path = path.to_owned();
     match error.sqlite_error_code() {
         _ if is_full(&error) => OpenError::Full { path, source: Fault::new(error) },
-        // The folder is known to exist by now: the file, or the log beside it, was not allowed.
+        // The folder exists at this point: access to the file, or to the log beside it, was denied.
         Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
             OpenError::ReadOnly { path }
         }

@@ -1,5 +1,5 @@
-//! Full text: a file of its own beside the store, made from the events and made again when it is
-//! gone.
+//! Full-text index: a separate file beside the store, built from the events and rebuilt if it is
+//! lost.
 
 use std::future::ready;
 use std::panic::resume_unwind;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::{Fault, FindError, Finder, Reply, Text};
 
-/// The tables; another version is made anew.
+/// Version of the tables; a file of another version is rebuilt.
 const VERSION: u32 = 1;
 const TABLES: &str = "
     CREATE VIRTUAL TABLE texts USING fts5 (
@@ -26,10 +26,10 @@ const TABLES: &str = "
     CREATE TABLE files (path TEXT NOT NULL PRIMARY KEY, bytes INTEGER NOT NULL) STRICT;
 ";
 
-/// The most words that are looked for at once.
+/// Maximum number of words in one search.
 const WORDS: usize = 32;
 
-/// An index of texts in a file of its own.
+/// A full-text index in a separate file.
 #[derive(Debug)]
 pub struct SqliteFinder {
     path: PathBuf,
@@ -37,11 +37,11 @@ pub struct SqliteFinder {
 }
 
 impl SqliteFinder {
-    /// Opens the index and makes it when it is missing, broken or of another version. `head` is
-    /// the last event of the store: an index that knows more is of another one.
+    /// Opens the index, and rebuilds it if it is missing, broken or of another version. `head` is
+    /// the last position of the store: an index that is ahead of it belongs to another store.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When it cannot be created.
     pub fn open(path: &Path, head: u64) -> Result<Self, FindError> {
         let conn = match usable(path, head) {
             Ok(Some(conn)) => conn,
@@ -49,7 +49,7 @@ impl SqliteFinder {
                 for end in ["", "-wal", "-shm"] {
                     let mut name = path.as_os_str().to_owned();
                     name.push(end);
-                    // Missing is as good as removed.
+                    // A missing file is as good as a removed one.
                     let _ = std::fs::remove_file(PathBuf::from(name));
                 }
                 make(path).map_err(|error| trouble(path, error))?
@@ -58,7 +58,7 @@ impl SqliteFinder {
         Ok(SqliteFinder { path: path.to_owned(), conn: Arc::new(Mutex::new(conn)) })
     }
 
-    /// Does something on a thread that may block.
+    /// Runs work on a blocking thread.
     fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -67,7 +67,7 @@ impl SqliteFinder {
         let task =
             spawn_blocking(move || work(&mut conn.lock().unwrap_or_else(PoisonError::into_inner)));
         Box::pin(async move {
-            // The task is never called off, and what panics there panics here.
+            // The task is never cancelled, and a panic there is resumed here.
             let answer = task.await;
             let answer = answer.unwrap_or_else(|error| resume_unwind(error.into_panic()));
             answer.map_err(|error| trouble(&self.path, error))
@@ -163,7 +163,7 @@ fn make(path: &Path) -> rusqlite::Result<Connection> {
 fn tune(conn: &Connection) -> rusqlite::Result<()> {
     conn.busy_timeout(Duration::from_secs(5))?;
     conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
-    // What is lost by a power failure is made again from the events.
+    // Data lost in a power failure is rebuilt from the events.
     conn.pragma_update(None, "synchronous", "NORMAL")
 }
 
@@ -197,7 +197,7 @@ fn found(row: &Row<'_>) -> rusqlite::Result<Text> {
     })
 }
 
-/// Words as a query: what people type is never an operator.
+/// Quotes words for a query, so that nothing a person types is an operator.
 fn query(words: &str) -> Option<String> {
     let words: Vec<String> = words
         .split_whitespace()

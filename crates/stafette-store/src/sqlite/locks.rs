@@ -1,4 +1,4 @@
-//! The book of locks in its tables.
+//! The tables of locks.
 
 use rusqlite::{Connection, TransactionBehavior, params};
 use stafette_core::Time;
@@ -6,7 +6,7 @@ use stafette_core::Time;
 use super::fault;
 use crate::{LOCK_ENTRIES, LockBatch, LockEntry, LockError, LockRow, LockStore};
 
-/// Writes a batch, in one transaction.
+/// Writes a batch in one transaction.
 pub(super) fn write(conn: &mut Connection, batch: &LockBatch) -> Result<u64, LockError> {
     try_write(conn, batch).unwrap_or_else(|error| Err(fault::append(error).into()))
 }
@@ -45,7 +45,7 @@ fn book(conn: &Connection) -> rusqlite::Result<(u64, u64)> {
 }
 
 pub(super) fn all(conn: &Connection) -> rusqlite::Result<LockStore> {
-    // One transaction, so that the version is that of the rows.
+    // One transaction, so that the version matches the rows.
     let tx = conn.unchecked_transaction()?;
     let (version, fence) = book(&tx)?;
     let mut query = tx.prepare_cached("SELECT id, held, body FROM locks ORDER BY id")?;

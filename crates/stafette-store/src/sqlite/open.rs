@@ -1,7 +1,7 @@
-//! Opening a file: is it ours, can we write it, do we know its tables.
+//! Opens a file: checks that it is a store, is writable, and has known tables.
 //!
-//! The file is never opened but by SQLite: closing any other descriptor of it would drop the
-//! locks that SQLite holds for the whole process.
+//! Only SQLite opens the file: closing any other descriptor of it would drop the locks that SQLite
+//! holds for the whole process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,13 +17,13 @@ use crate::{Fault, OpenError};
 /// The first SQLite whose write-ahead log cannot be damaged by a checkpoint beside a writer.
 const NEEDED: (i32, &str) = (3_051_003, "3.51.3");
 
-/// What a log that grew in a burst is cut back to, in bytes.
+/// Size that a log is truncated to after a burst of writes, in bytes.
 const LOG_BYTES: i64 = 16 << 20;
 
-/// Between two attempts to open a file that others are opening too.
+/// Pause between two attempts to open a file that others are opening too.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The absolute path of the file, whose folder exists.
+/// Returns the absolute path of the file, whose folder exists.
 pub(super) fn place(path: &Path) -> Result<PathBuf, OpenError> {
     let not_a_file = || OpenError::NotAStore {
         path: path.to_owned(),
@@ -46,7 +46,7 @@ pub(super) fn place(path: &Path) -> Result<PathBuf, OpenError> {
     Ok(path)
 }
 
-/// The connection that writes.
+/// Opens the connection that writes.
 pub(super) fn writer(path: &Path, options: &Options) -> Result<Connection, OpenError> {
     if rusqlite::version_number() < NEEDED.0 {
         let found = rusqlite::version().to_owned();
@@ -55,7 +55,7 @@ pub(super) fn writer(path: &Path, options: &Options) -> Result<Connection, OpenE
     let patience = Instant::now() + options.busy_timeout;
     loop {
         match attempt(path, options) {
-            // SQLite waits for most locks by itself, but not for the one that starts the log.
+            // SQLite itself waits for most locks, but not for the one that starts the log.
             Err(OpenError::Busy { .. }) if Instant::now() < patience => thread::sleep(PAUSE),
             answer => return answer,
         }
@@ -69,7 +69,7 @@ fn attempt(path: &Path, options: &Options) -> Result<Connection, OpenError> {
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut conn = Connection::open_with_flags(path, flags).map_err(wrap)?;
     conn.busy_timeout(options.busy_timeout).map_err(wrap)?;
-    // A file that is refused stays as it is: not even its log is folded into it.
+    // A refused file stays unchanged: not even its log is merged into it.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(wrap)?;
     if conn.is_readonly(MAIN_DB).map_err(wrap)? {
         return Err(OpenError::ReadOnly { path: path.to_owned() });
@@ -92,7 +92,7 @@ fn attempt(path: &Path, options: &Options) -> Result<Connection, OpenError> {
     Ok(conn)
 }
 
-/// A connection that reads.
+/// Opens a connection that reads.
 pub(super) fn reader(path: &Path, busy_timeout: Duration) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags)?;
@@ -101,10 +101,10 @@ pub(super) fn reader(path: &Path, busy_timeout: Duration) -> rusqlite::Result<Co
     Ok(conn)
 }
 
-/// Whether the file is new; refuses it when it is not ours to use.
+/// Returns true if the file is new; refuses a file that is not usable.
 fn identify(conn: &Connection, path: &Path) -> Result<bool, OpenError> {
     let wrap = |error| fault::open(error, path);
-    // One transaction, because another process may be making the tables at this moment.
+    // One transaction, because another process may be creating the tables at this moment.
     let tx = conn.unchecked_transaction().map_err(wrap)?;
     let version = schema::version(&tx).map_err(wrap)?;
     let owner: i32 =
@@ -125,7 +125,7 @@ fn identify(conn: &Connection, path: &Path) -> Result<bool, OpenError> {
     Ok(false)
 }
 
-/// A new file is for its owner alone; the log beside it inherits that.
+/// Restricts a new file to its owner; the log beside it inherits that.
 fn protect(path: &Path) -> Result<(), OpenError> {
     #[cfg(unix)]
     {

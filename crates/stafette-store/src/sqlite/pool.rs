@@ -11,7 +11,7 @@ use tokio::task::spawn_blocking;
 use super::open;
 use crate::{Fault, ReadError};
 
-/// A few connections, opened when they are first needed.
+/// A pool of connections, opened on demand.
 #[derive(Debug)]
 pub(super) struct Pool {
     path: PathBuf,
@@ -28,7 +28,7 @@ impl Pool {
         Pool { path, busy_timeout, size, seats, idle: Arc::default() }
     }
 
-    /// Runs a query on a thread that may block.
+    /// Runs a query on a blocking thread.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -37,7 +37,7 @@ impl Pool {
         let (path, busy_timeout) = (self.path.clone(), self.busy_timeout);
         let idle = self.idle.clone();
         let task = spawn_blocking(move || {
-            // Held to the end, also when the caller gave up: it bounds the threads.
+            // Held to the end, even if the caller gave up: it limits the number of threads.
             let _seat = seat;
             let waiting = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let conn = match waiting {
@@ -54,9 +54,9 @@ impl Pool {
         }
     }
 
-    /// Lets the queries under way end, then closes every connection.
+    /// Waits for running queries, then closes every connection.
     pub(super) async fn close(&self) {
-        // An error means that it is closed already.
+        // An error means that the pool is closed already.
         let seats = self.seats.acquire_many(self.size).await;
         self.seats.close();
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();

@@ -1,4 +1,4 @@
-//! Everything that reads.
+//! Queries that read.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ const HANDOFF: &str = "run, id, giver, taker, reason, state, question, opened_at
                        closed_at, body";
 
 pub(super) fn load_at(conn: &Connection, run: RunId, seq: u64) -> rusqlite::Result<Option<Loaded>> {
-    // One transaction, so that the snapshot and what follows it are of one moment.
+    // One transaction, so that snapshot and entries are of the same moment.
     let tx = conn.unchecked_transaction()?;
     let known =
         tx.prepare_cached("SELECT 1 FROM runs WHERE run = ?1")?.exists([run.0.as_bytes()])?;
@@ -169,7 +169,7 @@ fn page(
     Ok(page.into_entries())
 }
 
-/// A cursor past everything finds nothing, which is also true of the largest number SQLite has.
+/// Converts a cursor. One past the maximum of SQLite finds nothing, as the maximum does.
 fn cursor(after: u64) -> i64 {
     i64::try_from(after).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Retention, compaction and the check-up, in steps that are short enough to let writers in.
+//! Retention, compaction and the integrity check, in steps short enough to let writers in.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,25 +8,25 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use super::schema;
 use crate::{Health, Removed, Retention};
 
-/// The most runs that one step removes.
+/// Maximum number of runs that one step removes.
 const RUNS: u64 = 16;
 
-/// A step removes no further run once it has removed this many events.
+/// Number of removed events after which a step removes no further run.
 const EVENTS: u64 = 10_000;
 
-/// The most snapshots that one step removes.
+/// Maximum number of snapshots that one step removes.
 const SNAPSHOTS: u64 = 256;
 
-/// The most pages that one step gives back.
+/// Maximum number of pages that one step frees.
 const PAGES: u64 = 1024;
 
-/// When a run ended, and which: the order in which they go.
+/// End time and id of a run: the order of removal.
 type Ended = (i64, [u8; 16]);
 
-/// After every run.
+/// Sorts after every run.
 const END: Ended = (i64::MAX, [u8::MAX; 16]);
 
-/// Removes the oldest runs that may go; none when there are no more.
+/// Removes the oldest runs that retention allows; none if there are no more.
 pub(super) fn remove_some(conn: &mut Connection, rule: Retention) -> rusqlite::Result<Removed> {
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut removed = Removed::default();
@@ -45,7 +45,8 @@ pub(super) fn remove_some(conn: &mut Connection, rule: Retention) -> rusqlite::R
     Ok(removed)
 }
 
-/// The oldest runs that may go. What stays begins at a bound, so an index finds them.
+/// Returns the oldest runs that may be removed. The runs to keep begin at a bound, so that an index
+/// finds them.
 fn candidates(conn: &Connection, rule: Retention) -> rusqlite::Result<Vec<[u8; 16]>> {
     let Some(kept) = first_of_the_last(conn, rule.keep_last)? else {
         return Ok(Vec::new());
@@ -59,7 +60,8 @@ fn candidates(conn: &Connection, rule: Retention) -> rusqlite::Result<Vec<[u8; 1
     statement.query_map(params![at, run, RUNS], |row| row.get(0))?.collect()
 }
 
-/// When the oldest of the `count` runs that ended last has ended; `None` when there are fewer.
+/// Returns the end of the oldest among the `count` runs that ended most recently; `None` if there
+/// are fewer.
 fn first_of_the_last(conn: &Connection, count: usize) -> rusqlite::Result<Option<Ended>> {
     let Some(skip) = count.checked_sub(1) else {
         return Ok(Some(END));
@@ -72,7 +74,7 @@ fn first_of_the_last(conn: &Connection, count: usize) -> rusqlite::Result<Option
     .optional()
 }
 
-/// Removes snapshots that a newer one replaced; 0 when there are no more.
+/// Removes snapshots that a newer one replaced; 0 if there are no more.
 pub(super) fn drop_old_snapshots(conn: &Connection) -> rusqlite::Result<u64> {
     let mut statement = conn.prepare_cached(
         "DELETE FROM snapshots WHERE rowid IN (
@@ -84,11 +86,11 @@ pub(super) fn drop_old_snapshots(conn: &Connection) -> rusqlite::Result<u64> {
     statement.execute([SNAPSHOTS]).map(|rows| rows as u64)
 }
 
-/// Gives free pages back; 0 when there are no more.
+/// Frees unused pages; 0 if there are no more.
 pub(super) fn free_pages(conn: &Connection) -> rusqlite::Result<u64> {
     let before = number(conn, "PRAGMA page_count")?;
     let mut statement = conn.prepare(&format!("PRAGMA incremental_vacuum({PAGES})"))?;
-    // One page a row: the work is done by asking for them all.
+    // One row per freed page: reading all rows does the work.
     let mut rows = statement.query([])?;
     while rows.next()?.is_some() {}
     Ok(before.saturating_sub(number(conn, "PRAGMA page_count")?))
@@ -99,7 +101,7 @@ pub(super) fn checkpoint(conn: &Connection) -> rusqlite::Result<()> {
     conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
 }
 
-/// The size on disk, with the log.
+/// Returns the size on disk in bytes, including the log.
 pub(super) fn bytes(conn: &Connection, path: &Path) -> rusqlite::Result<u64> {
     let file = number(conn, "PRAGMA page_count")? * number(conn, "PRAGMA page_size")?;
     let mut log = path.as_os_str().to_owned();
@@ -107,7 +109,7 @@ pub(super) fn bytes(conn: &Connection, path: &Path) -> rusqlite::Result<u64> {
     Ok(file + fs::metadata(PathBuf::from(log)).map_or(0, |log| log.len()))
 }
 
-/// Looks through all of it.
+/// Checks the whole file.
 pub(super) fn health(
     conn: &Connection,
     path: &Path,

@@ -1,4 +1,4 @@
-//! The one thread that writes.
+//! The only thread that writes.
 
 use std::time::Instant;
 
@@ -10,10 +10,10 @@ use crate::queue::{self, Append};
 use crate::stats::Counters;
 use crate::{AppendError, Batch, Entry, HandoffRow, RunRow, Snapshot, digits};
 
-/// What the thread is asked to do.
+/// A request to the thread.
 pub(super) type Job = queue::Job<Box<dyn FnOnce(&mut Connection) + Send>>;
 
-/// Works until it is told to stop or nobody can ask any more.
+/// Works until it is stopped or all senders are gone.
 pub(super) fn work(mut conn: Connection, mut jobs: mpsc::Receiver<Job>, counters: &Counters) {
     let mut next = None;
     while let Some(job) = next.take().or_else(|| jobs.blocking_recv()) {
@@ -27,7 +27,7 @@ pub(super) fn work(mut conn: Connection, mut jobs: mpsc::Receiver<Job>, counters
             }
             Job::Upkeep(task) => task(&mut conn),
             Job::Stop(answer) => {
-                // Whoever still waits learns from the dropped answer that the store is closed.
+                // Pending callers learn from the dropped sender that the store is closed.
                 drop(jobs);
                 drop(conn);
                 let _ = answer.send(());
@@ -37,7 +37,8 @@ pub(super) fn work(mut conn: Connection, mut jobs: mpsc::Receiver<Job>, counters
     }
 }
 
-/// One transaction. A batch that conflicts writes nothing, so it cannot harm the others.
+/// Writes a group in one transaction. A conflicting batch writes nothing, so it cannot harm the
+/// others.
 fn write_all(
     conn: &mut Connection,
     group: &[Append],

@@ -1,11 +1,11 @@
-//! The same conditions for a Prometheus that reads our page.
+//! The same conditions as rules for a Prometheus server that scrapes our metrics.
 
 use stafette_core::Millis;
 use stafette_core::workflow::alerts::{AlertRules, Threshold};
 
 use super::{Condition, Severity};
 
-/// A file of alerting rules.
+/// Returns a file of alerting rules.
 #[must_use]
 pub fn prometheus(rules: &AlertRules) -> String {
     let mut text = String::from("groups:\n  - name: stafette\n    rules:\n");
@@ -42,7 +42,7 @@ fn expression(condition: Condition, Threshold { above, within }: Threshold) -> S
     }
 }
 
-/// As Prometheus writes a span of time.
+/// Formats a duration as Prometheus does.
 fn duration(time: Millis) -> String {
     match time.0 {
         ms if ms % 3_600_000 == 0 && ms > 0 => format!("{}h", ms / 3_600_000),

@@ -1,23 +1,23 @@
-//! What happened within a span of time that ends now, in a bounded number of slices.
+//! A window of time that ends now, in a bounded number of slices.
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 use stafette_core::{Millis, Time};
 
-/// A window has so many slices: what leaves it leaves it a slice late at most.
+/// Number of slices of a window: an event leaves the window at most one slice late.
 const SLICES: u64 = 60;
 
 /// The slices of a window, the oldest first.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Window<T> {
-    /// How long a slice is, in milliseconds.
+    /// Length of a slice, in milliseconds.
     length: u64,
     slices: VecDeque<(u64, T)>,
 }
 
 impl<T: Default> Window<T> {
-    /// Changes the slice of a moment.
+    /// Changes the slice that contains a moment.
     pub(super) fn at(&mut self, at: Time, within: Millis, change: impl FnOnce(&mut T)) {
         self.fit(within);
         let slice = self.slice(at);
@@ -33,7 +33,7 @@ impl<T: Default> Window<T> {
         }
     }
 
-    /// The slices that lie within; older ones are forgotten.
+    /// Returns the slices within the window; older ones are dropped.
     pub(super) fn within(&mut self, now: Time, within: Millis) -> impl Iterator<Item = &T> {
         self.fit(within);
         let oldest = self.slice(now).saturating_sub(SLICES);
@@ -43,7 +43,7 @@ impl<T: Default> Window<T> {
         self.slices.iter().map(|(_, held)| held)
     }
 
-    /// A window of another length begins anew: what is in the slices cannot be cut.
+    /// Starts anew if the length of the window changes: the slices cannot be split.
     fn fit(&mut self, within: Millis) {
         let length = (within.0 / SLICES).max(1);
         if self.length != length {

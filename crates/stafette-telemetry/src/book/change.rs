@@ -1,5 +1,5 @@
-//! What is going on about a change: from its proposal, or from the wish to have it in or out again,
-//! until that is settled.
+//! Activity on a change: from its proposal, or from the request to apply or undo it, until that is
+//! settled.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,56 +12,55 @@ use stafette_core::{Event, HandoffId, RunId, TeamEvent, Time};
 
 use super::{Fact, OpenRun};
 
-/// A change that something is going on about.
+/// A change with an open activity.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct OpenChange {
-    /// When it began.
+    /// Start of the activity.
     pub began: Time,
-    /// What for.
+    /// Reason that the author gave.
     pub reason: String,
-    /// The agent that proposed it.
+    /// Agent that proposed the change, if any.
     pub agent: Option<String>,
-    /// The handoff that it was proposed in.
+    /// Handoff in which the change was proposed.
     pub handoff: Option<HandoffId>,
-    /// How often it was proposed.
+    /// Number of proposals so far.
     pub revision: u32,
-    /// How many files it touches.
+    /// Number of files that it touches.
     pub files: u64,
-    /// How far it is, in a word.
+    /// Status as one word.
     pub status: String,
 }
 
-/// What was going on about a change is over.
+/// An activity on a change has ended.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ChangeEnded {
-    /// Of which run.
+    /// Run that the change belongs to.
     pub run: RunId,
-    /// What the run was asked for in.
+    /// Span of the caller that started the run.
     pub asked_in: Option<Traceparent>,
-    /// Which change.
+    /// Id of the change.
     pub id: ChangeId,
-    /// What was known of it.
+    /// State of the change at the end.
     pub change: OpenChange,
-    /// What is worth knowing about how it ended.
+    /// Note about the end; may be empty.
     pub note: String,
 }
 
-/// The most runs that are over and still remembered, because something may be done about their
-/// changes.
+/// Maximum number of ended runs that are kept, because their changes may still be settled.
 const RUNS: usize = 256;
 
-/// What is remembered of the changes of a run.
+/// Changes of a run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Changes {
-    /// Those that something is going on about.
+    /// Changes with an open activity.
     open: BTreeMap<ChangeId, OpenChange>,
-    /// The others, as they were last.
+    /// All other changes, in their last state.
     settled: BTreeMap<ChangeId, OpenChange>,
 }
 
 impl Changes {
-    /// Takes in an event about a change; one that ends what was going on about it tells of that.
+    /// Takes in an event about a change; returns the change if the event ends the activity.
     pub(super) fn apply(
         &mut self,
         at: Time,
@@ -83,7 +82,7 @@ impl Changes {
             Event::Team(TeamEvent::ChangeSettled(settled)) => {
                 let open = self.begin(at, settled.change, settled.handoff);
                 open.status = settled.status.as_str().to_owned();
-                // Allowed is not yet in.
+                // An approved change is not applied yet.
                 if matches!(settled.status, ChangeStatus::Pending | ChangeStatus::Approved) {
                     return None;
                 }
@@ -95,7 +94,7 @@ impl Changes {
         }
     }
 
-    /// The change that something is going on about, from now on if nothing was.
+    /// Returns the open activity on a change, or starts one.
     fn begin(&mut self, at: Time, id: ChangeId, handoff: Option<HandoffId>) -> &mut OpenChange {
         let settled = &mut self.settled;
         self.open.entry(id).or_insert_with(|| {
@@ -107,13 +106,13 @@ impl Changes {
 
     fn remember(&mut self, id: ChangeId, change: &OpenChange) {
         self.settled.insert(id, change.clone());
-        // A run remembers no more of them either.
+        // The run keeps no more of them either.
         while self.settled.len() > MOST_SETS {
             self.settled.pop_first();
         }
     }
 
-    /// Whatever waits, as it stands.
+    /// Closes all open activities in their current state.
     fn leave(&mut self) -> Vec<(ChangeId, OpenChange)> {
         let open = std::mem::take(&mut self.open);
         open.iter().for_each(|(id, change)| self.remember(*id, change));
@@ -121,7 +120,7 @@ impl Changes {
     }
 }
 
-/// A run that is over, and has changes that something may be done about.
+/// An ended run with changes that may still be settled.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct OverRun {
     pub(super) telemetry: Telemetry,
@@ -129,7 +128,7 @@ pub(super) struct OverRun {
     changes: Changes,
 }
 
-/// Those runs, the oldest first.
+/// Ended runs, the oldest first.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct OverRuns(VecDeque<(RunId, OverRun)>);
@@ -139,7 +138,7 @@ impl OverRuns {
         self.0.iter().find(|(id, _)| *id == run).map(|(_, over)| over)
     }
 
-    /// Takes in what is done about a change of a run that is over.
+    /// Takes in an event about a change of an ended run.
     pub(super) fn apply(&mut self, run: RunId, at: Time, event: &Event) -> Option<Fact> {
         let (_, over) = self.0.iter_mut().find(|(id, _)| *id == run)?;
         let (id, change, note) = over.changes.apply(at, event)?;
@@ -155,14 +154,14 @@ impl OverRuns {
 }
 
 impl OpenRun {
-    /// Takes in what was done about a change.
+    /// Takes in an event about a change.
     pub(super) fn change(&mut self, run: RunId, at: Time, event: &Event) -> Option<Fact> {
         let (id, change, note) = self.changes.apply(at, event)?;
         Some(ended(run, self.asked_in, id, change, note))
     }
 
-    /// The run is over: whatever waits is told as it stands, and remembered for what may be done
-    /// about it later.
+    /// Ends the run: open activities are reported in their current state, and kept for later
+    /// events.
     pub(super) fn leave_changes(&mut self, run: RunId, over: &mut OverRuns) -> Vec<Fact> {
         let mut changes = std::mem::take(&mut self.changes);
         let told = changes.leave().into_iter();

@@ -1,4 +1,4 @@
-//! What is counted here is what the core counts: held against it after every event of recorded runs.
+//! Compares the counts here with those of the core, after every event of recorded runs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use stafette_core::{Event, Party, Recorded, Run, RunId, Time, Usage};
 
 use super::{Book, Fact, Phase};
 
-/// The logs of real runs, those of the page's tests included.
+/// Returns the logs of real runs, including those of the page's tests.
 fn logs() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folders = ["fixtures/logs", "web/test/logs"].map(|folder| root.join(folder));
@@ -40,7 +40,7 @@ fn recorded(path: &Path) -> Vec<Recorded> {
     text.lines().filter(|line| !line.is_empty()).map(event).collect()
 }
 
-/// Everything that facts say of a run, added up.
+/// Sums over all facts of a run.
 #[derive(Debug, Default)]
 struct Sums {
     tally: Tally,
@@ -65,7 +65,7 @@ impl Sums {
     }
 }
 
-/// What both count; the rest of the tally is the core's alone.
+/// Counts that both keep; the rest of the tally is the core's alone.
 fn counts(tally: &Tally) -> [u32; 5] {
     [tally.refused, tally.circular, tally.escalated, tally.retries, tally.late]
 }
@@ -102,7 +102,7 @@ fn what_is_told_of_runs_is_what_the_core_knows_of_them() {
             let facts = book.apply(run.id, recorded.at, &recorded.event);
             facts.iter().for_each(|fact| sums.add(fact));
             held_against(&book, &run, run.id, &about);
-            // A fork goes on counting; what it spends begins anew.
+            // A fork continues the counts; its spending starts at zero.
             let since = counts(&first.tally).into_iter().zip(counts(&run.tally));
             let since: Vec<u32> = since.map(|(before, now)| now - before).collect();
             assert_eq!(counts(&sums.tally).as_slice(), since, "{about}");

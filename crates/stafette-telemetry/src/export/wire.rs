@@ -1,5 +1,5 @@
-//! One request to a receiver: HTTP with a protocol buffer or JSON, or gRPC; by TLS to whom this
-//! system trusts.
+//! One request to a receiver: HTTP with a protocol buffer or JSON, or gRPC; TLS with the
+//! certificates that this system trusts.
 
 use std::time::Duration;
 
@@ -9,56 +9,56 @@ use thiserror::Error;
 
 use crate::trace::otlp::Request;
 
-/// How long a receiver may take.
+/// Time limit of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The most of an answer that is read, in bytes.
+/// Maximum size of a response that is read, in bytes.
 const ANSWER: usize = 64 * 1024;
-/// Whom gRPC asks, whatever else is at the address.
+/// Path of the gRPC method, whatever path the address has.
 const GRPC: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
-/// Where gRPC says how it went.
+/// Header or trailer with the gRPC status.
 const STATUS: &str = "grpc-status";
-/// The environment variable with the receiver, for those who say `env`.
+/// Environment variable with the receiver's address, used if the setting is `env`.
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
-/// Spans were not taken.
+/// Spans were not accepted.
 #[derive(Debug, Error)]
 pub enum SendError {
-    /// The receiver's address is not one.
+    /// The receiver's address is not valid.
     #[error("`{endpoint}` is not an address that traces can be sent to: {why}")]
     Address {
-        /// What was said.
+        /// Address from the setting.
         endpoint: String,
-        /// What is wrong with it.
+        /// Description of the mistake.
         why: String,
     },
-    /// An environment variable that is named is not there.
+    /// A named environment variable is not set.
     #[error("the environment variable {name} is not set")]
     NoVariable {
-        /// Which.
+        /// Name of the variable.
         name: String,
     },
-    /// Nobody answers.
+    /// The receiver does not respond.
     #[error("{endpoint} does not answer: {why}")]
     Away {
-        /// Who.
+        /// Address of the receiver.
         endpoint: String,
-        /// What happened.
+        /// Error of the connection.
         why: String,
     },
-    /// It was refused.
+    /// The receiver refused the spans.
     #[error("{endpoint} does not take it: {status}")]
     Refused {
-        /// Who.
+        /// Address of the receiver.
         endpoint: String,
-        /// With which words.
+        /// Status that the receiver returned.
         status: String,
-        /// Whether it may be taken later.
+        /// True if a later attempt may succeed.
         later: bool,
     },
 }
 
 impl SendError {
-    /// Whether another try would end the same way.
+    /// Returns true if another attempt would fail the same way.
     #[must_use]
     pub fn is_final(&self) -> bool {
         match self {
@@ -69,7 +69,7 @@ impl SendError {
     }
 }
 
-/// Somebody who takes spans.
+/// A receiver of spans.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Receiver {
     endpoint: String,
@@ -79,10 +79,10 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// The receiver that a workflow names. `variable` reads the environment.
+    /// Returns the receiver that a workflow names. `variable` reads the environment.
     ///
     /// # Errors
-    /// When the address is not one, or a variable is missing.
+    /// When the address is not valid, or a variable is missing.
     pub fn of(
         telemetry: &Telemetry,
         variable: impl Fn(&str) -> Option<String>,
@@ -100,7 +100,7 @@ impl Receiver {
             Some("env") => variable(ENDPOINT)?,
             Some(endpoint) => endpoint.to_owned(),
         };
-        // Where receivers usually are on a machine; whoever is elsewhere is where TLS usually is.
+        // Default ports of receivers without TLS; with TLS the default is 443.
         let plain = match telemetry.protocol {
             Protocol::Grpc => 4317,
             Protocol::HttpProtobuf | Protocol::HttpJson => 4318,
@@ -122,10 +122,10 @@ impl Receiver {
         })
     }
 
-    /// Sends spans and waits until they are taken.
+    /// Sends spans and waits until they are accepted.
     ///
     /// # Errors
-    /// When they are not.
+    /// When the receiver does not accept them.
     pub async fn send(&self, spans: &Request) -> Result<(), SendError> {
         match tokio::time::timeout(PATIENCE, self.exchange(spans)).await {
             Ok(answer) => answer,
@@ -162,7 +162,7 @@ impl Receiver {
         if grpc { self.grpc(answer).await } else { Ok(()) }
     }
 
-    /// OTLP names the answers after which another try makes sense.
+    /// OTLP defines the status codes after which a retry makes sense.
     fn http(&self, answer: &HttpResponse) -> Result<(), SendError> {
         if answer.is_success() {
             return Ok(());
@@ -174,7 +174,7 @@ impl Receiver {
         })
     }
 
-    /// gRPC says how it went after the answer, or instead of it.
+    /// Reads the gRPC status, which comes in the trailers or instead of a body.
     async fn grpc(&self, mut answer: HttpResponse) -> Result<(), SendError> {
         answer.whole(ANSWER, PATIENCE).await.map_err(|error| self.failed(error))?;
         let code = answer.header(STATUS).or_else(|| answer.trailer(STATUS));
@@ -200,7 +200,7 @@ fn bad(endpoint: &str, error: HttpError) -> SendError {
     SendError::Address { endpoint: endpoint.to_owned(), why }
 }
 
-/// A message on a gRPC stream: not compressed, and its length.
+/// Frames a message for a gRPC stream: uncompressed, with its length.
 fn framed(message: &[u8]) -> Vec<u8> {
     let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
     let mut framed = vec![0];

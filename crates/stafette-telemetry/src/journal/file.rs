@@ -1,4 +1,4 @@
-//! The log as files: a line is there once, whatever happened in between.
+//! The log files: each line is written exactly once, also after a crash.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::rotation::{Rotation, numbered, open};
 
-/// The longest end of a file that is looked at for its last line, in bytes.
+/// Maximum size of the end of a file that is searched for the last line, in bytes.
 const TAIL: u64 = 4 << 20;
 
-/// The log, ready to be written on.
+/// The log, open for appending.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
@@ -22,7 +22,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens the log. What was torn by a crash is taken off, to be written again.
+    /// Opens the log. Lines torn by a crash are removed, to be written again.
     ///
     /// # Errors
     /// When the file or its folder cannot be used.
@@ -34,7 +34,7 @@ impl Journal {
         let (bytes, last) = mend(&mut file)?;
         let last = match last {
             Some(last) => last,
-            // Just put aside: the last line is in the newest of the others.
+            // Just rotated: the last line is in the newest older file.
             None => match File::open(numbered(path, 1)) {
                 Ok(mut older) => last_position(&mut older)?.unwrap_or(0),
                 Err(_) => 0,
@@ -43,18 +43,18 @@ impl Journal {
         Ok(Journal { path: path.to_owned(), file, bytes, rotation, last })
     }
 
-    /// The last position that has lines.
+    /// Returns the last position that has lines.
     #[must_use]
     pub fn last(&self) -> u64 {
         self.last
     }
 
-    /// Forgets which lines are there: the events they were of are gone.
+    /// Resets the position: the events behind the lines are gone.
     pub fn begin_again(&mut self) {
         self.last = 0;
     }
 
-    /// Writes lines of one position, unless they are there already.
+    /// Writes the lines of one position, unless they are there already.
     ///
     /// # Errors
     /// When they cannot be written.
@@ -83,8 +83,8 @@ impl Journal {
     }
 }
 
-/// Takes a torn line off, and with it the whole ones of the same event. Answers with the length
-/// and the last position.
+/// Removes a torn line, and the complete lines of the same event. Returns the length and the last
+/// position.
 fn mend(file: &mut File) -> io::Result<(u64, Option<u64>)> {
     let length = file.metadata()?.len();
     let tail = tail(file, length)?;
@@ -114,7 +114,7 @@ fn tail(file: &mut File, length: u64) -> io::Result<Vec<u8>> {
     let mut reader = BufReader::new(file.take(TAIL));
     let mut tail = Vec::new();
     if from > 0 {
-        // The middle of a line.
+        // Skips the rest of a partial line.
         reader.read_until(b'\n', &mut tail)?;
         tail.clear();
     }

@@ -1,4 +1,4 @@
-//! The page that Prometheus reads (its text format, 0.0.4).
+//! Metrics in the text format of Prometheus (0.0.4).
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -8,37 +8,37 @@ use crate::alerts::Alerts;
 use crate::book::{Book, Phase};
 use crate::histogram::Histogram;
 
-/// What is only true of this moment and of this process, and so in no event.
+/// Values of this moment and this process, which are in no event.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Live {
-    /// Locks that are held.
+    /// Number of held locks.
     pub locks_held: usize,
-    /// Places in the line for one.
+    /// Number of waiting lock requests.
     pub locks_waiting: usize,
-    /// The writer of the store, when it counts.
+    /// Counters of the store's writer, if available.
     pub store: Option<StoreTimes>,
-    /// Spans that a receiver has taken.
+    /// Spans that a receiver has accepted.
     pub spans_sent: u64,
-    /// Spans that no receiver would take.
+    /// Spans that were dropped.
     pub spans_dropped: u64,
-    /// The last event that the numbers include.
+    /// Position of the last event that the numbers include.
     pub position: u64,
 }
 
-/// What the store's writer has done since the daemon started.
+/// Counters of the store's writer since the daemon started.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StoreTimes {
-    /// How many commits took at most so many microseconds, for growing numbers of them.
+    /// Pairs of a bound in microseconds and the number of commits up to it, in ascending order.
     pub cumulative: Vec<(u64, u64)>,
-    /// How many commits there were.
+    /// Number of commits.
     pub commits: u64,
-    /// How long they took together, in microseconds.
+    /// Total duration of the commits, in microseconds.
     pub micros: u64,
-    /// How many batches were in them.
+    /// Number of batches in the commits.
     pub batches: u64,
 }
 
-/// The page.
+/// Returns the text that Prometheus scrapes.
 #[must_use]
 pub fn page(metrics: &Metrics, book: &Book, alerts: &Alerts, live: &Live) -> String {
     let mut page = Page::default();
@@ -49,7 +49,7 @@ pub fn page(metrics: &Metrics, book: &Book, alerts: &Alerts, live: &Live) -> Str
     page.text
 }
 
-/// The six that the protocol names.
+/// Writes the six metrics that the protocol names.
 fn protocol(page: &mut Page, metrics: &Metrics) {
     page.counter("handoff_total", "Total handoffs attempted", metrics.total);
     page.counter("handoff_success_total", "Handoffs resolved successfully", metrics.success);
@@ -217,7 +217,7 @@ impl Page {
     }
 }
 
-/// The value of a label: workflows have any name.
+/// Escapes the value of a label: workflows may have any name.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -53,7 +53,7 @@ fn s2_10_after_a_restart_nothing_is_counted_twice() {
         seen[..cut].iter().for_each(|event| first.apply(event, |_| {}));
         let kept = serde_json::to_vec(&first).expect("JSON");
         let mut second: Shown = serde_json::from_slice(&kept).expect("as it was kept");
-        // More is told again than is missing, as after a crash.
+        // Repeats more events than are missing, as after a crash.
         seen[cut / 2..].iter().for_each(|event| second.apply(event, |_| {}));
         assert_eq!(second, whole, "killed after event {cut}");
     }

@@ -1,19 +1,19 @@
-//! What a run changed, or wants to change.
+//! The changes of a run, proposed and applied.
 
 use stafette_core::change::Change;
 use stafette_engine::FileDiff;
 
 use super::Page;
 
-/// The most of all diffs that is shown, in bytes.
+/// Maximum size of all diffs together, in bytes.
 const MOST: usize = 512 * 1024;
 
-/// A set of edits that somebody in the run proposed.
+/// A set of edits that was proposed in the run.
 #[derive(Clone, Debug)]
 pub struct Set {
-    /// The set.
+    /// The change itself.
     pub change: Change,
-    /// What it does to each file.
+    /// Diff of each file.
     pub diff: Vec<FileDiff>,
 }
 
@@ -51,7 +51,7 @@ fn one(page: &mut Page, Set { change, diff }: &Set, room: &mut usize) {
     lines(page, all.iter().map(String::as_str), room);
 }
 
-/// The lines of a file's diff, as other programs write them.
+/// Returns a file's diff in the unified format.
 fn unified(file: &FileDiff) -> Vec<String> {
     let from = file.from.as_ref().unwrap_or(&file.file);
     let mut lines = vec![format!("--- {from}"), format!("+++ {}", file.file)];
@@ -64,7 +64,7 @@ fn unified(file: &FileDiff) -> Vec<String> {
     lines
 }
 
-/// Lines of a diff, for as long as there is room.
+/// Writes lines of a diff, as long as there is room.
 fn lines<'a>(page: &mut Page, lines: impl Iterator<Item = &'a str>, room: &mut usize) {
     page.raw("<pre>");
     for line in lines {

@@ -1,4 +1,4 @@
-//! What a report tells, gathered from the events.
+//! The content of a report, gathered from the events.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use stafette_engine::Stored;
 use crate::book::{Book, Fact};
 use crate::metrics::AgentCounts;
 
-/// What a report tells.
+/// Content of a report.
 pub(super) struct Gathered {
     pub(super) request: String,
     pub(super) workflow: String,
@@ -21,11 +21,11 @@ pub(super) struct Gathered {
     pub(super) spent: Usage,
     pub(super) rows: Vec<Row>,
     pub(super) costs: BTreeMap<String, AgentCounts>,
-    /// When, what, about what, and why.
+    /// Time, kind, subject and reason of each dissent.
     pub(super) dissent: Vec<(Time, String, String, String)>,
 }
 
-/// A handoff.
+/// A handoff in the report.
 pub(super) struct Row {
     number: HandoffId,
     pub(super) id: String,
@@ -39,7 +39,7 @@ pub(super) struct Row {
     pub(super) answered: Option<(String, String)>,
     pub(super) began: Time,
     pub(super) ended: Option<Time>,
-    /// When each turn began and ended, and whether it broke.
+    /// Start and end of each turn, and true if it failed.
     pub(super) turns: Vec<(Time, Time, bool)>,
 }
 
@@ -64,7 +64,7 @@ impl Row {
         }
     }
 
-    /// Whether a person has it.
+    /// Returns true if the handoff is to a person.
     pub(super) fn is_person(&self) -> bool {
         self.to == Party::Human.as_str()
     }

@@ -6,10 +6,10 @@ use super::{Page, share};
 const WIDTH: f64 = 1000.0;
 const LEFT: f64 = 190.0;
 const ROW: f64 = 20.0;
-/// What is short can still be seen.
+/// Minimum width of a bar, so that short ones are visible.
 const LEAST: f64 = 2.0;
 
-/// A row for each handoff: pale for as long as it was open, full while somebody worked on it.
+/// Draws a row for each handoff: pale while it was open, full while an agent worked on it.
 pub(super) fn draw(page: &mut Page, told: &Gathered, most: usize) {
     let rows = &told.rows[..told.rows.len().min(most)];
     let height = ROW * rows.len() as f64 + 4.0;

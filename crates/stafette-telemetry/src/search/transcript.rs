@@ -1,4 +1,4 @@
-//! The words of a terminal: what its recording shows, without what steers a screen.
+//! The words of a terminal recording, without escape sequences.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -10,38 +10,38 @@ use stafette_engine::Seen;
 use stafette_store::{FindError, Finder, Text};
 use tokio::task::spawn_blocking;
 
-/// The most that is read at once, in bytes.
+/// Maximum size that is read in one step, in bytes.
 const MOST: u64 = 8 << 20;
-/// A text is cut into pieces of this many bytes, so that what is found is near.
+/// Size of the pieces that a text is split into, in bytes, so that hits are precise.
 const PIECE: usize = 16 * 1024;
 
-/// What a recording shows between two of its places.
+/// Text of a recording between two offsets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Shown {
-    /// The words, without what steers a screen.
+    /// The text, without escape sequences.
     pub text: String,
-    /// From where it was read.
+    /// Offset where reading began, in bytes.
     pub from: u64,
-    /// Where the next look begins.
+    /// Offset where the next read begins, in bytes.
     pub to: u64,
 }
 
-/// What a recording shows since it was read up to `known`; nothing when there is none.
+/// Returns the text of a recording since offset `known`; `None` if there is no recording.
 #[must_use]
 pub fn shown_since(path: &Path, known: u64) -> Option<Shown> {
     let mut file = File::open(path).ok()?;
     let length = file.metadata().map_or(0, |file| file.len());
-    // A recording that became shorter is another one.
+    // A recording that became shorter is a new one.
     let from = Some(known).filter(|known| *known <= length).unwrap_or(0);
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(from)).ok()?;
     file.take(MOST).read_to_end(&mut bytes).ok()?;
-    // Up to the last whole line; the rest is for the next time.
+    // Up to the last complete line; the rest is read next time.
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     Some(Shown { text: plain(&printed(&bytes[..whole])), from, to: from + whole as u64 })
 }
 
-/// Adds what a recording shows since it was last looked at.
+/// Adds the text of a recording since the last read.
 pub(super) async fn take_in(
     finder: &dyn Finder,
     seen: &Seen,
@@ -52,7 +52,7 @@ pub(super) async fn take_in(
     let name = format!("{}/{agent}", seen.run);
     let known = finder.read_of(name.clone()).await?;
     let shown = spawn_blocking(move || shown_since(&path, known)).await;
-    // Who cannot be read shows nothing.
+    // A recording that cannot be read is skipped.
     let Some(Shown { text, to, .. }) = shown.ok().flatten() else { return Ok(()) };
     let texts: Vec<Text> = pieces(&text)
         .map(|piece| Text {
@@ -71,7 +71,7 @@ pub(super) async fn take_in(
     }
 }
 
-/// What the events of an asciicast print.
+/// Returns the output of the events of an asciicast.
 fn printed(lines: &[u8]) -> String {
     let mut all = String::new();
     for line in lines.split(|byte| *byte == b'\n') {
@@ -85,7 +85,7 @@ fn printed(lines: &[u8]) -> String {
     all
 }
 
-/// Text without escape sequences. What moves the cursor parts words; what colours them does not.
+/// Removes escape sequences. Cursor movements separate words; colours do not.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();

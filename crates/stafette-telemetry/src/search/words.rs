@@ -1,14 +1,14 @@
-//! The words of an event: what somebody said, not how it is kept.
+//! The searchable words of an event: its texts, without the data format around them.
 
 use serde_json::Value;
 use stafette_core::{Event, Offer, TeamEvent};
 use stafette_engine::Seen;
 use stafette_store::Text;
 
-/// The most of one event that can be found, in bytes.
+/// Maximum indexed size of one event, in bytes.
 const MOST: usize = 256 * 1024;
 
-/// The text of an event, when somebody said something in it.
+/// Returns the text of an event, if it contains any.
 pub(super) fn of(seen: &Seen) -> Option<Text> {
     if is_mute(seen.name()) {
         return None;
@@ -89,7 +89,7 @@ pub(super) fn of(seen: &Seen) -> Option<Text> {
     })
 }
 
-/// The most frequent of those in which nobody says anything; they need not be understood.
+/// Returns true for the most frequent events without text; they need not be parsed.
 fn is_mute(name: &str) -> bool {
     matches!(name, "turn_ordered" | "receipt_given" | "lease_renewed" | "handoff_resumed")
 }
@@ -126,7 +126,7 @@ impl Words {
         }
     }
 
-    /// What an offer says, and who says it.
+    /// Adds the texts of an offer, and returns its author.
     fn offer(&mut self, offer: &Offer) -> String {
         self.say(&offer.summary);
         self.say(&offer.detail);
@@ -140,7 +140,7 @@ impl Words {
         offer.from.to_string()
     }
 
-    /// All that something says, and who says it when it tells.
+    /// Adds all texts of a value, and returns its author if it names one.
     fn value(&mut self, said: &impl serde::Serialize) -> String {
         let Ok(value) = serde_json::to_value(said) else { return String::new() };
         let by = value["by"].as_str().unwrap_or_default().to_owned();

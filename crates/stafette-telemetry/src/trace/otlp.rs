@@ -1,23 +1,24 @@
-//! Spans as OpenTelemetry's receivers take them (OTLP 1): as a protocol buffer and as JSON.
+//! Spans in the OpenTelemetry format (OTLP 1): as a protocol buffer and as JSON.
 //!
-//! The message is small and frozen, so it is written by hand: see ADR 0040. Numbers in comments
-//! are the fields' numbers in `opentelemetry/proto/trace/v1/trace.proto`.
+//! The message is small and frozen, so it is written by hand: see ADR 0040. Numbers in comments are
+//! the fields' numbers in `opentelemetry/proto/trace/v1/trace.proto`.
 
 use serde_json::json;
 use stafette_core::workflow::telemetry::Protocol;
 
 use super::{Kind, Span, Value};
 
-/// Who says it.
+/// Resource attributes that identify the sender.
 const SERVICE: [(&str, &str); 2] =
     [("service.name", "stafette"), ("service.version", env!("CARGO_PKG_VERSION"))];
 const SCOPE: &str = "stafette";
-/// `STATUS_CODE_ERROR`.
+/// `STATUS_CODE_ERROR` of OTLP.
 const ERROR: u64 = 2;
-/// The trace is sampled.
+/// Trace flag: the trace is sampled.
 const SAMPLED: u32 = 1;
 
-/// A request to export spans, which grows as they end: written, a span is in one piece and small.
+/// A request to export spans, serialised as they are added: a serialised span is compact and in one
+/// piece.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
     protocol: Protocol,
@@ -26,19 +27,19 @@ pub struct Request {
 }
 
 impl Request {
-    /// Without spans yet.
+    /// Creates a request without spans.
     #[must_use]
     pub fn new(protocol: Protocol) -> Self {
         Request { protocol, spans: Vec::new(), count: 0 }
     }
 
-    /// How many spans are in it.
+    /// Returns the number of spans in the request.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// One more.
+    /// Adds a span to the request.
     pub fn add(&mut self, span: &Span) {
         match self.protocol {
             Protocol::HttpProtobuf | Protocol::Grpc => {
@@ -54,7 +55,7 @@ impl Request {
         self.count += 1;
     }
 
-    /// All of it, as it is sent.
+    /// Returns the body to send.
     #[must_use]
     pub fn body(&self) -> Vec<u8> {
         match self.protocol {
@@ -64,7 +65,7 @@ impl Request {
     }
 }
 
-/// Spans with who says it.
+/// Wraps the spans with the resource and the scope.
 fn protobuf(spans: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(spans.len() + 128);
     message(&mut out, 1, |resource_spans| {
@@ -112,7 +113,7 @@ fn span_fields(out: &mut Vec<u8>, span: &Span) {
     fixed32(out, 16, SAMPLED);
 }
 
-/// A `KeyValue` with its `AnyValue`.
+/// Writes a `KeyValue` with its `AnyValue`.
 fn attribute(out: &mut Vec<u8>, number: u64, key: &str, value: &Value) {
     message(out, number, |pair| {
         field(pair, 1, key.as_bytes());
@@ -120,7 +121,7 @@ fn attribute(out: &mut Vec<u8>, number: u64, key: &str, value: &Value) {
             Value::Text(text) => field(any, 1, text.as_bytes()),
             Value::Number(whole) => {
                 varint(any, 3 << 3);
-                // Two's complement, as the format has it.
+                // Two's complement, as the format requires.
                 varint(any, u64::from_ne_bytes(whole.to_ne_bytes()));
             }
             Value::Float(float) => fixed64(any, 4, float.to_bits()),
@@ -139,10 +140,10 @@ fn nanos(at: stafette_core::Time) -> u64 {
     u64::try_from(at.0).unwrap_or_default().saturating_mul(1_000_000)
 }
 
-/// A message within a message, written in its place: its length is known afterwards.
+/// Writes a nested message in place: its length is known afterwards.
 fn message(out: &mut Vec<u8>, number: u64, fill: impl FnOnce(&mut Vec<u8>)) {
     varint(out, number << 3 | 2);
-    // Most are short, so that one byte of length is enough and nothing has to make room.
+    // Most are short, so that one byte of length is enough and nothing has to be moved.
     let begin = out.len();
     out.push(0);
     fill(out);
@@ -157,7 +158,7 @@ fn message(out: &mut Vec<u8>, number: u64, fill: impl FnOnce(&mut Vec<u8>)) {
     }
 }
 
-/// A field with a length: text or bytes.
+/// Writes a field with a length: text or bytes.
 fn field(out: &mut Vec<u8>, number: u64, bytes: &[u8]) {
     varint(out, number << 3 | 2);
     varint(out, bytes.len() as u64);
@@ -187,7 +188,7 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// The same as JSON.
+/// Wraps the spans as JSON.
 fn json(spans: &[u8]) -> Vec<u8> {
     let resource = json!({ "attributes": SERVICE.map(|(key, value)| pair(key, &value.into())) });
     let scope = json!({ "name": SCOPE, "version": env!("CARGO_PKG_VERSION") });

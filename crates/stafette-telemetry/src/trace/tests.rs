@@ -11,7 +11,7 @@ fn told(story: &Story) -> Vec<Span> {
     facts.iter().flat_map(|(_, at, fact)| span(story.run.id, *at, fact)).collect()
 }
 
-/// These spans as they are sent.
+/// Returns the spans in serialised form.
 fn sent(protocol: Protocol, spans: &[Span]) -> Vec<u8> {
     let mut request = otlp::Request::new(protocol);
     spans.iter().for_each(|span| request.add(span));
@@ -23,7 +23,7 @@ fn json(spans: &[Span]) -> serde_json::Value {
     serde_json::from_slice(&sent(Protocol::HttpJson, spans)).expect("JSON")
 }
 
-/// The spans of what was stored, with some events before its end and after it.
+/// Returns the spans of a story, with additional events before and after its end.
 fn told_with(
     story: &Story,
     more: &[(i64, serde_json::Value)],
