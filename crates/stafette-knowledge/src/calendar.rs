@@ -115,7 +115,7 @@ pub type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, CalendarError>> + 
 pub trait Calendar: fmt::Debug + Send + Sync {
     /// Returns what has changed since `seen`; everything if `seen` is empty.
     fn changes<'a>(&'a self, seen: &'a Seen) -> Reply<'a, Changes>;
-    /// Returns one entry.
+    /// Returns one entry by its name.
     fn get<'a>(&'a self, name: &'a str) -> Reply<'a, Entry>;
     /// Writes an entry: a new one without `etag`, otherwise only in place of exactly that version.
     fn put<'a>(&'a self, name: &'a str, text: &'a str, etag: Option<&'a str>) -> Reply<'a, Entry>;

@@ -28,7 +28,7 @@ pub struct Principle {
     pub text: String,
 }
 
-/// A parsed constitution.
+/// The parsed document of principles.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Constitution {
     /// The principles in the order of the document.
@@ -53,7 +53,7 @@ pub enum ParseError {
     /// Two principles have the same number.
     #[error("line {line}: principle {id} was there already, on line {first}")]
     Twice {
-        /// The repeated number.
+        /// The number that is repeated.
         id: String,
         /// The line of the first principle with this number.
         first: usize,

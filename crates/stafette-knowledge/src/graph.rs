@@ -271,7 +271,7 @@ pub enum Applied {
 /// A goal with the decisions that serve it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct GoalView {
-    /// The goal itself.
+    /// The node of the goal.
     pub goal: Node,
     /// The decisions, newest first.
     pub decisions: Vec<Node>,
@@ -313,13 +313,13 @@ pub enum GraphError {
     Missing {
         /// The key of the batch.
         key: String,
-        /// The missing node.
+        /// The node that does not exist.
         node: NodeKey,
     },
     /// The key was used for another batch.
     #[error("the key `{key}` was used for another batch before")]
     KeyReused {
-        /// The reused key.
+        /// The key that is reused.
         key: String,
     },
     /// The graph cannot be reached; the call can be retried.

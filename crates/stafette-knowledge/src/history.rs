@@ -33,7 +33,7 @@ pub struct Thread {
     pub meta: Fields,
 }
 
-/// A new message.
+/// A message to be added to a thread.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Said {
     /// Identifies the message permanently: sent again under the same id, it is stored once.
@@ -95,7 +95,7 @@ pub struct Hit {
     pub snippet: Vec<Piece>,
 }
 
-/// Selects threads.
+/// The selection of threads for a list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ThreadFilter {
@@ -111,7 +111,7 @@ pub enum HistoryError {
     /// There is no such thread.
     #[error("there is no thread `{thread}`")]
     NoThread {
-        /// The requested id.
+        /// The id that was requested.
         thread: String,
     },
     /// A text is empty or too long.

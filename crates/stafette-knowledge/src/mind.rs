@@ -77,7 +77,7 @@ pub enum Observation {
         /// The key of the decision.
         evidence: NodeKey,
     },
-    /// A handoff ended.
+    /// A handoff ended, successfully or not.
     Step {
         /// The path of the handoff.
         path: Path,
@@ -137,9 +137,9 @@ pub enum Detector {
 /// The confidence interval of an effect, at the level of the limits.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
-    /// The lower bound.
+    /// The lower bound of the effect.
     pub low: f64,
-    /// The upper bound.
+    /// The upper bound of the effect.
     pub high: f64,
 }
 

@@ -87,9 +87,9 @@ impl fmt::Display for Data {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
-    /// Reading the data.
+    /// Reading without changing anything.
     Read,
-    /// Changing the data.
+    /// Creating or changing data.
     Write,
 }
 
@@ -108,7 +108,7 @@ impl fmt::Display for Access {
 pub struct Refused {
     /// The party that asked.
     pub who: Party,
-    /// The requested access.
+    /// The access that was refused.
     pub access: Access,
     /// The data in question.
     pub data: Data,

@@ -74,7 +74,7 @@ pub enum RoiError {
     /// Two options have the same id.
     #[error("two options are called `{id}`")]
     Twice {
-        /// The repeated id.
+        /// The id that is repeated.
         id: String,
     },
     /// A number is out of range.

@@ -18,7 +18,7 @@ pub struct ContentError {
     pub why: String,
 }
 
-/// A property: `NAME;PARAM=value:value`.
+/// A property of a component: `NAME;PARAM=value:value`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Property {
     /// The name in capitals.
@@ -56,7 +56,7 @@ pub struct Component {
     pub name: String,
     /// The properties in their order.
     pub properties: Vec<Property>,
-    /// The nested components.
+    /// The nested components, in their order.
     pub components: Vec<Component>,
 }
 

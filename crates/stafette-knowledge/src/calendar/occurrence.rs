@@ -261,9 +261,9 @@ pub enum Drift {
     Moved {
         /// The block as it was planned.
         planned: Occurrence,
-        /// The new start.
+        /// The start in the calendar now.
         start: Time,
-        /// The new end.
+        /// The end in the calendar now.
         end: Time,
     },
     /// The block was deleted.

@@ -132,7 +132,7 @@ impl Chain {
         early.iter().find(|one| !is_behind(one)).map(|one| (*one).clone())
     }
 
-    /// Returns the same chain with one block at another time.
+    /// Returns a copy of the chain with one block at another time.
     fn with(&self, moved: &Proposal) -> Self {
         let mut blocks = self.blocks.clone();
         blocks.retain(|one| one.id != moved.id);

@@ -141,7 +141,7 @@ pub enum ProposalError {
     /// There is no proposal with this id.
     #[error("there is no proposed block `{id}`")]
     None {
-        /// The requested id.
+        /// The id that was requested.
         id: String,
     },
     /// Its state does not allow the change.
@@ -157,7 +157,7 @@ pub enum ProposalError {
     Taken {
         /// The id of the block.
         id: String,
-        /// The approved block.
+        /// The block that was approved for that time.
         by: Box<Proposal>,
     },
     /// Any other failure of the store.

@@ -48,7 +48,7 @@ impl When {
     }
 }
 
-/// The zones that a calendar's definitions stand for.
+/// The zones that a calendar's text defines, by their names in it.
 #[derive(Clone, Debug, Default)]
 pub struct Zones {
     known: Vec<(String, TimeZone)>,

@@ -20,7 +20,7 @@ pub enum Label {
     Goal,
     /// A handoff, mirrored for analysis.
     Handoff,
-    /// A learned pattern.
+    /// A pattern that was learned from past work.
     Insight,
     /// A piece of work.
     Task,
@@ -80,7 +80,7 @@ pub enum DecisionStatus {
     /// Approved, without any tasks yet.
     #[default]
     Pending,
-    /// Split into tasks.
+    /// It is split into tasks.
     Planned,
     /// All its tasks are done.
     Done,
@@ -88,7 +88,7 @@ pub enum DecisionStatus {
     Dropped,
 }
 
-/// An approved decision.
+/// A decision that a person approved.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Decision {
     /// The id of the decision.
@@ -160,7 +160,7 @@ pub struct Task {
     pub event: Option<String>,
 }
 
-/// A learned pattern.
+/// A pattern that was learned from past work.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct InsightNode {
     /// The id of the insight.

@@ -34,7 +34,7 @@ pub struct Exchanged {
 }
 
 impl Exchanged {
-    /// Counts these records.
+    /// Counts the nodes and links among these records.
     #[must_use]
     pub fn of(records: &[Record]) -> Self {
         let mut done = Self::default();

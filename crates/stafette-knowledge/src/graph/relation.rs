@@ -30,7 +30,7 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// All relations.
+    /// All relations that exist.
     pub const ALL: [Relation; 8] = [
         Relation::Serves,
         Relation::DecidedIn,

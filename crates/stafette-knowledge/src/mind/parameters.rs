@@ -28,7 +28,7 @@ pub struct Parameters {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum Cause {
-    /// The first version.
+    /// The first version, made from the workflow's settings.
     Start,
     /// An insight was accepted.
     Accepted {
@@ -73,9 +73,9 @@ pub enum LedgerError {
     /// The version does not exist.
     #[error("there is no version {number}; the newest is {newest}")]
     Unknown {
-        /// The requested version.
+        /// The version that was requested.
         number: u32,
-        /// The newest version.
+        /// The newest version that exists.
         newest: u32,
     },
     /// The insight is in force already.

@@ -108,7 +108,8 @@ pub(super) fn normal(level: f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// Returns the same for Student's distribution, by the expansion of Cornish and Fisher.
+/// Returns the corresponding number for Student's distribution, by the expansion of Cornish and
+/// Fisher.
 fn student(level: f64, freedom: f64) -> f64 {
     let z = normal(level);
     let terms = [
