@@ -55,7 +55,7 @@ pub enum ChangeError {
     /// The change does not exist.
     #[error("there is no change {id}")]
     NoChange {
-        /// The requested id.
+        /// The id that was requested.
         id: ChangeId,
     },
     /// A path leads out of the project.
@@ -78,15 +78,15 @@ pub enum ChangeError {
     /// Two paths are the same file on some file systems.
     #[error("{first} and {second} are one file, or one is in the other, on some file systems")]
     Collision {
-        /// The first path.
+        /// The first of the two paths.
         first: FilePath,
-        /// The second path.
+        /// The second of the two paths.
         second: FilePath,
     },
     /// The workflow protects the file from every change.
     #[error("{file} is protected: `{pattern}` in `[changes]` covers it")]
     Protected {
-        /// The protected file.
+        /// The file that is protected.
         file: FilePath,
         /// The pattern that protects it.
         pattern: String,
@@ -102,7 +102,7 @@ pub enum ChangeError {
     /// The file has changed since the change was made.
     #[error("{file} is not what the change was made against")]
     Changed {
-        /// The changed file.
+        /// The file that has changed.
         file: FilePath,
     },
     /// A person must approve the change first.
@@ -118,7 +118,7 @@ pub enum ChangeError {
     Status {
         /// The id of the change.
         id: ChangeId,
-        /// The current status.
+        /// The current status of the change.
         status: ChangeStatus,
         /// The requested operation, as a participle.
         wanted: &'static str,
@@ -169,7 +169,7 @@ pub enum ChangeError {
         /// The reason why the roll-back failed.
         source: Box<ChangeError>,
     },
-    /// Git failed.
+    /// A git command failed.
     #[error(transparent)]
     Git(GitError),
 }
@@ -243,7 +243,7 @@ impl Changes {
         self.store.list()
     }
 
-    /// Returns one change.
+    /// Returns one change by its id.
     pub fn get(&self, id: ChangeId) -> Result<Change, ChangeError> {
         self.store.get(id)
     }

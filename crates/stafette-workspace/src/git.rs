@@ -45,7 +45,7 @@ pub enum GitError {
     /// Git is not installed, or may not be run.
     #[error("`{command}` did not start: {source}")]
     NotStarted {
-        /// The command line.
+        /// The command line that was tried.
         command: String,
         /// The error of the system.
         source: std::io::Error,
@@ -53,17 +53,17 @@ pub enum GitError {
     /// The command took too long and was killed.
     #[error("`{command}` was ended after {} seconds", after.as_secs())]
     Slow {
-        /// The command line.
+        /// The command line that was run.
         command: String,
-        /// The time limit.
+        /// The time limit that it exceeded.
         after: Duration,
     },
     /// Git reported an error.
     #[error("`{command}` failed ({status}): {stderr}")]
     Failed {
-        /// The command line.
+        /// The command line that was run.
         command: String,
-        /// The exit status.
+        /// The exit status of git.
         status: std::process::ExitStatus,
         /// The output on standard error.
         stderr: String,
@@ -97,7 +97,7 @@ impl Place {
     }
 }
 
-/// One git command.
+/// One git command, to be run.
 #[derive(Debug)]
 pub(crate) struct Git {
     folder: PathBuf,

@@ -35,7 +35,7 @@ pub struct Renewals {
 pub enum Stage {
     /// Applying and validating the change.
     Apply,
-    /// Building the program.
+    /// Building the new program.
     Build,
     /// Proving that the new program can read the old one's data.
     Prove,

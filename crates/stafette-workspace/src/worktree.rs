@@ -38,7 +38,7 @@ const TRASH: &str = ".trash";
 /// The reason why a worktree could not be opened, passed on, saved or removed.
 #[derive(Debug, Error)]
 pub enum WorktreeError {
-    /// Git failed.
+    /// A git command failed.
     #[error(transparent)]
     Git(#[from] GitError),
     /// The project is not in a git repository.
@@ -117,7 +117,7 @@ pub enum Base {
     Of(Worktree),
 }
 
-/// An existing worktree.
+/// The existing worktree of an agent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Worktree {
     /// The run that it belongs to.

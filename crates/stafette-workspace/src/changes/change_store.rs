@@ -53,7 +53,7 @@ impl ChangeStore {
             }
         }
         if is_new {
-            // What is synced in them is durable only if they are.
+            // Files that are synced in a folder are durable only if the folder is.
             fsync(&root).map_err(|error| failed(error.into()))?;
         }
         let inside = ConfinedDir::open(&path).map_err(failed)?;

@@ -23,7 +23,7 @@ const BENEATH: ResolveFlags =
 /// The kind of object at a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Found {
-    /// There is nothing.
+    /// Nothing exists at the path.
     Nothing,
     /// A regular file, with its device and inode.
     File(Content, (u64, u64)),

@@ -33,7 +33,7 @@ pub fn mark(project: &Path) -> String {
 /// The result of the validation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum ValidationOutcome {
-    /// The command succeeded.
+    /// The command ended with success.
     Good,
     /// The command failed, with the reason and the end of its output.
     Bad { why: String, output: String },

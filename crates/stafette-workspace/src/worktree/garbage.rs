@@ -34,11 +34,11 @@ pub struct Kept {
 /// The result of a garbage collection.
 #[derive(Debug, Default)]
 pub struct Collected {
-    /// The removed worktrees.
+    /// The paths of removed worktrees.
     pub worktrees: Vec<PathBuf>,
     /// The removed branches; other branches hold all their commits.
     pub branches: Vec<String>,
-    /// The removed snapshots.
+    /// The refs of removed snapshots.
     pub snapshots: Vec<String>,
     /// The bytes that were freed.
     pub freed: u64,
