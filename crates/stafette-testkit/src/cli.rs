@@ -20,7 +20,7 @@ pub enum Cli {
 }
 
 impl Cli {
-    /// All command lines.
+    /// All command lines that tests can use.
     pub const ALL: [Cli; 2] = [Cli::Claude, Cli::Codex];
 
     /// Returns the name of its program.

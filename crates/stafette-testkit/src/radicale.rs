@@ -13,7 +13,7 @@ use crate::tools;
 /// The time limit for starting on a busy machine.
 const START: Duration = Duration::from_secs(180);
 
-/// The pinned version.
+/// The pinned requirements of its Python environment.
 const REQUIREMENTS: &str = "radicale==3.9.0\n";
 
 /// The user name that it accepts.
@@ -69,7 +69,7 @@ impl Radicale {
         Ok(())
     }
 
-    /// Kills it immediately.
+    /// Kills the server immediately.
     pub fn kill(&mut self) {
         self.running = None;
     }

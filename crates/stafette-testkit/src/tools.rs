@@ -31,12 +31,12 @@ pub enum ToolError {
     Missing {
         /// The tool to install.
         tool: String,
-        /// The missing program.
+        /// The program that is missing.
         program: String,
         /// The error of the system.
         source: io::Error,
     },
-    /// The installation failed.
+    /// The installation was started and failed.
     #[error("{tool} could not be installed: `{command}` said {message}")]
     Failed {
         /// The tool to install.

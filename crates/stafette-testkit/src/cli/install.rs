@@ -21,7 +21,7 @@ pub enum InstallError {
     NoNode {
         /// The name of the command line.
         name: &'static str,
-        /// The pinned version.
+        /// The pinned version of it.
         version: &'static str,
     },
     /// The installation with npm failed.
@@ -33,7 +33,7 @@ pub enum InstallError {
     Npm {
         /// The name of the command line.
         name: &'static str,
-        /// The pinned version.
+        /// The pinned version of it.
         version: &'static str,
         /// The folder to install into.
         folder: PathBuf,
@@ -51,7 +51,7 @@ pub enum InstallError {
         program: PathBuf,
         /// The output when asked for its version.
         said: String,
-        /// The expected version.
+        /// The version that was expected.
         version: &'static str,
     },
     /// The installation folder cannot be used.

@@ -5,9 +5,9 @@ use serde_json::Value;
 /// A dialect that agents speak to their models.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dialect {
-    /// Anthropic's Messages API.
+    /// The Messages API of Anthropic.
     Messages,
-    /// `OpenAI`'s Responses API.
+    /// The Responses API of `OpenAI`.
     Responses,
     /// `OpenAI`'s chat completions, which many other programs use.
     Completions,

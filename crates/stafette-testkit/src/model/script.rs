@@ -19,7 +19,7 @@ impl Script {
         Script::default()
     }
 
-    /// Appends a rule.
+    /// Appends a rule to the script.
     #[must_use]
     pub fn rule(mut self, rule: Rule) -> Self {
         self.rules.push(rule);
@@ -74,7 +74,7 @@ impl Rule {
         self
     }
 
-    /// Appends a step.
+    /// Appends a step to the rule.
     #[must_use]
     pub fn then(mut self, reply: Reply) -> Self {
         self.replies.push(reply);

@@ -11,7 +11,7 @@ const PIECE: usize = 7;
 /// An answer in one dialect.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// A complete document.
+    /// A complete document with its status and headers.
     Whole { status: u16, headers: Vec<(&'static str, String)>, body: Value },
     /// Events, one after another; if `open`, the stream does not end.
     Stream { events: Vec<String>, open: bool },
@@ -62,7 +62,7 @@ fn mcp(ask: &Ask, server: &str, tool: &str, input: Value) -> Call {
     });
     match grouped {
         Some((group, name)) => Call { group: Some(group), name, input },
-        // Tools that have to be searched for first can be called all the same.
+        // Tools that have to be searched for first can still be called.
         None if ask.tools.iter().any(|name| name == "tool_search") => {
             Call { group: Some(format!("mcp__{server}")), name: tool.to_owned(), input }
         }
