@@ -29,13 +29,13 @@ pub enum Fault {
     /// The operation is reserved for people.
     #[error("only a person may {what}")]
     NeedsPerson { what: &'static str },
-    /// The history failed.
+    /// The history refused or failed.
     #[error(transparent)]
     History {
         #[from]
         source: HistoryError,
     },
-    /// The graph failed.
+    /// The graph refused or failed.
     #[error(transparent)]
     Graph {
         #[from]
@@ -47,7 +47,7 @@ pub enum Fault {
     /// No calendar is configured.
     #[error("no calendar is configured")]
     NoCalendar,
-    /// The calendar failed.
+    /// The calendar refused or failed.
     #[error(transparent)]
     Calendar {
         #[from]
@@ -104,7 +104,7 @@ pub enum Fault {
         #[from]
         source: CursorError,
     },
-    /// The engine failed.
+    /// The engine refused or failed.
     #[error(transparent)]
     Engine {
         #[from]

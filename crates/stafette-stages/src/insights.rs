@@ -73,7 +73,7 @@ impl Stages {
         self.look_back(engine).await
     }
 
-    /// Does the same when a run has ended.
+    /// Looks for patterns after a run has ended, without an actor.
     pub(crate) async fn look_back(&self, engine: &Engine) -> Result<Reflection, Fault> {
         let ledger = self.ledger().await?;
         let mut read = Reading::default();

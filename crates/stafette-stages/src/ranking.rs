@@ -28,7 +28,7 @@ pub struct Learned {
 /// Options ranked by their return, with the parameters that were used.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Ranked {
-    /// The ranked options.
+    /// The ranked options, with the winner and the sensitivity.
     #[serde(flatten)]
     pub ranking: Ranking,
     /// The version of the parameters that was used.

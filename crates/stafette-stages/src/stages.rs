@@ -24,7 +24,7 @@ use crate::{Actor, Fault, clock};
 pub struct StagesSettings<'a> {
     /// The `[knowledge]` section of the workflow.
     pub knowledge: Knowledge,
-    /// The project's folder.
+    /// The root folder of the project.
     pub root: &'a Path,
     /// The folder for Stafette's own files.
     pub state: &'a Path,
