@@ -62,7 +62,7 @@ pub(crate) fn arguments(policy: &Policy, also: &[&Path], folder: Option<&Path>) 
         add("--ro-bind-try", &[path, path]);
     }
     for path in &policy.hidden {
-        // What no grant covers is not visible anyway.
+        // A path that no grant covers is not visible anyway.
         let is_granted = |grant: &PathBuf| path.starts_with(grant);
         if !policy.read.iter().chain(&policy.write).any(is_granted) {
             continue;

@@ -21,7 +21,7 @@ const REFUSED: u8 = 125;
 pub struct Spec {
     /// The policy to enforce.
     pub policy: Policy,
-    /// The required strictness.
+    /// The required strictness; decides if a partial sandbox is accepted.
     pub mode: Mode,
     /// True if bubblewrap has already set up the mounts.
     pub is_wrapped: bool,
