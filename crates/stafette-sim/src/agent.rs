@@ -88,9 +88,9 @@ pub(crate) enum Said {
     },
     /// The agent goes silent.
     Silence,
-    /// The turn ended.
+    /// The turn ended with this result.
     Finished(Input),
-    /// The turn failed.
+    /// The turn failed with this error.
     Failed(Input),
 }
 

@@ -39,7 +39,7 @@ pub struct Options {
     pub team: bool,
 }
 
-/// A deliberate defect.
+/// A deliberate defect that the laws must notice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sabotage {
     /// Agents get the acknowledgement of a result before it is stored.

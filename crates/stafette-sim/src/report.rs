@@ -65,7 +65,7 @@ pub struct Report {
 /// The number of trace lines that a violation shows.
 const TAIL: usize = 40;
 
-/// A broken law.
+/// A broken law, with the seed and the step.
 #[derive(Clone, PartialEq, Debug, Error)]
 #[error(
     "seed {seed}, step {step}: {law}: {detail}\n\n{}\n\n\

@@ -50,7 +50,7 @@ impl Sets {
         &home.changes
     }
 
-    /// Returns all sets.
+    /// Returns all sets, oldest first.
     pub(crate) fn all(&self) -> Vec<Change> {
         self.home.as_ref().and_then(|home| home.changes.list().ok()).unwrap_or_default()
     }

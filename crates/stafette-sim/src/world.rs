@@ -43,10 +43,10 @@ const LINE: usize = 2000;
 /// The interval, in appends, at which the rows are compared with the events.
 const ROWS_EVERY: u64 = 5;
 
-/// A future event.
+/// An event that is going to happen.
 #[derive(Clone, Debug)]
 enum Happening {
-    /// A process starts.
+    /// A process starts or restarts.
     Boot { node: usize },
     /// A process handles its queue.
     Work { node: usize, life: u32 },
@@ -96,7 +96,7 @@ enum Reply {
 /// The reason why a step stops early.
 #[derive(Debug)]
 enum Stop {
-    /// The process died.
+    /// The process died in the middle of the step.
     Crashed,
     /// A law is broken.
     Broken(Breach),

@@ -12,7 +12,7 @@ use super::{LawResult, must};
 
 const ROUNDS: &str = "a loop has a limit of rounds";
 
-/// Counts about the path of work.
+/// The path of work, counted independently.
 #[derive(Debug, Default)]
 pub(super) struct Paths {
     pub(super) counted: u32,

@@ -8,7 +8,7 @@ use stafette_core::{Event, Run, Status, TeamEvent};
 
 use super::{LawResult, must};
 
-/// Counts about phases.
+/// The phases of a run, counted independently.
 #[derive(Debug, Default)]
 pub(super) struct Phases {
     /// The number of times that each phase was entered, by its place.

@@ -9,7 +9,7 @@ use stafette_core::{Event, Run, TeamAbout, TeamEvent};
 
 use super::{LawResult, must};
 
-/// Counts about sets.
+/// The sets of a run, counted independently.
 #[derive(Debug, Default)]
 pub(super) struct Sets {
     /// The last revision of each set.

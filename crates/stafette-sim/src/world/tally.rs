@@ -35,7 +35,7 @@ impl World {
         }
     }
 
-    /// Counts events.
+    /// Counts the kinds of events that were added.
     pub(super) fn count(&mut self, added: &[Stored]) {
         for stored in added {
             let Ok(event) = serde_json::from_str::<Event>(&stored.entry.body) else { continue };
