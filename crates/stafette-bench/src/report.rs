@@ -43,7 +43,7 @@ pub struct Pace {
     pub runs: u32,
     /// The number of handoffs.
     pub handoffs: u64,
-    /// Handoffs per second.
+    /// The number of handoffs per second.
     pub per_second: f64,
     /// The median time from an agent's result until the next agent's order may be sent.
     pub median_us: f64,

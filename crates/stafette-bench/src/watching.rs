@@ -86,7 +86,7 @@ impl Lane {
         Ok(Lane { folder, store, run, source, is_watched: false, took, processor })
     }
 
-    /// Starts counting it.
+    /// Starts counting its handoffs for metrics.
     fn count(&mut self) -> Counting {
         self.is_watched = true;
         let observer = Observer::open(&self.folder, 0);
@@ -94,7 +94,7 @@ impl Lane {
         Counting(observer)
     }
 
-    /// Starts tracing it as spans.
+    /// Starts tracing its handoffs as spans.
     fn trace(&mut self) -> Tracing {
         self.is_watched = true;
         let exporter = Exporter::open(&self.folder, 0);
