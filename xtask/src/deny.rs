@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::shell;
 
-/// The pinned version.
+/// The pinned version of cargo-deny.
 const VERSION: &str = "0.20.2";
 
 /// Checks the dependencies. Advisories are left out: their database changes daily and is elsewhere,

@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use thiserror::Error;
 
-/// A program failed.
+/// The failure of a program.
 #[derive(Debug, Error)]
 pub(crate) enum CommandError {
     /// It could not be started.

@@ -20,7 +20,7 @@ const CHANCE: usize = 3;
 /// The time without output after which cargo, once ended, has printed everything.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Runs every test.
+/// Runs every test of the workspace.
 pub(crate) fn run(root: &Path) -> Result<(), String> {
     let failed = match all(root).map_err(|error| format!("cargo cannot be followed: {error}"))? {
         Verdict::Good => return Ok(()),

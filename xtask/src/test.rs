@@ -8,7 +8,7 @@ use crate::{deny, machine, shell, suite, tidy};
 /// The extent of the checks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Extent {
-    /// Every check.
+    /// All checks, the slow ones included.
     Full,
     /// Only checks of what changes from edit to edit.
     Fast,
