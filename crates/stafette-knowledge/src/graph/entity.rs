@@ -211,7 +211,7 @@ pub struct Handoff {
     /// The time that it was open, in seconds; `None` while it is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
-    /// The cost in US dollars; `None` if unknown.
+    /// The cost in US dollars; `None` while it is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dollars: Option<f64>,
 }
