@@ -22,7 +22,7 @@ pub struct Draft {
     pub base: Option<Digest>,
     /// The bytes of that file, if known.
     pub base_content: Option<Vec<u8>>,
-    /// The new content; `None` for a deletion.
+    /// The new content; `None` for a deletion, or if only the name or the mode changes.
     pub content: Option<Vec<u8>>,
     /// True if the file is executable afterwards; unchanged if `None`.
     pub executable: Option<bool>,
