@@ -244,7 +244,7 @@ impl Stages {
     /// Records the actual return of a decision, in money, as a person reports it.
     ///
     /// # Errors
-    /// If the actor lacks the right, or the decision does not exist.
+    /// If an agent asks, or the decision does not exist.
     pub async fn came_of(&self, actor: &Actor, decision: &str, actual: f64) -> Result<Node, Fault> {
         actor.is_person("say what came of a decision")?;
         let key = NodeKey::decision(decision);

@@ -14,10 +14,10 @@ use crate::{Actor, Fault, Stages, clock};
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskReport {
-    /// The new state of the task; unchanged if `None`.
+    /// The new state; if `None`, it becomes done with `actual_hours` and stays as it is without.
     #[serde(default)]
     pub status: Option<TaskStatus>,
-    /// The actual effort, in hours.
+    /// The actual effort, in hours; `None` keeps the recorded value.
     #[serde(default)]
     pub actual_hours: Option<f64>,
     /// The time at which it was done, as RFC 3339; now if `None`.
