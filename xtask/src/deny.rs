@@ -1,4 +1,4 @@
-//! Licences, bans and sources of what we depend on: cargo-deny holds the tree against `deny.toml`.
+//! Licences, bans and sources of our dependencies: cargo-deny checks them against `deny.toml`.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,11 @@ use std::process::Command;
 
 use crate::shell;
 
-/// The version that everyone uses.
+/// The pinned version of cargo-deny.
 const VERSION: &str = "0.20.2";
 
-/// Checks the tree. Advisories are left out: their database changes by the day and lives elsewhere,
-/// so a test that asked it would not be repeatable.
+/// Checks the dependencies. Advisories are left out: their database changes daily and is elsewhere,
+/// so a test that used it would not be repeatable.
 pub(crate) fn check(root: &Path) -> Result<(), String> {
     let program = find_or_install(root)?;
     let mut deny = Command::new(program);
@@ -43,7 +43,7 @@ fn is_ours(program: &PathBuf) -> bool {
     said.is_some_and(|said| said.split_whitespace().last() == Some(VERSION))
 }
 
-/// Beside what is built, so that it goes when that goes.
+/// Returns a folder beside the build output, so that both are removed together.
 fn tools(root: &Path) -> PathBuf {
     let target = env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     root.join(target).join("tools")

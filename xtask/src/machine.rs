@@ -1,4 +1,4 @@
-//! What a machine must have before the tests can run. What is there is left alone.
+//! Installs what a machine needs before the tests can run. Existing programs are left alone.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,10 +8,10 @@ use crate::shell;
 /// A program that comes with the system.
 struct Tool {
     name: &'static str,
-    /// Any of these will do.
+    /// Any of these programs is enough.
     programs: &'static [&'static str],
     debian: &'static [&'static str],
-    /// For people who have neither Debian nor Homebrew, or no rights to install.
+    /// A hint for people without Debian or Homebrew, or without the right to install.
     hint: &'static str,
 }
 
@@ -23,7 +23,7 @@ const TOOLS: [Tool; 3] = [
         debian: &["gcc", "libc6-dev"],
         hint: "install a C compiler (on macOS: `xcode-select --install`)",
     },
-    // The tests run real agents, which come as packages for it.
+    // The tests run real agents, which come as npm packages.
     Tool {
         name: "Node.js with npm",
         programs: &["npm"],
@@ -83,7 +83,7 @@ fn as_root(words: &[&str]) -> Command {
     command
 }
 
-/// `rust-toolchain.toml` names them, so rustup has usually brought them along.
+/// `rust-toolchain.toml` names them, so rustup has usually installed them.
 fn add_components(root: &Path) -> Result<(), String> {
     let works = |name: &str| shell::probe(shell::cargo(root).args([name, "--version"])).is_some();
     let missing: Vec<&str> = [("fmt", "rustfmt"), ("clippy", "clippy")]

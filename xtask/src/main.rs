@@ -1,4 +1,4 @@
-//! Chores of the workspace. `cargo xtask` lists them.
+//! Tasks of the workspace. `cargo xtask` lists them.
 
 mod deny;
 mod machine;
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The workspace that this program was built from.
+/// Returns the workspace that this program was built from.
 fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_owned()

@@ -1,4 +1,4 @@
-//! Other programs: started, waited for, and told about when they fail.
+//! Runs other programs, and reports when they fail.
 
 use std::env;
 use std::ffi::OsString;
@@ -8,18 +8,18 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use thiserror::Error;
 
-/// A program did not do what it was started for.
+/// The failure of a program.
 #[derive(Debug, Error)]
 pub(crate) enum CommandError {
     /// It could not be started.
     #[error("`{line}` could not be started: {source}")]
     NotStarted { line: String, source: io::Error },
-    /// It ended badly.
+    /// It ended with an error.
     #[error("`{line}` ended with {status}")]
     Failed { line: String, status: ExitStatus },
 }
 
-/// Cargo, in the workspace's folder.
+/// Makes a cargo command in the workspace's folder.
 pub(crate) fn cargo(root: &Path) -> Command {
     let program = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
@@ -30,14 +30,15 @@ pub(crate) fn cargo(root: &Path) -> Command {
     command
 }
 
-/// A git hook's repository and a user's settings are not what the tests are about, and what cargo
-/// says of this program is not true of the ones that it builds next.
+/// True for variables that must not reach the tests: the repository of a git hook, a user's
+/// settings, and cargo's variables about this program, which are wrong for the ones that it builds
+/// next.
 fn is_in_the_way(name: &OsString) -> bool {
     let prefixes = ["GIT_", "STAFETTE_", "CARGO_PKG_", "CARGO_MANIFEST_"];
     name.to_str().is_some_and(|name| prefixes.iter().any(|prefix| name.starts_with(prefix)))
 }
 
-/// Runs a command where everyone can see it.
+/// Runs a command with visible output.
 pub(crate) fn run(command: &mut Command) -> Result<(), CommandError> {
     let line = line(command);
     eprintln!("$ {line}");
@@ -48,7 +49,7 @@ pub(crate) fn run(command: &mut Command) -> Result<(), CommandError> {
     }
 }
 
-/// What a command prints on its standard output.
+/// Returns the standard output of a command.
 pub(crate) fn output(command: &mut Command) -> Result<String, CommandError> {
     let line = line(command);
     match command.stdin(Stdio::null()).stderr(Stdio::inherit()).output() {
@@ -60,14 +61,14 @@ pub(crate) fn output(command: &mut Command) -> Result<String, CommandError> {
     }
 }
 
-/// What a command says of itself, when it is there and in order.
+/// Returns the output of a command, if it exists and works.
 pub(crate) fn probe(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     output.status.success().then_some(text)
 }
 
-/// A command as one would type it.
+/// Returns a command as it would be typed.
 fn line(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(command.get_program());

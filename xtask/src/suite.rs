@@ -1,9 +1,9 @@
-//! All tests; and those that failed once more, by themselves.
+//! Runs all tests, and those that failed once more, alone.
 //!
-//! Hundreds of tests drive real terminals, browsers and databases side by side. A fault shows again
-//! when its test has the machine to itself; what does not is chance, in the test or in the program.
-//! It is told as loudly as a fault and is to be mended like one, but it does not hold up a change
-//! that has nothing to do with it. More than a few at once are no chance.
+//! Hundreds of tests drive real terminals, browsers and databases in parallel. A real fault shows
+//! again when its test has the machine to itself; a failure that does not is chance, in the test or
+//! in the program. It is reported as clearly as a fault and has to be fixed like one, but it does
+//! not block an unrelated change. More than a few in one run are no chance.
 
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
@@ -17,10 +17,10 @@ use crate::shell;
 /// The most failures that can be chance.
 const CHANCE: usize = 3;
 
-/// Cargo has said all when it has ended and nothing comes for so long.
+/// The time without output after which cargo, once ended, has printed everything.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Runs every test.
+/// Runs every test of the workspace.
 pub(crate) fn run(root: &Path) -> Result<(), String> {
     let failed = match all(root).map_err(|error| format!("cargo cannot be followed: {error}"))? {
         Verdict::Good => return Ok(()),
@@ -32,7 +32,7 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
     }
     eprintln!("\n=== once more, by itself ===");
     for Failed { target, tests } in &failed {
-        // Of one package alone cargo would build another program, with other features.
+        // For one package alone cargo would build another program, with other features.
         let kind = target.split_whitespace().skip_while(|word| !word.starts_with("--"));
         let mut again = shell::cargo(root);
         again.args(["test", "--workspace"]).args(kind);
@@ -45,22 +45,22 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// How it came out.
+/// The outcome of a run of tests.
 #[derive(PartialEq, Eq, Debug)]
 enum Verdict {
     Good,
     Bad(Vec<Failed>),
 }
 
-/// Tests of a target that failed.
+/// The failed tests of a target.
 #[derive(PartialEq, Eq, Debug)]
 struct Failed {
-    /// As cargo is told of it: `-p stafette --test suite`.
+    /// The target as cargo arguments: `-p stafette --test suite`.
     target: String,
     tests: Vec<String>,
 }
 
-/// All tests, where everyone can see them.
+/// Runs all tests with visible output.
 fn all(root: &Path) -> io::Result<Verdict> {
     let mut cargo = shell::cargo(root);
     cargo.args(["test", "--workspace", "--no-fail-fast"]).stdin(Stdio::null());
@@ -68,7 +68,7 @@ fn all(root: &Path) -> io::Result<Verdict> {
     cargo.stdout(hers.try_clone()?).stderr(hers);
     eprintln!("$ cargo test --workspace --no-fail-fast");
     let mut running = cargo.spawn()?;
-    // Our own ends of the pipe, which would keep it open for ever.
+    // Our own ends of the pipe would keep it open forever.
     drop(cargo);
     let (tell, told) = mpsc::channel();
     thread::spawn(move || {
@@ -84,7 +84,7 @@ fn all(root: &Path) -> io::Result<Verdict> {
                 reader.read(&line);
             }
             Err(RecvTimeoutError::Disconnected) => break running.wait()?,
-            // Whatever a test left behind may hold the pipe: it is not waited for.
+            // A process that a test left behind may hold the pipe: it is not waited for.
             Err(RecvTimeoutError::Timeout) => match running.try_wait()? {
                 Some(status) => break status,
                 None => continue,
@@ -94,10 +94,10 @@ fn all(root: &Path) -> io::Result<Verdict> {
     Ok(if status.success() { Verdict::Good } else { Verdict::Bad(reader.failed) })
 }
 
-/// Reads what cargo and the tests say.
+/// Reads the output of cargo and the tests.
 #[derive(Default)]
 struct Reader {
-    /// What failed in the target that runs.
+    /// The tests that failed in the running target.
     tests: Vec<String>,
     failed: Vec<Failed>,
 }

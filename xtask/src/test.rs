@@ -5,21 +5,21 @@ use std::time::{Duration, Instant};
 
 use crate::{deny, machine, shell, suite, tidy};
 
-/// How much is checked.
+/// The extent of the checks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Extent {
-    /// Everything.
+    /// All checks, the slow ones included.
     Full,
-    /// What changes from edit to edit.
+    /// Only checks of what changes from edit to edit.
     Fast,
 }
 
 struct Step {
     name: &'static str,
     act: fn(&Path) -> Result<(), String>,
-    /// Whether it is left out when it has to be fast.
+    /// True if the fast extent leaves it out.
     slow: bool,
-    /// What to do when it fails.
+    /// The advice if it fails.
     help: &'static str,
 }
 

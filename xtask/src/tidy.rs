@@ -1,7 +1,7 @@
-//! Rules about the source itself: the ones that are worth a failing test.
+//! Rules about the source itself: those that are worth a failing test.
 //!
-//! What a rule needs to know it reads from `ARCHITECTURE.md`, so that the map and the country
-//! cannot differ.
+//! The rules read their data from `ARCHITECTURE.md`, so that the description and the code cannot
+//! differ.
 
 mod architecture;
 mod graph;
@@ -20,14 +20,14 @@ use std::path::Path;
 
 use tree::Tree;
 
-/// Something that is not as it should be.
+/// A violation of a rule.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Finding {
-    /// The file.
+    /// The path of the file.
     path: String,
-    /// The line, from 1; 0 when it is about the whole file.
+    /// The line, from 1; 0 if it is about the whole file.
     line: usize,
-    /// What is wrong and what to do about it.
+    /// The problem and its solution.
     message: String,
 }
 
@@ -46,7 +46,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Checks the tree and prints what was found.
+/// Checks the tree and prints the findings.
 pub(crate) fn run(root: &Path) -> bool {
     match inspect(root) {
         Err(trouble) => {

@@ -1,4 +1,4 @@
-//! The core alone: what becomes true of two inputs, and making it true.
+//! Measures the core alone: deciding and applying two inputs.
 
 use std::time::Instant;
 

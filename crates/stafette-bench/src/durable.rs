@@ -1,4 +1,4 @@
-//! How many handoffs a second, in one run and in many at once.
+//! Measures handoffs per second, in one run and in many parallel runs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::plain::PlainFile;
 use crate::sample::{Sample, rate};
 use crate::{BenchError, Pace, Phases};
 
-/// A measurement and its reference take turns so many times.
+/// The number of times that a measurement and its reference alternate.
 const SLICES: u32 = 4;
 
 /// The most syncs of the reference in one slice.
 const SYNCS: u64 = 250;
 
-/// In a new file of that name in `folder`, beside a plain file.
+/// Measures in a new file of that name in `folder`, beside a plain file.
 pub(crate) async fn on_disk(
     folder: &Path,
     name: &str,
@@ -30,7 +30,7 @@ pub(crate) async fn on_disk(
     let before = store.stats();
     let mut pace = pace(store.clone(), runs, handoffs, Some(reference)).await?;
     let Stats { commits, batches, largest_group, .. } = store.stats();
-    // A run's first and last batches are not handoffs; they share commits as the others do.
+    // A run's first and last batches are not handoffs; they share commits like the others.
     let commits = (commits - before.commits) as f64 / (batches - before.batches).max(1) as f64;
     pace.commits_per_handoff = Some(commits);
     pace.largest_group = Some(largest_group);
@@ -40,7 +40,7 @@ pub(crate) async fn on_disk(
     Ok(pace)
 }
 
-/// In any store, with its reference if it has one.
+/// Measures in any store, with its reference if it has one.
 pub(crate) async fn pace<S: Store>(
     store: Arc<S>,
     runs: u32,
@@ -80,13 +80,13 @@ pub(crate) async fn pace<S: Store>(
     Ok(tally.pace(runs, events, reference.map(|plain| plain.per_second())))
 }
 
-/// The part of `each` that falls into a slice: together they are all of it.
+/// Returns the part of `each` that belongs to a slice; the slices add up to all of it.
 fn share(each: u32, slice: u32) -> u32 {
     let until = |slice: u32| (u64::from(each) * u64::from(slice) / u64::from(SLICES)) as u32;
     until(slice + 1) - until(slice)
 }
 
-/// Every run makes that many handoffs, all runs at once.
+/// Makes that many handoffs in every run, all runs in parallel.
 async fn at_once<S: Store>(
     store: &Arc<S>,
     crew: Vec<NullRun>,
@@ -113,7 +113,7 @@ async fn at_once<S: Store>(
     Ok((crew, begin.elapsed(), all))
 }
 
-/// What all handoffs took.
+/// The costs of all handoffs.
 #[derive(Debug, Default)]
 struct Tally {
     count: u64,

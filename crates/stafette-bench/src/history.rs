@@ -1,4 +1,4 @@
-//! Whether a handoff late in a long run costs more than one early in a short run.
+//! Compares the cost of a handoff late in a long run with one early in a short run.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use crate::null::{NullRun, Shape};
 use crate::sample::Sample;
 use crate::{BenchError, History, Opening, Point};
 
-/// How often a run is opened.
+/// The number of times that a run is opened.
 const OPENINGS: u32 = 20;
 
-/// Two runs, one short and one long, each in a file of its own, in turns.
+/// Measures two runs, one short and one long, each in a file of its own, alternating.
 pub(crate) async fn measure(
     folder: &Path,
     shape: Shape,
@@ -55,7 +55,7 @@ pub(crate) async fn measure(
     Ok(history)
 }
 
-/// A run of some length, and what its handoffs took.
+/// A run of some length, and the costs of its handoffs.
 struct Subject {
     store: Arc<SqliteStore>,
     run: NullRun,
@@ -98,7 +98,7 @@ impl Subject {
         Ok(())
     }
 
-    /// Answers how many events it took besides the snapshot.
+    /// Opens the run; returns the number of events that were read besides the snapshot.
     async fn open(&mut self) -> Result<u64, BenchError> {
         let begin = Instant::now();
         let loaded = self.store.load(self.run.id()).await?.ok_or("the run is gone")?;

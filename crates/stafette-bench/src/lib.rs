@@ -1,13 +1,13 @@
-//! Measures what a handoff costs, with agents that cost nothing, and what terminals cost.
+//! Measures the cost of a handoff, with agents that cost nothing, and the cost of terminals.
 //!
 //! Invariants:
-//! - A rate that depends on the disk is measured in turns with a plain file on the same disk, so
+//! - A rate that depends on the disk is measured alternating with a plain file on the same disk, so
 //!   that a noisy machine is noisy for both; the ratio is what counts.
-//! - A rate that depends on the processor is measured in turns with its reference, too.
-//! - Nothing is reported that was not counted: afterwards the store is asked what it holds, and a
-//!   difference is an error.
+//! - A rate that depends on the processor alternates with its reference, too.
+//! - Nothing is reported that was not counted: afterwards the content of the store is checked, and
+//!   a difference is an error.
 //!
-//! Absent on purpose: targets. What is fast enough is not a measurement's business.
+//! Absent on purpose: targets. A measurement does not decide what is fast enough.
 
 mod decision;
 mod durable;
@@ -32,17 +32,17 @@ pub use report::{
 pub use sample::Interval;
 pub use terminals::terminals;
 
-/// Anything that keeps a measurement from being one.
+/// Any error that makes a measurement invalid.
 pub type BenchError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Measures handoffs in `folder`, which should be on the disk that matters and is left with a few
 /// files in it.
 ///
-/// Each part makes about `handoffs` handoffs, in one run and in `runs` runs at once; the long
+/// Each part makes about `handoffs` handoffs, in one run and in `runs` parallel runs; the long
 /// history is five times as long. Both numbers are at least 1.
 ///
 /// # Errors
-/// When the store fails, or holds something else than what was counted.
+/// If the store fails, or its content differs from what was counted.
 pub async fn handoffs(folder: &Path, handoffs: u32, runs: u32) -> Result<Report, BenchError> {
     let (handoffs, runs) = (handoffs.max(1), runs.max(1));
     let memory = || Arc::new(MemoryStore::new());

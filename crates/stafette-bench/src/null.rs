@@ -16,7 +16,7 @@ use stafette_store::{Batch, Store};
 
 use crate::BenchError;
 
-/// Two agents that may hand to each other for ever.
+/// Two agents that may hand over to each other without end.
 const WORKFLOW: &str = r#"
 [workflow]
 name = "null"
@@ -44,24 +44,25 @@ cooldown = 0
 handoffs = 4294967295
 "#;
 
-/// When it all begins; no rule depends on the date.
+/// The start of all runs; no rule depends on the date.
 pub(crate) const BEGIN: Time = Time(1_760_000_000_000);
 
-/// Time passes a little with every turn, or a run could not tell what is old.
+/// The time that passes with every turn; without it a run could not recognise what is old.
 pub(crate) const TURN: Millis = Millis(1);
 
-/// Handoffs that are written together when only the result matters.
+/// The number of handoffs that are written together if only the result matters.
 const TOGETHER: u32 = 64;
 
-/// After a snapshot, so many events are close to the most that opening a run has to replay.
+/// The number of events after a snapshot that is close to the most that opening a run has to
+/// replay.
 const REPLAYED: u64 = 200;
 
-/// What a run is made of.
+/// The shape of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shape {
-    /// The work goes round a declared loop: one turn a handoff.
+    /// The work goes round a declared loop: one turn per handoff.
     Loop,
-    /// One agent asks the other again and again: a turn there and a turn back for each handoff.
+    /// One agent asks the other repeatedly: a turn there and a turn back for each handoff.
     Delegations,
 }
 
@@ -81,36 +82,36 @@ impl Shape {
     }
 }
 
-/// What one handoff took.
+/// The cost of one handoff.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cost {
-    /// To decide what becomes true.
+    /// The time to decide the events.
     pub(crate) decide: Duration,
-    /// To turn it into what the store writes.
+    /// The time to turn them into what the store writes.
     pub(crate) record: Duration,
-    /// To store it.
+    /// The time to store them.
     pub(crate) append: Duration,
-    /// To make it true, and to see what is to do.
+    /// The time to apply them, and to find the work to do.
     pub(crate) commit: Duration,
     /// Bytes of text for the store, without a snapshot that happened to be due.
     pub(crate) bytes: u64,
-    /// Bytes of the snapshot.
+    /// The size of the snapshot, in bytes.
     pub(crate) snapshot_bytes: u64,
 }
 
 impl Cost {
-    /// All of it.
+    /// Returns the total time.
     pub(crate) fn total(&self) -> Duration {
         self.computing() + self.append
     }
 
-    /// All but the store.
+    /// Returns the time without the store.
     pub(crate) fn computing(&self) -> Duration {
         self.decide + self.record + self.commit
     }
 }
 
-/// A run with null agents.
+/// A run with agents that take no time.
 #[derive(Debug)]
 pub(crate) struct NullRun {
     driver: Driver,
@@ -130,7 +131,7 @@ impl NullRun {
         Self::begin_traced(store, number, shape, None).await
     }
 
-    /// The same with a receiver of its traces.
+    /// Begins a run, with a receiver of its traces.
     pub(crate) async fn begin_traced(
         store: &dyn Store,
         number: u32,
@@ -149,12 +150,12 @@ impl NullRun {
         self.driver.run().id
     }
 
-    /// The handoffs between agents so far.
+    /// Returns the number of handoffs between agents so far.
     pub(crate) fn made(&self) -> u32 {
         self.made
     }
 
-    /// The position of its last event that was stored alone.
+    /// Returns the position of its last event that was stored alone.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
@@ -164,7 +165,7 @@ impl NullRun {
         self.hand_over_seen(store, None).await
     }
 
-    /// The same, and gives what was stored to those who follow, as the engine does.
+    /// Makes one handoff, and passes what was stored to the followers, as the engine does.
     pub(crate) async fn hand_over_seen(
         &mut self,
         store: &dyn Store,
@@ -206,7 +207,8 @@ impl NullRun {
         Ok(())
     }
 
-    /// Goes on until a snapshot is about to be due: runs that did are equally far from theirs.
+    /// Continues until a snapshot is about to be due: runs after this call are equally far from
+    /// theirs.
     pub(crate) async fn near_snapshot(&mut self, store: &dyn Store) -> Result<(), BenchError> {
         let mut merged = Merged::default();
         while merged.behind_snapshot().is_none_or(|events| events < REPLAYED) {
@@ -215,7 +217,7 @@ impl NullRun {
         merged.store(store).await
     }
 
-    /// Ends the run well, and answers how many handoffs it says it had.
+    /// Ends the run successfully, and returns the number of handoffs that it reports.
     pub(crate) async fn end(mut self, store: &dyn Store) -> Result<u32, BenchError> {
         let inputs = self.orders.iter().flat_map(|order| take_turn(order, None));
         let step = self.driver.decide(self.now + TURN, inputs.collect::<Vec<_>>());
@@ -270,7 +272,7 @@ impl NullRun {
     }
 }
 
-/// The beginning of the run with that number.
+/// Returns the first event of the run with that number.
 pub(crate) fn created(number: u32) -> Result<RunCreated, BenchError> {
     let workflow: Workflow = file::parse(WORKFLOW).map_err(|found| format!("{found:?}"))?;
     let run = format!("00000000-0000-7000-8000-{number:012x}").parse()?;
@@ -280,7 +282,7 @@ pub(crate) fn created(number: u32) -> Result<RunCreated, BenchError> {
     Ok(RunCreated { forecasts, ..created })
 }
 
-/// What an agent hands on at the end of a turn, if it does.
+/// Returns the offer of an agent at the end of a turn, if it makes one.
 pub(crate) fn offer(shape: Shape, order: &TurnOrder, round: u32) -> Option<Offer> {
     let (to, kind) = match (shape, order.agent.as_str()) {
         (Shape::Loop, "reviewer") => ("fixer", Kind::Transfer),
@@ -298,10 +300,10 @@ pub(crate) fn offer(shape: Shape, order: &TurnOrder, round: u32) -> Option<Offer
     })
 }
 
-/// A turn that is accepted and finished at once.
+/// Returns the inputs that accept and finish a turn immediately.
 pub(crate) fn take_turn(order: &TurnOrder, offer: Option<Offer>) -> [Input; 2] {
     let turn = order.key;
-    // The work looks different after each turn: no round of a loop goes without progress.
+    // The work looks different after each turn: every round of a loop makes progress.
     let fingerprint = Some(format!("{:08x}{:08x}", turn.handoff.0, turn.turn));
     let response = Response::new(Party::from(&order.agent), Outcome::Resolved);
     let offers = offer.into_iter().collect();
@@ -312,7 +314,7 @@ pub(crate) fn take_turn(order: &TurnOrder, offer: Option<Offer>) -> [Input; 2] {
     ]
 }
 
-/// Several batches as one.
+/// Several batches merged into one.
 #[derive(Debug, Default)]
 struct Merged {
     batch: Option<Batch>,
@@ -330,7 +332,7 @@ impl Merged {
         batch.snapshot = next.snapshot.or(batch.snapshot.take());
     }
 
-    /// How many events came after the snapshot, if there is one.
+    /// Returns the number of events after the snapshot, if there is one.
     fn behind_snapshot(&self) -> Option<u64> {
         let batch = self.batch.as_ref()?;
         batch.snapshot.as_ref().map(|snapshot| batch.row.seq - snapshot.seq)

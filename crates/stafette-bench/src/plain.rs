@@ -1,4 +1,4 @@
-//! The reference: what the disk allows a program that keeps nothing but bytes.
+//! The reference: the rate that the disk allows a program that stores nothing but bytes.
 
 use std::fs::File;
 use std::io::Write;
@@ -36,7 +36,7 @@ impl PlainFile {
         tokio::task::spawn_blocking(work).await?
     }
 
-    /// How often that went in a second.
+    /// Returns the number of appends per second.
     pub(crate) fn per_second(&self) -> f64 {
         crate::sample::rate(self.appends, self.took)
     }

@@ -1,4 +1,4 @@
-//! What was measured, for programs and for people.
+//! The measured values, for programs and for people.
 
 use std::fmt;
 
@@ -6,228 +6,228 @@ use serde::Serialize;
 
 use crate::sample::Interval;
 
-/// Syncing a real disk is never faster than this, so the folder is not on one.
+/// The rate of syncs above which the folder cannot be on a real disk.
 const DISK_PER_SECOND: f64 = 100_000.0;
 
-/// Everything that was measured. Times are in microseconds, sizes in bytes.
+/// All measured values. Times are in microseconds, sizes in bytes.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Report {
-    /// How many handoffs were asked for.
+    /// The requested number of handoffs.
     pub handoffs: u32,
-    /// How many runs at once were asked for.
+    /// The requested number of parallel runs.
     pub runs: u32,
-    /// One run on disk.
+    /// The rate of one run on disk.
     pub one_run: Pace,
-    /// Many runs on disk.
+    /// The rate of many runs on disk.
     pub many_runs: Pace,
-    /// One run in memory.
+    /// The rate of one run in memory.
     pub one_run_in_memory: Pace,
-    /// Many runs in memory.
+    /// The rate of many runs in memory.
     pub many_runs_in_memory: Pace,
-    /// The core alone.
+    /// The rate of the core alone.
     pub decisions: Decisions,
-    /// Early and late in a run.
+    /// Comparisons of early and late handoffs in a run.
     pub histories: Vec<History>,
-    /// Finding frames.
+    /// The speed of finding frames, for several kinds of output.
     pub scanner: Vec<Scanning>,
-    /// Counting handoffs and telling of them.
+    /// The cost of counting and tracing handoffs.
     pub watching: Watching,
-    /// Terminals, when they were asked for.
+    /// The cost of terminals, if requested.
     pub terminals: Option<TerminalCosts>,
 }
 
-/// How fast handoffs are stored.
+/// The rate at which handoffs are stored.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Pace {
-    /// Runs at once.
+    /// The number of parallel runs.
     pub runs: u32,
-    /// Handoffs that were made.
+    /// The number of handoffs.
     pub handoffs: u64,
-    /// Handoffs a second.
+    /// The number of handoffs per second.
     pub per_second: f64,
-    /// From the agent's result until the next agent's order may go out: half took less.
+    /// The median time from an agent's result until the next agent's order may be sent.
     pub median_us: f64,
-    /// The same: 95 of 100 took less.
+    /// The 95th percentile of the same time.
     pub p95_us: f64,
-    /// Where the time goes.
+    /// The time of each phase of a handoff.
     pub phases: Phases,
-    /// Events for one handoff.
+    /// The number of events per handoff.
     pub events_per_handoff: f64,
-    /// Bytes of text that one handoff gives the store, with its share of the snapshots.
+    /// Bytes of text that one handoff gives to the store, including its share of the snapshots.
     pub bytes_per_handoff: f64,
-    /// Transactions for one handoff; less than 1 when runs share them.
+    /// Transactions per handoff; less than 1 if runs share them.
     pub commits_per_handoff: Option<f64>,
-    /// The most that shared one.
+    /// The most batches that shared a transaction.
     pub largest_group: Option<u64>,
-    /// The size of the file in the end, for one handoff.
+    /// The final size of the file, per handoff.
     pub disk_bytes_per_handoff: Option<f64>,
-    /// The reference: appends of as many bytes to a plain file, each synced, a second.
+    /// The reference: synced appends of as many bytes to a plain file, per second.
     pub plain_file_per_second: Option<f64>,
-    /// Handoffs for one append of the reference.
+    /// The ratio of handoffs to appends of the reference.
     pub to_plain_file: Option<f64>,
 }
 
-/// Where the time of a handoff goes: the median of each part.
+/// The median time of each phase of a handoff.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Phases {
-    /// To decide what becomes true.
+    /// The time to decide the events.
     pub decide_us: f64,
-    /// To turn it into what the store writes.
+    /// The time to turn them into what the store writes.
     pub record_us: f64,
-    /// To store it.
+    /// The time to store them.
     pub append_us: f64,
-    /// To make it true, and to see what is to do.
+    /// The time to apply them, and to find the work to do.
     pub commit_us: f64,
 }
 
-/// The core alone, on one processor.
+/// The rate of the core alone, on one processor.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Decisions {
-    /// Handoffs decided and applied, a second.
+    /// Handoffs decided and applied, per second.
     pub handoffs_per_second: f64,
-    /// Events decided and applied, a second.
+    /// Events decided and applied, per second.
     pub events_per_second: f64,
 }
 
-/// What a handoff costs early and late in a run.
+/// The cost of a handoff early and late in a run.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct History {
-    /// What the run is made of.
+    /// The shape of the run.
     pub shape: &'static str,
-    /// Early.
+    /// The cost early in the run.
     pub early: Point,
-    /// Late.
+    /// The cost late in the run.
     pub late: Point,
-    /// Late to early, by time.
+    /// The ratio of late to early, by time.
     pub ratio: f64,
-    /// The same without the store.
+    /// The same ratio without the store.
     pub computing_ratio: f64,
-    /// The same by bytes.
+    /// The same ratio by bytes.
     pub bytes_ratio: f64,
-    /// The same by bytes of a snapshot.
+    /// The same ratio by bytes of a snapshot.
     pub snapshot_ratio: f64,
-    /// Taking the run up again.
+    /// The cost of opening the run again.
     pub opening: Opening,
 }
 
-/// What a handoff costs at one point of a run.
+/// The cost of a handoff at one point of a run.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Point {
-    /// After so many handoffs.
+    /// The number of handoffs before this point.
     pub handoff: u32,
-    /// The median.
+    /// The median time of a handoff.
     pub median_us: f64,
-    /// The median without the store.
+    /// The median time without the store.
     pub computing_us: f64,
     /// Bytes of text for the store, without snapshots.
     pub bytes: f64,
-    /// Bytes of the newest snapshot.
+    /// The size of the newest snapshot, in bytes.
     pub snapshot_bytes: u64,
 }
 
-/// What it costs to take a run up again, as far behind its snapshot as it gets.
+/// The cost of opening a run with as many events after its snapshot as possible.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Opening {
-    /// Events that are replayed.
+    /// The number of events that are replayed.
     pub replayed: u64,
-    /// Early in the run.
+    /// The time early in the run.
     pub early_us: f64,
-    /// Late in the run.
+    /// The time late in the run.
     pub late_us: f64,
-    /// Late to early.
+    /// The ratio of late to early.
     pub ratio: f64,
 }
 
-/// How fast frames are found.
+/// The speed of finding frames.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Scanning {
-    /// In what.
+    /// The kind of output that is searched.
     pub name: &'static str,
-    /// How much of it there was.
+    /// The size of the output, in bytes.
     pub bytes: u64,
-    /// How many frames were in it.
+    /// The number of frames in it.
     pub frames: u64,
-    /// The scanner, in millions of bytes a second.
+    /// The speed of the scanner, in millions of bytes per second.
     pub scanner_mb_per_second: f64,
-    /// The reference: a search for the beginning of a frame.
+    /// The speed of the reference: a search for the beginning of a frame.
     pub memmem_mb_per_second: f64,
-    /// The scanner to the reference.
+    /// The ratio of the scanner to the reference.
     pub to_memmem: f64,
 }
 
-/// What it costs to see a handoff: the same run on disk, in turns with nobody who watches it, with
-/// metrics and alerts, and with traces of it sent to a receiver in this process.
+/// The cost of observing a handoff: the same run on disk, alternating between no observer, metrics
+/// and alerts, and traces that are sent to a receiver in this process.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Watching {
-    /// The reference: nobody watches.
+    /// The reference: without an observer.
     pub unwatched: Watched,
-    /// It is counted for metrics and alerts.
+    /// With metrics and alerts.
     pub metrics: Watched,
-    /// It is told as spans, and they are sent.
+    /// With spans that are sent to a receiver.
     pub tracing: Watched,
 }
 
-/// A handoff that somebody sees, or nobody.
+/// The cost of a handoff with or without an observer.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Watched {
-    /// From the agent's result until the next agent's order may go out: half took less.
+    /// The median time from an agent's result until the next agent's order may be sent.
     pub median_us: f64,
-    /// The same, to the reference.
+    /// The ratio of that time to the reference.
     pub ratio: f64,
-    /// What all processors together had to do for it.
+    /// The processor time per handoff, all processors together.
     pub processor_us: f64,
-    /// The same, beyond the reference: the middle of all rounds.
+    /// The processor time beyond the reference: the median of all rounds.
     pub added_us: Interval,
-    /// What was added, to the time of the reference.
+    /// The added processor time, relative to the time of the reference.
     pub of_time: f64,
-    /// What was added, to what the processors did for the reference.
+    /// The added processor time, relative to the processor time of the reference.
     pub of_work: f64,
 }
 
-/// What terminals cost.
+/// The cost of terminals.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TerminalCosts {
-    /// How many sat there.
+    /// The number of idle terminals.
     pub idle: u32,
-    /// How many printed without a pause.
+    /// The number of terminals that print without a pause.
     pub busy: u32,
-    /// Memory for a bare terminal of the system: the reference.
+    /// The memory of a bare terminal of the system: the reference.
     pub bare_bytes: f64,
-    /// Memory for one that sits there.
+    /// The memory of an idle terminal.
     pub idle_bytes: f64,
-    /// Memory for one that prints, with all that it keeps.
+    /// The memory of a printing terminal, with all that it keeps.
     pub busy_bytes: f64,
-    /// How long a key takes to be seen: alone, among the idle, and among all.
+    /// The time until a key is visible: alone, among idle terminals, and among all.
     pub echoes: Vec<Crowd>,
-    /// What one alone takes in, in millions of bytes a second.
+    /// The speed of one terminal alone, in millions of bytes per second.
     pub mb_per_second: f64,
-    /// The reference: a bare terminal.
+    /// The speed of the reference, a bare terminal.
     pub bare_mb_per_second: f64,
-    /// Ours to the reference.
+    /// The ratio of ours to the reference.
     pub to_bare: f64,
-    /// What all that print take in together, in millions of bytes a second.
+    /// The speed of all printing terminals together, in millions of bytes per second.
     pub all_busy_mb_per_second: f64,
 }
 
-/// How long a key takes to be seen in one terminal among others.
+/// The time until a key is visible in one terminal among others.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Crowd {
-    /// How many others sit there.
+    /// The number of other idle terminals.
     pub idle: u32,
-    /// How many others print.
+    /// The number of other printing terminals.
     pub busy: u32,
-    /// From the key until it is there to be drawn: half took less.
+    /// The median time from the key until it is ready to be drawn.
     pub median_us: f64,
-    /// The same: 95 of 100 took less.
+    /// The 95th percentile of the same time.
     pub p95_us: f64,
-    /// The reference, a bare terminal of the system: half took less.
+    /// The median time of the reference, a bare terminal of the system.
     pub bare_median_us: f64,
-    /// Ours to the reference.
+    /// The ratio of ours to the reference.
     pub to_bare: f64,
 }
 
 impl Report {
-    /// What to keep in mind when reading it.
+    /// Returns a caveat for the reader; `None` if there is none.
     #[must_use]
     pub fn caveat(&self) -> Option<&'static str> {
         if cfg!(debug_assertions) {
@@ -413,7 +413,7 @@ fn span(micros: f64) -> String {
     }
 }
 
-/// A whole number, in groups of three digits.
+/// Formats a whole number in groups of three digits.
 fn count(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-/// Durations of the same thing, in any order.
+/// Durations of the same operation, in any order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sample {
     taken: Vec<Duration>,
@@ -15,12 +15,12 @@ impl Sample {
         self.taken.push(duration);
     }
 
-    /// In microseconds; half of them were shorter.
+    /// Returns the median, in microseconds.
     pub(crate) fn median(&self) -> f64 {
         self.quantile(50)
     }
 
-    /// In microseconds; `percent` of them were shorter.
+    /// Returns the given percentile, in microseconds.
     pub(crate) fn quantile(&self, percent: usize) -> f64 {
         let mut sorted = self.taken.clone();
         sorted.sort_unstable();
@@ -28,31 +28,32 @@ impl Sample {
         sorted.get(place).map_or(0.0, |duration| duration.as_secs_f64() * 1e6)
     }
 
-    /// How much longer each was than the one of `others` that was taken with it, in microseconds.
-    /// Less than nothing is noise, and is told as such.
+    /// Returns how much longer each was than the one of `others` that was taken with it, in
+    /// microseconds. Negative values are noise, and are reported as such.
     pub(crate) fn beyond(&self, others: &Sample) -> Vec<f64> {
         let pairs = self.taken.iter().zip(&others.taken);
         pairs.map(|(this, other)| (this.as_secs_f64() - other.as_secs_f64()) * 1e6).collect()
     }
 }
 
-/// A middle, and between what it lies.
+/// A median with its confidence interval.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Interval {
-    /// Half of what was measured is below.
+    /// The median of the measured values.
     pub middle: f64,
-    /// The true middle is hardly below: once in forty times.
+    /// The lower bound: the true median is below it once in forty times.
     pub low: f64,
-    /// Nor is it above.
+    /// The upper bound, with the same probability.
     pub high: f64,
 }
 
 impl Interval {
-    /// The middle of these, and how sure it is: by their ranks alone, whatever their shape.
+    /// Returns the median with its interval, from ranks alone, for any distribution.
     pub(crate) fn of(mut measured: Vec<f64>) -> Self {
         measured.sort_unstable_by(f64::total_cmp);
         let Some(last) = measured.len().checked_sub(1) else { return Interval::default() };
-        // Ranks of a middle spread by half the square root of their number; twice that is 95 %.
+        // The rank of a median has a standard deviation of half the square root of their number;
+        // twice that gives 95 %.
         let spread = measured.len().isqrt();
         let at = |rank: usize| measured[rank.min(last)];
         let middle = last / 2;
@@ -64,7 +65,7 @@ impl Interval {
     }
 }
 
-/// How many a second that is.
+/// Returns the rate per second.
 pub(crate) fn rate(count: u64, within: Duration) -> f64 {
     count as f64 / within.as_secs_f64().max(f64::MIN_POSITIVE)
 }

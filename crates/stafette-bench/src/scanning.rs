@@ -1,4 +1,5 @@
-//! How fast frames are found in an agent's output, beside a plain search for their beginning.
+//! Measures the speed of finding frames in an agent's output, beside a plain search for their
+//! beginning.
 
 use std::time::{Duration, Instant};
 
@@ -8,13 +9,13 @@ use stafette_core::wire::frame::{Found, Scanner, Word};
 use crate::sample::rate;
 use crate::{BenchError, Scanning};
 
-/// What a read of an agent's output gives at most.
+/// The most bytes that one read of an agent's output returns.
 const READ: usize = 16 * 1024;
 
 /// The least and the most to search, in bytes.
 const BYTES: (usize, usize) = (64 << 10, 8 << 20);
 
-/// The scanner and the search take turns so many times; the best of each counts.
+/// The number of times that the scanner and the search alternate; the best of each counts.
 const TURNS: u32 = 5;
 
 const TEXT: &str = "The tests pass again. Two of them took the clock from the machine, so they \

@@ -1,4 +1,4 @@
-//! What terminals cost: memory for each, and how much longer a key takes to be seen.
+//! Measures the cost of terminals: memory for each, and the delay until a key is visible.
 
 mod bare;
 mod crew;
@@ -13,13 +13,13 @@ use crate::{BenchError, Crowd, TerminalCosts};
 use bare::BarePty;
 use crew::Crew;
 
-/// Keys that are typed at each point: less than a line's worth of a terminal in all.
+/// The number of keys that are typed at each point: less than a line of a terminal in all.
 const KEYS: u32 = 300;
 
-/// How long is typed at each point, unless it takes longer to have a few keys.
+/// The time of typing at each point, unless a few keys take longer.
 const TYPING: Duration = Duration::from_secs(10);
 
-/// Keys that are typed however long it takes.
+/// The number of keys that are typed however long it takes.
 const FEW: u32 = 5;
 
 /// The least and the most that is printed through one terminal alone, in bytes.
@@ -34,7 +34,7 @@ const BUSY: &str = "exec yes 'The tests pass again, two of them took the clock f
 /// Measures in `folder`: `idle` terminals first, then `busy` ones beside them.
 ///
 /// # Errors
-/// When a terminal cannot be had, or does not do what it is there for.
+/// If a terminal is not available, or does not work.
 pub async fn terminals(folder: &Path, idle: u32, busy: u32) -> Result<TerminalCosts, BenchError> {
     let mut crew = Crew::new(folder)?;
     let (throughput, bare_throughput) = flood(&mut crew, u64::from(idle + busy) << 16).await?;
@@ -79,8 +79,8 @@ pub async fn terminals(folder: &Path, idle: u32, busy: u32) -> Result<TerminalCo
     })
 }
 
-/// The same program printing through a terminal of ours and through a bare one, in millions of
-/// bytes a second.
+/// Measures the same program printing through our terminal and through a bare one, in millions of
+/// bytes per second.
 async fn flood(crew: &mut Crew, bytes: u64) -> Result<(f64, f64), BenchError> {
     let bytes = bytes.clamp(FLOOD.0, FLOOD.1);
     let program = format!("yes 'a line of an agent that talks a lot' | head -c {bytes}");
@@ -96,7 +96,7 @@ async fn flood(crew: &mut Crew, bytes: u64) -> Result<(f64, f64), BenchError> {
     Ok((ours, bare))
 }
 
-/// How long a key takes until it is there to be drawn, in turns with a bare terminal.
+/// Measures the time until a key is ready to be drawn, alternating with a bare terminal.
 async fn echo(probe: &Terminal, idle: u32, busy: u32) -> Result<Crowd, BenchError> {
     let mut bare = BarePty::open()?;
     let (mut ours, mut reference) = (Sample::default(), Sample::default());
@@ -129,7 +129,7 @@ async fn echo(probe: &Terminal, idle: u32, busy: u32) -> Result<Crowd, BenchErro
     })
 }
 
-/// What this process takes of its own, in bytes: also what the system has moved out of its way.
+/// Returns the memory of this process in bytes, including what the system has swapped out.
 fn memory() -> Result<u64, BenchError> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let bytes = |name: &str| -> Result<u64, BenchError> {

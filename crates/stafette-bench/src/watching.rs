@@ -1,7 +1,7 @@
-//! What it costs to see a handoff: to count it, and to tell it as spans.
+//! Measures the cost of observing a handoff: of counting it, and of tracing it as spans.
 //!
-//! The same run three times, on the same disk and in turns: nobody follows it, metrics follow it as
-//! they do in the daemon, and traces of it are sent to a receiver.
+//! The same run three times, on the same disk and alternating: without a follower, with metrics as
+//! in the daemon, and with traces that are sent to a receiver.
 
 mod receiver;
 
@@ -22,14 +22,14 @@ use crate::sample::Sample;
 use crate::{BenchError, Interval, Watched, Watching};
 use receiver::Receiver;
 
-/// The three take turns, for so many handoffs each: close enough to each other that what else
-/// happens on the machine happens to all three. Their spans fill a request.
+/// The number of handoffs after which the three alternate: few enough that other activity on the
+/// machine affects all three. Their spans fill a request.
 const ROUND: u32 = 256;
 
-/// How long spans may take to arrive once nothing else happens.
+/// The time limit for spans to arrive once nothing else happens.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Makes so many handoffs three times, in `folder`.
+/// Makes this many handoffs three times, in `folder`.
 pub(crate) async fn measure(folder: &Path, handoffs: u32) -> Result<Watching, BenchError> {
     let receiver = Receiver::open().await?;
     let mut lanes = [
@@ -40,7 +40,7 @@ pub(crate) async fn measure(folder: &Path, handoffs: u32) -> Result<Watching, Be
     let (counting, tracing) = (lanes[1].count(), lanes[2].trace());
     let share = handoffs.min(ROUND);
     for round in 0..(handoffs / share.max(1)) as usize {
-        // Each goes first as often as the others: what one leaves the disk to do, the next one feels.
+        // Each is first equally often: work that one leaves to the disk slows the next one.
         for place in 0..3 {
             let lane = (round + place) % 3;
             let seen = async |run: &NullRun| match lane {
@@ -71,7 +71,7 @@ struct Lane {
     source: Source,
     is_watched: bool,
     took: Sample,
-    /// For a handoff, round by round.
+    /// The processor time per handoff, one value per round.
     processor: Sample,
 }
 
@@ -86,7 +86,7 @@ impl Lane {
         Ok(Lane { folder, store, run, source, is_watched: false, took, processor })
     }
 
-    /// Has it counted, from now on.
+    /// Starts counting its handoffs for metrics.
     fn count(&mut self) -> Counting {
         self.is_watched = true;
         let observer = Observer::open(&self.folder, 0);
@@ -94,7 +94,7 @@ impl Lane {
         Counting(observer)
     }
 
-    /// Has it told as spans, from now on.
+    /// Starts tracing its handoffs as spans.
     fn trace(&mut self) -> Tracing {
         self.is_watched = true;
         let exporter = Exporter::open(&self.folder, 0);
@@ -104,7 +104,7 @@ impl Lane {
         Tracing { sent, _stop: stop }
     }
 
-    /// Makes some handoffs, and goes on until whoever watches has `seen` them.
+    /// Makes some handoffs, and waits until the observer has `seen` them.
     async fn go(
         &mut self,
         handoffs: u32,
@@ -138,7 +138,7 @@ impl Lane {
     }
 }
 
-/// Who counts.
+/// The observer that counts.
 struct Counting(Observer);
 
 impl Counting {
@@ -155,10 +155,10 @@ impl Counting {
     }
 }
 
-/// Who tells.
+/// The observer that sends spans.
 struct Tracing {
     sent: Arc<Sent>,
-    /// Held for as long as it goes on.
+    /// Held as long as it runs; dropping it stops the observer.
     _stop: watch::Sender<bool>,
 }
 
@@ -176,7 +176,7 @@ impl Tracing {
     }
 }
 
-/// What this process has had of the processors so far.
+/// Returns the processor time of this process so far.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::try_from(time).unwrap_or_default()

@@ -1,9 +1,9 @@
-//! Events with a time, in files or behind CalDAV, and where there is room for more of them.
+//! Timed events, in files or on a CalDAV server, and the search for free time between them.
 //!
-//! A calendar is kept as entries: one iCalendar text each, with a version (an ETag) that changes
-//! with it. [`entry`] makes and reads them, [`occurrence`] says when they take place, [`slots`] finds
-//! room, [`order`] keeps blocks behind what they wait for. Everything that another program wrote
-//! into an entry stays in it.
+//! A calendar is a set of entries: one iCalendar text each, with a version (an ETag) that changes
+//! with it. [`entry`] makes and reads them, [`occurrence`] computes when they take place, [`slots`]
+//! finds free time, [`order`] keeps blocks after what they wait for. Everything that another
+//! program wrote into an entry stays in it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,103 +27,103 @@ pub mod zone;
 pub use caldav::{CalDav, CalDavSettings};
 pub use folder::Folder;
 
-/// The largest entry, in bytes.
+/// The largest size of one entry, in bytes.
 pub const LARGEST_ENTRY: usize = 1 << 20;
 
-/// The most entries of one calendar.
+/// The largest number of entries in one calendar.
 pub const MOST_ENTRIES: usize = 20_000;
 
 /// One entry: an event with all its exceptions.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
-    /// What the calendar calls it: a file's name or the last part of an address.
+    /// The calendar's name for the entry: a file name or the last part of a URL.
     pub name: String,
-    /// Its version.
+    /// The version of the entry; it changes with the text.
     pub etag: String,
-    /// Its iCalendar text.
+    /// The iCalendar text of the entry.
     pub text: String,
 }
 
-/// Which versions somebody has seen, by name.
+/// The versions that a caller has already seen, by entry name.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Seen {
-    /// The version of the calendar as a whole, where it has one.
+    /// The version of the calendar as a whole; `None` where the calendar has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ctag: Option<String>,
-    /// The version of each entry.
+    /// The version of each entry, by its name.
     pub etags: BTreeMap<String, String>,
 }
 
-/// What is different from what was seen.
+/// The differences since a caller last looked.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Changes {
     /// Entries that are new or have another version.
     pub changed: Vec<Entry>,
-    /// Names that are gone.
+    /// The names of entries that were removed.
     pub removed: Vec<String>,
-    /// What has been seen now.
+    /// The versions to pass to the next call.
     pub seen: Seen,
 }
 
-/// Something went wrong with a calendar.
+/// An operation on a calendar failed.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum CalendarError {
-    /// Somebody else changed or made it in the meantime. Read it again and decide again.
+    /// Another program changed or created the entry in the meantime. Read it and decide again.
     #[error("`{name}` was changed by somebody else")]
     Conflict {
-        /// Which entry.
+        /// The name of the entry.
         name: String,
     },
-    /// It is not there.
+    /// The entry does not exist.
     #[error("there is no `{name}` in the calendar")]
     Gone {
-        /// Which entry.
+        /// The name of the entry.
         name: String,
     },
     /// The entry cannot be used.
     #[error("`{name}` cannot be used: {why}")]
     Unusable {
-        /// Which entry.
+        /// The name of the entry.
         name: String,
-        /// Why.
+        /// The reason, in a sentence.
         why: String,
     },
-    /// The calendar cannot be reached; the same can be tried again.
+    /// The calendar cannot be reached; the call can be retried.
     #[error("the calendar cannot be reached: {why}")]
     Away {
-        /// What was heard.
+        /// The error of the connection.
         why: String,
     },
-    /// The calendar does not let us.
+    /// The calendar denies access.
     #[error("the calendar refuses: {why}")]
     Refused {
-        /// What it said.
+        /// The answer of the calendar.
         why: String,
     },
-    /// Anything else.
+    /// Any other failure of the calendar.
     #[error("the calendar failed: {why}")]
     Failed {
-        /// What was said.
+        /// The error message of the calendar.
         why: String,
     },
 }
 
-/// An answer that comes later.
+/// A result that is ready later.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, CalendarError>> + Send + 'a>>;
 
-/// A place where entries are kept.
+/// A store of calendar entries.
 pub trait Calendar: fmt::Debug + Send + Sync {
-    /// What has changed since `seen`; all of it for somebody who has seen nothing.
+    /// Returns what has changed since `seen`; everything if `seen` is empty.
     fn changes<'a>(&'a self, seen: &'a Seen) -> Reply<'a, Changes>;
-    /// One entry.
+    /// Returns one entry by its name.
     fn get<'a>(&'a self, name: &'a str) -> Reply<'a, Entry>;
-    /// Writes an entry: a new one without `etag`, or in place of exactly that version.
+    /// Writes an entry: a new one without `etag`, otherwise only in place of exactly that version.
     fn put<'a>(&'a self, name: &'a str, text: &'a str, etag: Option<&'a str>) -> Reply<'a, Entry>;
-    /// Removes exactly that version.
+    /// Removes an entry if it still has exactly that version.
     fn remove<'a>(&'a self, name: &'a str, etag: &'a str) -> Reply<'a, ()>;
 }
 
-/// A name that can be a file and a part of an address, and nothing more.
+/// Accepts only names that are valid both as a file name and as one part of a URL.
 pub(crate) fn check_name(name: &str) -> Result<(), CalendarError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
     let fits = (1..=200).contains(&name.len()) && !name.starts_with('.');

@@ -1,9 +1,9 @@
-//! The user's constitution: a Markdown document of numbered principles, what was answered to each,
-//! and when a recommendation may be given.
+//! The user's constitution: a Markdown document of numbered principles, the answers to each, and
+//! the rule for when a recommendation is allowed.
 //!
-//! A principle is a numbered heading (`## 3. Leave a way back`) with the text below it, or an item of
-//! a numbered list (`3. **Leave a way back.** What cannot be undone …`). Everything else is for its
-//! readers alone.
+//! A principle is a numbered heading (`## 3. Leave a way back`) with the text below it, or an item
+//! of a numbered list (`3. **Leave a way back.** What cannot be undone …`). Everything else is for
+//! its readers alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,72 +14,72 @@ use thiserror::Error;
 /// The largest document that is read, in bytes.
 pub const LARGEST: usize = 256 << 10;
 
-/// The most principles that a constitution has.
+/// The most principles in one constitution.
 pub const MOST: usize = 200;
 
-/// One principle.
+/// One principle of the constitution.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Principle {
-    /// Its number as it is written: `3`, `2.1`.
+    /// The number as it is written: `3`, `2.1`.
     pub id: String,
-    /// What it is called.
+    /// The title of the principle.
     pub title: String,
-    /// What it says beyond that; may be empty.
+    /// The text after the title; may be empty.
     pub text: String,
 }
 
-/// The principles in the order of the document.
+/// The parsed document of principles.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Constitution {
-    /// The principles.
+    /// The principles in the order of the document.
     pub principles: Vec<Principle>,
 }
 
 /// The document cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum ParseError {
-    /// It is too large.
+    /// The document is too large.
     #[error("the constitution has {bytes} bytes, the limit is {LARGEST}")]
     TooLarge {
-        /// Its size.
+        /// The size in bytes.
         bytes: usize,
     },
-    /// It has too many principles.
+    /// The document has too many principles.
     #[error("the constitution has more than {MOST} principles")]
     TooMany,
-    /// It has no principle.
+    /// The document has no principle.
     #[error("no principle was found: number them, as in `## 1. Do no harm` or `1. Do no harm`")]
     Empty,
-    /// A number is there twice.
+    /// Two principles have the same number.
     #[error("line {line}: principle {id} was there already, on line {first}")]
     Twice {
-        /// Which one.
+        /// The number that is repeated.
         id: String,
-        /// Where it came first.
+        /// The line of the first principle with this number.
         first: usize,
-        /// Where it came again.
+        /// The line of the second one.
         line: usize,
     },
-    /// A number has no words.
+    /// A number is followed by no text.
     #[error("line {line}: principle {id} says nothing")]
     Untitled {
-        /// Which one.
+        /// The number of the principle.
         id: String,
-        /// Where.
+        /// The line number, from 1.
         line: usize,
     },
 }
 
 impl Constitution {
-    /// Reads a document.
+    /// Parses a document.
     ///
     /// # Errors
-    /// When it has no principles, too many, one without words or a number twice.
+    /// If it has no principles, too many, one without text or a number twice.
     pub fn parse(document: &str) -> Result<Self, ParseError> {
         if document.len() > LARGEST {
             return Err(ParseError::TooLarge { bytes: document.len() });
         }
-        // Where headings are numbered, numbered lists belong to the text below them.
+        // If headings are numbered, numbered lists belong to the text below them.
         let by_heading = lines(document).any(|(_, line)| heading(line).is_some());
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         let mut principles: Vec<Principle> = Vec::new();
@@ -119,7 +119,7 @@ impl Constitution {
     }
 }
 
-/// Numbered from 1, and without what is fenced off as code.
+/// Returns the lines numbered from 1, without fenced code.
 fn lines(document: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     (1..).zip(document.lines()).filter(move |(_, line)| {
@@ -135,11 +135,11 @@ fn heading(line: &str) -> Option<(&str, &str)> {
 }
 
 fn item(line: &str) -> Option<(&str, &str)> {
-    // Four blanks make it code, and any at all an item of an item.
+    // Four spaces make it code, and any indent makes it a nested item.
     if line.starts_with([' ', '\t']) { None } else { numbered(line) }
 }
 
-/// `2.1. Words`, `2.1 Words`, `2) Words`.
+/// Splits `2.1. Words`, `2.1 Words` or `2) Words`.
 fn numbered(text: &str) -> Option<(&str, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, rest) = text.split_at(end);
@@ -151,7 +151,7 @@ fn numbered(text: &str) -> Option<(&str, &str)> {
     (parts && marked && apart).then_some((id, rest.trim()))
 }
 
-/// What it is called, and what of the same line says more.
+/// Splits a line into the title and the text after it.
 fn titled(rest: &str, by_heading: bool) -> (String, String) {
     let plain = |text: &str| text.trim().trim_end_matches(['.', ':', '#']).trim().to_owned();
     if !by_heading
@@ -162,101 +162,101 @@ fn titled(rest: &str, by_heading: bool) -> (String, String) {
     (plain(rest), String::new())
 }
 
-/// What is said about a principle.
+/// The judgement on one principle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The proposal is in keeping with it.
+    /// The proposal complies with the principle.
     Holds,
-    /// The proposal goes against it.
+    /// The proposal violates the principle.
     Violated,
-    /// It does not touch it.
+    /// The principle does not apply to the proposal.
     NotApplicable,
 }
 
-/// One principle, answered.
+/// The answer to one principle.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Answer {
-    /// Its number.
+    /// The number of the principle.
     pub principle: String,
-    /// What is said about it.
+    /// The judgement on the principle.
     pub verdict: Verdict,
-    /// Why.
+    /// The reason for the judgement; must not be empty.
     pub reason: String,
 }
 
-/// What the discussion comes to.
+/// The result of the discussion.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Recommendation {
-    /// Go on to the decision.
+    /// The proposal can move on to the decision.
     Approve,
-    /// Do not.
+    /// The proposal must not go ahead.
     Reject,
-    /// Change it and come back.
+    /// The proposal must be changed and discussed again.
     Revise,
 }
 
-/// Why a recommendation may not be given yet.
+/// The reason why a recommendation is not allowed yet.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Objection {
-    /// A principle is not answered.
+    /// A principle has no answer.
     #[error("principle {id} ({title}) is not answered")]
     Unanswered {
-        /// Its number.
+        /// The number of the principle.
         id: String,
-        /// What it is called.
+        /// The title of the principle.
         title: String,
     },
     /// An answer has no reason.
     #[error("the answer to principle {id} gives no reason")]
     NoReason {
-        /// Its number.
+        /// The number of the principle.
         id: String,
     },
     /// There is no such principle.
     #[error("there is no principle {id}")]
     Unknown {
-        /// What was given.
+        /// The number that was given.
         id: String,
     },
-    /// Answered twice.
+    /// A principle has two answers.
     #[error("principle {id} is answered twice")]
     Twice {
-        /// Its number.
+        /// The number of the principle.
         id: String,
     },
-    /// Approved against a principle.
+    /// The recommendation approves although a principle is violated.
     #[error("APPROVE is refused: principle {id} ({title}) is violated: {reason}")]
     Violated {
-        /// Its number.
+        /// The number of the principle.
         id: String,
-        /// What it is called.
+        /// The title of the principle.
         title: String,
-        /// What was answered.
+        /// The reason given in the answer.
         reason: String,
     },
-    /// The score is none.
+    /// The alignment is not a number from 0 to 1.
     #[error("the alignment must be a number from 0 to 1")]
     Alignment,
 }
 
-/// A recommendation that may be given, with what it rests on: the evidence for the next stage.
+/// An allowed recommendation with its grounds: the evidence for the next stage.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Checked {
     /// The answers in the order of the document.
     pub answers: Vec<Answer>,
-    /// How well it goes with the goals, from 0 to 1.
+    /// The alignment with the goals, from 0 to 1.
     pub alignment: f64,
-    /// What is recommended.
+    /// The recommendation that was given.
     pub recommendation: Recommendation,
 }
 
 impl Constitution {
-    /// Whether this may be recommended on these answers. Everything that stands in the way is
-    /// listed, not only the first.
+    /// Checks that these answers allow the recommendation. Returns all objections, not only the
+    /// first.
     ///
     /// # Errors
     /// The objections, in the order of the document.
@@ -304,20 +304,20 @@ impl Constitution {
     }
 }
 
-/// What a proposal does to a goal.
+/// The effect of a proposal on one goal.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Effect {
-    /// Which goal.
+    /// The id of the goal.
     pub goal: String,
-    /// How much the goal counts beside the others; more than 0.
+    /// The weight of the goal among the others; greater than 0.
     pub weight: f64,
-    /// From -1 (makes it impossible) to 1 (reaches it).
+    /// The size of the effect, from -1 (makes the goal impossible) to 1 (reaches it).
     pub effect: f64,
 }
 
-/// How well a proposal goes with the goals that it touches, from 0 (against all of them) over 0.5
-/// to 1. A proposal that touches none serves nothing and has 0. What is not a number counts as
-/// nothing, what is out of range as its end.
+/// Returns the alignment of a proposal with the goals that it touches, from 0 (against all of them)
+/// through 0.5 (neutral) to 1. A proposal that touches no goal gets 0. Values that are not numbers
+/// are ignored, values out of range are clamped.
 #[must_use]
 pub fn alignment(effects: &[Effect]) -> f64 {
     let usable = effects.iter().filter(|effect| effect.weight > 0.0 && effect.effect.is_finite());

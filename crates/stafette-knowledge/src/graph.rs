@@ -1,10 +1,12 @@
-//! The graph of what was discussed, decided, done and learned: typed nodes and links, each with
-//! who wrote it, when, and for which handoff.
+//! The knowledge graph of discussions, decisions, work and insights: typed nodes and links, each
+//! with its author, its time and the handoff that it was written for.
 //!
 //! Invariants:
-//! - A batch is there as a whole or not at all, and once, however often it is sent: its key says.
-//! - A link stands between two nodes that are there, of labels that it may join.
-//! - A node that is written again keeps who made it; who changed it last is beside that.
+//! - A batch is written as a whole or not at all, and once, however often it is sent: its key
+//!   identifies it.
+//! - A link joins two existing nodes, of labels that it may join.
+//! - A node that is written again keeps its first author; the author of the last change is stored
+//!   beside that.
 //! - Every answer is bounded and in an order that both backends share.
 
 use std::fmt;
@@ -41,7 +43,7 @@ pub const BATCH: usize = 1000;
 /// The most nodes or links that one answer holds.
 pub const PAGE: usize = 1000;
 
-/// The furthest that a neighbourhood reaches.
+/// The largest distance of a neighbourhood, in links.
 pub const REACH: u8 = 3;
 
 /// The longest id, in bytes.
@@ -50,49 +52,49 @@ pub const LONGEST_ID: usize = 200;
 /// The largest node, in bytes of JSON.
 pub const LARGEST_NODE: usize = 64 << 10;
 
-/// Which node: its label and its id. Printed as `task:t1`.
+/// The key of a node: its label and its id. Printed as `task:t1`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct NodeKey {
-    /// What kind of node.
+    /// The kind of node.
     pub label: Label,
-    /// Its id among those.
+    /// The id, unique among nodes of this label.
     pub id: String,
 }
 
 impl NodeKey {
-    /// A node of a label.
+    /// Makes the key of a node with this label.
     #[must_use]
     pub fn new(label: Label, id: &str) -> Self {
         NodeKey { label, id: id.to_owned() }
     }
-    /// A task.
+    /// Makes the key of a task.
     #[must_use]
     pub fn task(id: &str) -> Self {
         Self::new(Label::Task, id)
     }
-    /// A decision.
+    /// Makes the key of a decision.
     #[must_use]
     pub fn decision(id: &str) -> Self {
         Self::new(Label::Decision, id)
     }
-    /// An insight.
+    /// Makes the key of an insight.
     #[must_use]
     pub fn insight(id: &str) -> Self {
         Self::new(Label::Insight, id)
     }
-    /// A goal.
+    /// Makes the key of a goal.
     #[must_use]
     pub fn goal(id: &str) -> Self {
         Self::new(Label::Goal, id)
     }
-    /// A discussion.
+    /// Makes the key of a discussion.
     #[must_use]
     pub fn discussion(id: &str) -> Self {
         Self::new(Label::Discussion, id)
     }
-    /// A handoff as it is mirrored.
+    /// Makes the key of a mirrored handoff.
     #[must_use]
     pub fn handoff(run: RunId, handoff: HandoffId) -> Self {
         Self::new(Label::Handoff, &format!("{run}/{handoff}"))
@@ -111,11 +113,11 @@ impl fmt::Debug for NodeKey {
     }
 }
 
-/// The text names no node.
+/// The text is not a node key.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("`{text}` is not a node: they look like task:t1 or decision:d7")]
 pub struct NotANode {
-    /// What was given.
+    /// The text that was given.
     pub text: String,
 }
 
@@ -145,81 +147,81 @@ impl From<NodeKey> for String {
     }
 }
 
-/// Where something comes from.
+/// The origin of a node or link.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Provenance {
-    /// Who wrote it.
+    /// The author of the write.
     pub by: Party,
-    /// When.
+    /// The time of the write.
     pub at: Time,
-    /// In which run.
+    /// The run in which it was written; `None` outside of a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// For which handoff of it.
+    /// The handoff of that run that it was written for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handoff: Option<HandoffId>,
 }
 
-/// A node with where it comes from.
+/// A node with its origin.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Node {
-    /// What it says.
+    /// The content of the node.
     #[serde(flatten)]
     pub entity: Entity,
-    /// Who made it.
+    /// The origin of its first version.
     pub made: Provenance,
-    /// Who changed it last; whoever made it, at first.
+    /// The origin of its last change; equal to `made` until the node is written again.
     pub changed: Provenance,
 }
 
 impl Node {
-    /// Which node it is.
+    /// Returns the key of the node.
     #[must_use]
     pub fn key(&self) -> NodeKey {
         self.entity.key()
     }
 }
 
-/// One thing to be written.
+/// One write of a batch.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Write {
-    /// A node, new or in place of what it said before.
+    /// Writes a node, new or in place of its earlier content.
     Put(Entity),
-    /// A link; one that is there already stays as it is.
+    /// Writes a link; an existing one stays as it is.
     Link {
-        /// From where.
+        /// The node where the link starts.
         from: NodeKey,
-        /// How.
+        /// The relation between the two nodes.
         relation: Relation,
-        /// To where.
+        /// The node where the link ends.
         to: NodeKey,
     },
 }
 
-/// What is written together.
+/// A set of writes that are applied together.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Batch {
-    /// Names it for ever: sent again, it does nothing.
+    /// Identifies the batch permanently: sent again, it has no effect.
     pub key: String,
-    /// Where all of it comes from.
+    /// The origin of all its writes.
     pub provenance: Provenance,
-    /// In this order.
+    /// The writes, applied in this order.
     pub writes: Vec<Write>,
 }
 
 impl Batch {
-    /// What it holds, in one number: the same key with another content is a mistake.
+    /// Returns a digest of the content: the same key with another digest is an error.
     #[must_use]
     pub fn digest(&self) -> String {
         let text = serde_json::to_vec(&self.writes).unwrap_or_default();
         Uuid::new_v5(&Uuid::NAMESPACE_OID, &text).simple().to_string()
     }
 
-    /// Whether it can be written at all, whatever the graph holds.
+    /// Checks that the batch is valid on its own, regardless of what the graph holds.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// Names the first problem.
     pub fn check(&self) -> Result<(), GraphError> {
         let wrong = |why: String| Err(GraphError::Malformed { key: self.key.clone(), why });
         if self.key.is_empty() || self.key.len() > LONGEST_ID {
@@ -254,22 +256,22 @@ impl Batch {
     }
 }
 
-/// What became of a batch.
+/// The outcome of sending a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Applied {
-    /// It is there now.
+    /// The batch was written now.
     Now,
-    /// It was there before.
+    /// The batch had been written before.
     Before,
-    /// The graph is away; it is kept and will be written in its turn.
+    /// The graph is unreachable; the batch is stored and will be written in its turn.
     Queued,
 }
 
 /// A goal with the decisions that serve it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct GoalView {
-    /// The goal.
+    /// The node of the goal.
     pub goal: Node,
     /// The decisions, newest first.
     pub decisions: Vec<Node>,
@@ -278,78 +280,78 @@ pub struct GoalView {
 /// A part of the graph.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Picture {
-    /// By key.
+    /// The nodes, ordered by key.
     pub nodes: Vec<Node>,
-    /// Those between two of these nodes.
+    /// The links between two of these nodes.
     pub links: Vec<Link>,
-    /// Whether there was more.
+    /// True if the limit left something out.
     pub cut: bool,
 }
 
-/// How many there are.
+/// The size of the graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Size {
-    /// Nodes.
+    /// The number of nodes.
     pub nodes: u64,
-    /// Links.
+    /// The number of links.
     pub links: u64,
 }
 
-/// Something went wrong with the graph.
+/// An operation on the graph failed.
 #[derive(Debug, Error)]
 pub enum GraphError {
-    /// The batch cannot be meant.
+    /// The batch is invalid.
     #[error("the batch `{key}` cannot be written: {why}")]
     Malformed {
-        /// Which batch.
+        /// The key of the batch.
         key: String,
-        /// What is wrong.
+        /// The reason, in a sentence.
         why: String,
     },
-    /// A link leads to a node that is not there.
+    /// A link names a node that does not exist.
     #[error("the batch `{key}` links {node}, which is not there")]
     Missing {
-        /// Which batch.
+        /// The key of the batch.
         key: String,
-        /// Which node.
+        /// The node that does not exist.
         node: NodeKey,
     },
-    /// The key was used for something else.
+    /// The key was used for another batch.
     #[error("the key `{key}` was used for another batch before")]
     KeyReused {
-        /// Which key.
+        /// The key that is reused.
         key: String,
     },
-    /// The graph cannot be reached; the same can be tried again.
+    /// The graph cannot be reached; the call can be retried.
     #[error("the graph cannot be reached: {why}")]
     Away {
-        /// What was heard last.
+        /// The last error of the connection.
         why: String,
     },
-    /// So much waits already that no more is taken.
+    /// The queue of waiting batches is full.
     #[error("{waiting} batches wait for the graph, no more are taken")]
     QueueFull {
-        /// How many.
+        /// The number of waiting batches.
         waiting: u64,
     },
-    /// What is stored cannot be read.
+    /// Stored data cannot be read.
     #[error("what is stored of {what} cannot be read: {why}")]
     Corrupt {
-        /// Of what.
+        /// The node, link or batch that is affected.
         what: String,
-        /// Why.
+        /// The reason, in a sentence.
         why: String,
     },
-    /// Anything else.
+    /// Any other failure of the backend.
     #[error("the graph failed: {why}")]
     Failed {
-        /// What it said.
+        /// The error message of the backend.
         why: String,
     },
 }
 
 impl GraphError {
-    /// The code that agents and pages are shown.
+    /// Returns the error code for agents and for the page.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -361,72 +363,75 @@ impl GraphError {
         }
     }
 
-    /// Whether the same can go better another time.
+    /// True if a retry may succeed.
     #[must_use]
     pub fn may_pass(&self) -> bool {
         matches!(self, GraphError::Away { .. } | GraphError::QueueFull { .. })
     }
 }
 
-/// An answer that comes later.
+/// A result that is ready later.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, GraphError>> + Send + 'a>>;
 
 /// One record of an export: first all nodes, then all links, each in the order of their keys.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Record {
-    /// A node.
+    /// A node with its origin.
     Node(Node),
-    /// A link.
+    /// A link with its origin.
     Link(Link),
 }
 
-/// All that the stages ask of the graph. Limits above [`PAGE`] are taken for that.
+/// The operations that the stages need from a graph backend. Limits above [`PAGE`] count as
+/// [`PAGE`].
 pub trait Graph: fmt::Debug + Send + Sync {
-    /// Writes a batch, once.
+    /// Writes a batch, exactly once.
     fn apply<'a>(&'a self, batch: &'a Batch) -> Reply<'a, Applied>;
-    /// One node.
+    /// Returns one node, or `None` if it does not exist.
     fn node<'a>(&'a self, key: &'a NodeKey) -> Reply<'a, Option<Node>>;
-    /// The nodes of a label that were made last, newest first.
+    /// Returns the newest nodes of a label, newest first.
     fn newest(&self, label: Label, limit: usize) -> Reply<'_, Vec<Node>>;
-    /// Decisions that nobody has taken up yet, oldest first.
+    /// Returns approved decisions that have no tasks yet, oldest first.
     fn pending_decisions(&self, limit: usize) -> Reply<'_, Vec<Node>>;
-    /// The tasks of a decision, oldest first.
+    /// Returns the tasks of a decision, oldest first.
     fn tasks_of<'a>(&'a self, decision: &'a str, limit: usize) -> Reply<'a, Vec<Node>>;
-    /// Goals by id, each with the newest decisions that serve it, at most `each`.
+    /// Returns goals by id, each with at most `each` of the newest decisions that serve it.
     fn goals(&self, limit: usize, each: usize) -> Reply<'_, Vec<GoalView>>;
-    /// Insights that have all words of a topic, the surest first. No words: all insights.
+    /// Returns insights that contain all words of a topic, the most certain first. Without words:
+    /// all insights.
     fn insights<'a>(&'a self, topic: &'a str, limit: usize) -> Reply<'a, Vec<Node>>;
-    /// What is within `reach` links of a node, nearest first until the limit.
+    /// Returns the nodes within `reach` links of a node, nearest first up to the limit.
     fn around<'a>(&'a self, key: &'a NodeKey, reach: u8, limit: usize) -> Reply<'a, Picture>;
-    /// The ways from an insight to what it was learned from, and on to the decision and the
-    /// discussion that this belongs to.
+    /// Returns the paths from an insight to its evidence, and on to the decision and the discussion
+    /// that the evidence belongs to.
     fn evidence_of<'a>(&'a self, insight: &'a str, limit: usize) -> Reply<'a, Vec<Vec<NodeKey>>>;
-    /// How much there is.
+    /// Returns the number of nodes and links.
     fn size(&self) -> Reply<'_, Size>;
-    /// The next records of an export.
+    /// Returns the next records of an export.
     fn page<'a>(&'a self, after: &'a Cursor, limit: usize) -> Reply<'a, Vec<Record>>;
-    /// Writes records of an export as they are, with who made them.
+    /// Writes the records of an export as they are, with their origins.
     fn restore<'a>(&'a self, records: &'a [Record]) -> Reply<'a, ()>;
 }
 
-/// The words of a topic, as both backends look for them.
+/// Splits a topic into the words that both backends search for.
 pub(crate) fn words(topic: &str) -> Vec<String> {
     words_of(topic).into_iter().take(16).collect()
 }
 
-/// All words of a text in small letters; the same on every backend, whatever its own idea of them.
+/// Returns all words of a text in lower case. Both backends use this, so that they agree on what a
+/// word is.
 pub(crate) fn words_of(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_lowercase).collect()
 }
 
-/// What a stored node says, from its properties.
+/// Makes the error for stored data that cannot be read.
 pub(crate) fn corrupt(what: impl fmt::Display, why: impl fmt::Display) -> GraphError {
     GraphError::Corrupt { what: what.to_string(), why: why.to_string() }
 }
 
-/// The properties of an entity as a JSON object, without its label.
+/// Returns the properties of an entity as a JSON object, without its label.
 pub(crate) fn properties(entity: &Entity) -> Fields {
     match serde_json::to_value(entity) {
         Ok(serde_json::Value::Object(mut fields)) => {

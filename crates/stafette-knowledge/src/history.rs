@@ -1,4 +1,4 @@
-//! Threads of talk with their messages, in the seed's own tables.
+//! Threads of discussion with their messages, in the seed's own tables.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,126 +14,126 @@ pub const LONGEST_BODY: usize = 1 << 20;
 /// The longest title, name or id, in bytes.
 pub const LONGEST_TITLE: usize = 500;
 
-/// The most that one page holds.
+/// The most entries in one page.
 pub const PAGE: usize = 500;
 
-/// A talk about one thing.
+/// A discussion about one subject.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Thread {
-    /// Its id, given by whoever opens it.
+    /// The id, chosen by the caller that opens the thread.
     pub id: String,
-    /// Which stage or module it belongs to.
+    /// The stage or module that it belongs to.
     pub module: String,
-    /// What it is about.
+    /// The subject of the thread.
     pub title: String,
-    /// When it began.
+    /// The time at which it was opened.
     pub created_at: Time,
-    /// Whatever else its module wants to remember: run, agent, handoff.
+    /// Extra data of its module: run, agent, handoff.
     #[serde(default)]
     pub meta: Fields,
 }
 
-/// What somebody says.
+/// A message to be added to a thread.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Said {
-    /// Names the message for ever: said again under the same id, it is there once.
+    /// Identifies the message permanently: sent again under the same id, it is stored once.
     pub id: String,
-    /// In which thread.
+    /// The id of its thread.
     pub thread_id: String,
-    /// Who says it: an agent's name, `human`, `system`.
+    /// The author: an agent's name, `human` or `system`.
     pub role: String,
-    /// What.
+    /// The text of the message.
     pub body: String,
-    /// When.
+    /// The time of the message.
     pub created_at: Time,
 }
 
-/// What somebody said, in its place.
+/// A stored message with its position in the thread.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
-    /// Its id.
+    /// The id of the message.
     pub id: String,
-    /// In which thread.
+    /// The id of its thread.
     pub thread_id: String,
-    /// From 1 in its thread, without gaps.
+    /// The position in its thread, from 1 without gaps.
     pub seq: u64,
-    /// Who said it.
+    /// The author: an agent's name, `human` or `system`.
     pub role: String,
-    /// What.
+    /// The text of the message.
     pub body: String,
-    /// When.
+    /// The time of the message.
     pub created_at: Time,
 }
 
-/// A piece of text around a hit.
+/// A part of a snippet.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Piece {
-    /// The text.
+    /// The text of this part.
     pub text: String,
-    /// Whether this is what was looked for.
+    /// True if this part matches the search.
     pub hit: bool,
 }
 
-/// A message that was found.
+/// A message that matches a search.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Hit {
-    /// In which thread.
+    /// The id of its thread.
     pub thread_id: String,
-    /// What that is about.
+    /// The title of the thread.
     pub title: String,
-    /// Its module.
+    /// The module of the thread.
     pub module: String,
-    /// The message's id.
+    /// The id of the message.
     pub message: String,
-    /// Its place in the thread.
+    /// The position of the message in its thread.
     pub seq: u64,
-    /// Who said it.
+    /// The author of the message.
     pub role: String,
-    /// When.
+    /// The time of the message.
     pub created_at: Time,
-    /// The words around the hit.
+    /// The text around the match, in parts.
     pub snippet: Vec<Piece>,
 }
 
-/// Which threads.
+/// The selection of threads for a list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ThreadFilter {
-    /// Only of this module.
+    /// Only threads of this module; all if `None`.
     pub module: Option<String>,
-    /// Only those after this one in the list, which has the newest first.
+    /// Only threads after this one in the list, which is sorted newest first.
     pub after: Option<String>,
 }
 
-/// Something went wrong with the history.
+/// An operation on the history failed.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum HistoryError {
     /// There is no such thread.
     #[error("there is no thread `{thread}`")]
     NoThread {
-        /// What was asked for.
+        /// The id that was requested.
         thread: String,
     },
     /// A text is empty or too long.
     #[error("{what} must have 1 to {limit} bytes, it has {bytes}")]
     Length {
-        /// Which text.
+        /// The name of the text.
         what: &'static str,
-        /// How long it is.
+        /// The actual length in bytes.
         bytes: usize,
-        /// How long it may be.
+        /// The maximum length in bytes.
         limit: usize,
     },
-    /// The id belongs to something else.
+    /// The id is already in use for something else.
     #[error("the id `{id}` belongs to something else already")]
     Taken {
-        /// Which id.
+        /// The id in question.
         id: String,
     },
-    /// Anything else.
+    /// Any other failure of the store.
     #[error("the history failed: {why}")]
     Failed {
-        /// What was said.
+        /// The error message of the store.
         why: String,
     },
 }

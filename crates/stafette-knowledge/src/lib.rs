@@ -1,15 +1,14 @@
-//! What is known and planned: threads of talk, a graph of what came of them, a calendar, and the
-//! reckoning that the four stages do with them.
+//! Knowledge and plans: threads of discussion, a graph of their results, a calendar, and the
+//! computations of the four stages.
 //!
-//! Pure parts, which decide: [`rights`], [`constitution`], [`roi`], [`mind`]. Parts that keep
-//! something: history and graph in SQLite, the graph in Neo4j, the calendar in files or behind
-//! CalDAV.
+//! Pure parts, which decide: [`rights`], [`constitution`], [`roi`], [`mind`]. Parts that store:
+//! history and graph in SQLite, the graph in Neo4j, the calendar in files or behind CalDAV.
 //!
 //! Invariants:
-//! - Whether somebody may read or write is asked of one function, [`rights::check`].
-//! - Every node of the graph says who wrote it, when, and for which handoff.
-//! - What is written twice under one key is there once.
-//! - Time is handed in; nothing here reads a clock.
+//! - One function decides about every read and write: [`rights::check`].
+//! - Every node of the graph records who wrote it, when, and for which handoff.
+//! - Two writes under one key have the effect of one.
+//! - Time is passed in; nothing here reads a clock.
 //! - Foreign types (`rusqlite`, `neo4rs`, `roxmltree`) stop in the module that wraps them.
 
 pub mod calendar;

@@ -1,10 +1,10 @@
-//! Finds patterns in what happened, and says how sure it is.
+//! Finds patterns in past work, with a measure of confidence.
 //!
 //! [`observe`](observe::observe) makes observations of a run's events; tasks, returns and calendar
-//! blocks come from whoever keeps them. [`detect`](detect::detect) looks through all of them. A
-//! pattern becomes an [`Insight`] only with enough samples, an effect that matters and an interval
-//! that leaves out "no effect"; the thresholds are [`Limits`], the statistics are in `docs/mind.md`.
-//! An insight that somebody accepts becomes a version of the [`parameters`].
+//! blocks come from their stores. [`detect`](detect::detect) analyses all of them. A pattern
+//! becomes an [`Insight`] only with enough samples, an effect that matters and an interval that
+//! excludes "no effect"; the thresholds are [`Limits`], the statistics are in `docs/mind.md`. An
+//! insight that a person accepts becomes a version of the [`parameters`].
 //!
 //! All of it is pure: the same observations give the same insights, the bootstrap included.
 
@@ -26,12 +26,12 @@ mod tests;
 pub use detect::detect;
 pub use observe::observe;
 
-/// A way that work took: who gave to whom.
+/// A path that work took: from one agent or person to another.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Path {
-    /// Who gave.
+    /// The name of the one who handed over.
     pub from: String,
-    /// Who took.
+    /// The name of the one who took over.
     pub to: String,
 }
 
@@ -41,60 +41,60 @@ impl fmt::Display for Path {
     }
 }
 
-/// How a step ended.
+/// The way in which a step ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepEnd {
-    /// It brought what was asked for, or a part of it.
+    /// It delivered all or a part of what was asked for.
     Done,
-    /// It did not.
+    /// It did not deliver.
     Failed,
     /// A person had to take it.
     Escalated,
 }
 
-/// One thing that happened, with where it can be looked up.
+/// One observed event, with the node where it can be looked up.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Observation {
-    /// A task was done: how long it was thought to take, and how long it took.
+    /// A task was done: the estimated and the actual time.
     Task {
         /// The kind of work.
         kind: String,
-        /// Hours that were estimated.
+        /// The estimated effort in hours.
         estimated: f64,
-        /// Hours that it took.
+        /// The actual effort in hours.
         actual: f64,
-        /// The task.
+        /// The key of the task.
         evidence: NodeKey,
     },
-    /// A decision bore fruit: what was expected of it, and what came.
+    /// A decision paid off: the expected and the actual return.
     Return {
-        /// What was expected, in money.
+        /// The expected return, in money.
         expected: f64,
-        /// What came.
+        /// The actual return, in money.
         actual: f64,
-        /// The decision.
+        /// The key of the decision.
         evidence: NodeKey,
     },
-    /// A handoff ended.
+    /// A handoff ended, successfully or not.
     Step {
-        /// Its way.
+        /// The path of the handoff.
         path: Path,
-        /// How it ended.
+        /// The way in which it ended.
         end: StepEnd,
-        /// How long it was open, in seconds.
+        /// The time that it was open, in seconds.
         seconds: f64,
-        /// What it used, in dollars.
+        /// The cost in US dollars.
         dollars: f64,
-        /// The handoff.
+        /// The key of the handoff.
         evidence: NodeKey,
     },
-    /// How often one way was taken within one run.
+    /// The number of times that one path was taken within one run.
     Rounds {
-        /// The way.
+        /// The path that was taken.
         path: Path,
-        /// How often.
+        /// The number of times.
         count: u32,
         /// The last handoff that took it.
         evidence: NodeKey,
@@ -103,14 +103,14 @@ pub enum Observation {
     Slip {
         /// The kind of work.
         kind: String,
-        /// Hours between the planned and the real end; early is negative.
+        /// Hours between the planned and the actual end; negative if early.
         hours: f64,
         /// The task that the block was for.
         evidence: NodeKey,
     },
 }
 
-/// What a pattern is about.
+/// The kind of pattern.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
 )]
@@ -134,59 +134,59 @@ pub enum Detector {
     CalendarSlip,
 }
 
-/// From where to where the truth lies, at the level of the limits.
+/// The confidence interval of an effect, at the level of the limits.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
-    /// Not lower than this.
+    /// The lower bound of the effect.
     pub low: f64,
-    /// Not higher than this.
+    /// The upper bound of the effect.
     pub high: f64,
 }
 
-/// What an insight would change if it is accepted.
+/// The change that an insight makes if it is accepted.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Change {
-    /// Hours of this kind of work are multiplied by this from now on.
+    /// Multiplies the hours of a kind of work.
     Estimate {
         /// The kind of work.
         kind: String,
-        /// What the present factor is multiplied with.
+        /// The factor by which the current factor is multiplied.
         factor: f64,
     },
-    /// A weight of the return is multiplied by this.
+    /// Multiplies a weight of the return.
     Weight {
-        /// Which weight.
+        /// The weight to change.
         term: Term,
-        /// What the present weight is multiplied with.
+        /// The factor by which the current weight is multiplied.
         factor: f64,
     },
 }
 
-/// A pattern that holds well enough to be told.
+/// A pattern that is certain enough to be reported.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Insight {
-    /// Who found it.
+    /// The detector that found it.
     pub detector: Detector,
-    /// What it is about: a kind of work or a path.
+    /// The subject: a kind of work or a path.
     pub subject: String,
-    /// The pattern in a sentence.
+    /// The pattern, in a sentence.
     pub pattern: String,
-    /// How many observations it rests on.
+    /// The number of observations that it is based on.
     pub samples: usize,
-    /// How large it is, in the detector's own unit.
+    /// The size of the effect, in the detector's own unit.
     pub effect: f64,
-    /// Where the effect lies.
+    /// The confidence interval of the effect.
     pub interval: Interval,
-    /// From 0 to 1: how sure it is that there is an effect in this direction at all.
+    /// The confidence that there is an effect in this direction at all, from 0 to 1.
     pub confidence: f64,
     /// The observations that show it most, strongest first, bounded by the limits.
     pub evidence: Vec<NodeKey>,
-    /// What it would change.
+    /// The change that accepting it makes; `None` if it only informs.
     pub change: Option<Change>,
 }
 
-/// From when on a pattern is told.
+/// The thresholds above which a pattern is reported.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
@@ -200,21 +200,21 @@ pub struct Limits {
     pub factor: f64,
     /// The smallest difference of two shares.
     pub share: f64,
-    /// How many times slower a slow path is.
+    /// The smallest ratio at which a path counts as slow.
     pub slower: f64,
-    /// From how many rounds in one run on a path counts as a loop.
+    /// The number of rounds in one run from which a path counts as a loop.
     pub rounds: u32,
-    /// How many times dearer than the median of its path an outlier is at least.
+    /// The smallest multiple of its path's median cost at which a handoff counts as an outlier.
     pub dearer: f64,
     /// The smallest slip, in hours.
     pub slip: f64,
-    /// The level of the intervals.
+    /// The confidence level of the intervals, from 0 to 1.
     pub level: f64,
-    /// How often the bootstrap draws.
+    /// The number of draws of the bootstrap.
     pub draws: usize,
-    /// What the bootstrap's chance starts from.
+    /// The random seed of the bootstrap.
     pub seed: u64,
-    /// The most links to evidence on one insight.
+    /// The most links to evidence of one insight.
     pub evidence: usize,
 }
 

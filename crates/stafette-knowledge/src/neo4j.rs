@@ -1,8 +1,8 @@
 //! The graph in Neo4j, over Bolt. The only place that knows `neo4rs`.
 //!
 //! Every node has the label `Stafette` and its key beside its own label and properties, so that one
-//! constraint keeps all of them apart; other data in the same database is left alone. What comes from
-//! outside is always a parameter: the text of a query is made of constants.
+//! constraint keeps all of them apart; other data in the same database is left alone. Outside input
+//! is always a parameter: the text of a query is made of constants.
 
 use std::fmt;
 use std::time::Duration;
@@ -25,26 +25,26 @@ mod value;
 
 use value::{bolt, from_properties, link_from, provenance_properties, to_properties};
 
-/// How long one transaction may take.
+/// The time limit of one transaction.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long to wait for a connection, and for each of its answers: one that has just started takes
-/// its time with the first ones.
+/// The time limit for a connection, and for each of its answers: a server that has just started is
+/// slow with the first ones.
 const ANSWER: Duration = Duration::from_secs(20);
 
-/// How often a transaction that met another one is tried.
+/// The number of tries for a transaction that collides with another.
 const TRIES: u32 = 6;
 
-/// Where the graph is.
+/// The address of the graph and the credentials for it.
 #[derive(Clone)]
 pub struct Neo4jSettings {
-    /// `bolt://host:port`, or `bolt+s://` with TLS.
+    /// The address: `bolt://host:port`, or `bolt+s://` with TLS.
     pub uri: String,
-    /// Who comes.
+    /// The user name to sign in with.
     pub user: String,
-    /// With which word. It is never printed.
+    /// The user's password. It is never printed.
     pub password: String,
-    /// Which database; the server's default when none is named.
+    /// The name of the database; the server's default if `None`.
     pub database: Option<String>,
 }
 
@@ -62,7 +62,7 @@ impl fmt::Debug for Neo4jSettings {
 pub struct Neo4jGraph {
     driver: Driver,
     uri: String,
-    /// Whether constraints and indexes are there.
+    /// Set once constraints and indexes exist.
     prepared: OnceCell<()>,
 }
 
@@ -72,7 +72,8 @@ impl fmt::Debug for Neo4jGraph {
     }
 }
 
-/// What the server or the way to it said. Whatever is not plainly the query's fault may pass.
+/// Translates an error of the server or the connection. Everything that is not clearly the query's
+/// fault may pass.
 fn trouble(error: neo4rs::Error) -> GraphError {
     use neo4rs::Error;
     match &error {
@@ -91,17 +92,17 @@ fn trouble(error: neo4rs::Error) -> GraphError {
     }
 }
 
-/// Whether two transactions stood in each other's way.
+/// True if two transactions collided.
 fn collided(error: &GraphError) -> bool {
     matches!(error, GraphError::Away { why } if why.contains("Neo.TransientError.Transaction"))
 }
 
 impl Neo4jGraph {
-    /// A graph at this address. Nothing is connected yet: a server that is away is told by the
-    /// first question.
+    /// Creates a client for this address without connecting: the first call reports an unreachable
+    /// server.
     ///
     /// # Errors
-    /// When the settings cannot be meant.
+    /// If the settings are invalid.
     pub fn new(settings: &Neo4jSettings) -> Result<Self, GraphError> {
         let unusable = |error: neo4rs::Error| GraphError::Failed {
             why: format!("{} cannot be used: {error}", settings.uri),
@@ -120,7 +121,7 @@ impl Neo4jGraph {
         Ok(Neo4jGraph { driver, uri: settings.uri.clone(), prepared: OnceCell::new() })
     }
 
-    /// Makes constraints and indexes, once.
+    /// Creates constraints and indexes, once.
     async fn prepare(&self) -> Result<(), GraphError> {
         let make = || async {
             for statement in text::SCHEMA {
@@ -131,7 +132,7 @@ impl Neo4jGraph {
         self.prepared.get_or_try_init(make).await.copied()
     }
 
-    /// One question in a transaction of its own.
+    /// Runs one query in a transaction of its own.
     async fn ask(&self, text: &str, with: Value) -> Result<Vec<Fields>, GraphError> {
         let work = async {
             let mut txn = self.driver.start_txn().await.map_err(trouble)?;
@@ -172,7 +173,7 @@ impl Neo4jGraph {
         let answer = write(&mut txn, batch).await;
         match &answer {
             Ok(Applied::Now) => txn.commit().await.map_err(trouble)?,
-            // What it said stands, also when taking back what was written is cut short.
+            // The first error counts, even if the rollback is cut short.
             _ => drop(txn.rollback().await),
         }
         answer
@@ -199,7 +200,8 @@ async fn rows(txn: &mut Txn, text: &str, with: Value) -> Result<Vec<Fields>, Gra
     Ok(rows)
 }
 
-/// A batch in a transaction: first whether it was there, then its nodes, then its links.
+/// Writes a batch in a transaction: checks first for its key, then writes its nodes, then its
+/// links.
 async fn write(txn: &mut Txn, batch: &Batch) -> Result<Applied, GraphError> {
     let (digest, token) = (batch.digest(), Uuid::new_v4().to_string());
     let claim = json!({"key": batch.key, "digest": digest, "token": token});
@@ -348,7 +350,7 @@ impl Graph for Neo4jGraph {
             if words.is_empty() {
                 return self.nodes_by(text::INSIGHTS, json!({"limit": page(limit)})).await;
             }
-            // In quotes, so that no word is taken for Lucene's language.
+            // In quotes, so that no word is read as Lucene syntax.
             let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
             let with = json!({"words": words.join(" AND "), "limit": page(limit)});
             self.nodes_by(text::INSIGHTS_BY_WORDS, with).await

@@ -1,4 +1,4 @@
-//! Who may read and write what: the seed's "used by" lists as one table, and the one function that
+//! Read and write permissions: the seed's "used by" lists as one table, and the one function that
 //! grants or refuses.
 
 use std::fmt;
@@ -10,13 +10,13 @@ use thiserror::Error;
 
 use crate::graph::{Batch, Label, Write};
 
-/// A kind of data.
+/// A kind of data that permissions apply to.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Data {
-    /// Threads and their messages.
+    /// Threads and their messages in the history.
     History,
     /// Goals in the graph.
     Goals,
@@ -32,12 +32,12 @@ pub enum Data {
     Handoffs,
     /// Events of the calendar.
     Calendar,
-    /// Weights and estimates that were learned.
+    /// Learned weights and estimates.
     Parameters,
 }
 
 impl Data {
-    /// All kinds.
+    /// All kinds of data.
     pub const ALL: [Data; 9] = [
         Data::History,
         Data::Goals,
@@ -52,7 +52,7 @@ impl Data {
 }
 
 impl From<Label> for Data {
-    /// Which kind of data nodes of a label are.
+    /// Returns the kind of data that nodes of a label are.
     fn from(label: Label) -> Self {
         match label {
             Label::Decision => Data::Decisions,
@@ -81,15 +81,15 @@ impl fmt::Display for Data {
     }
 }
 
-/// What is to be done with it.
+/// The kind of access.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
-    /// Look at it.
+    /// Reading without changing anything.
     Read,
-    /// Change it.
+    /// Creating or changing data.
     Write,
 }
 
@@ -102,25 +102,25 @@ impl fmt::Display for Access {
     }
 }
 
-/// Somebody wanted what is not theirs. The text is fit for the log and for the one who asked.
+/// A refused access. The text is meant for the log and for the caller.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("{who} may not {access} {data}: {why}")]
 pub struct Refused {
-    /// Who asked.
+    /// The party that asked.
     pub who: Party,
-    /// To do what.
+    /// The access that was refused.
     pub access: Access,
-    /// With what.
+    /// The data in question.
     pub data: Data,
-    /// Which rule says so.
+    /// The rule that refuses it.
     pub why: String,
 }
 
-/// What Stafette itself writes: the talk that it records, the mirror of its handoffs, and how far
-/// what was decided has come.
+/// The data that Stafette itself writes: the discussions that it records, the mirror of its
+/// handoffs, and the progress of decisions.
 const OWN: [Data; 4] = [Data::History, Data::Handoffs, Data::Decisions, Data::Tasks];
 
-/// What one role is granted.
+/// The permissions of one role.
 struct Grant {
     role: &'static str,
     reads: &'static [Data],
@@ -158,11 +158,11 @@ const TABLE: [Grant; 4] = [
     },
 ];
 
-/// Whether `who`, acting in a role, may do this. A person may do everything; Stafette itself reads
-/// everything and writes only what it keeps by itself.
+/// Checks that `who`, acting in a role, may do this. A person may do everything; Stafette itself
+/// reads everything and writes only the data that it keeps automatically.
 ///
 /// # Errors
-/// Says what was refused and by which rule; whoever calls writes that to the log.
+/// States what was refused and by which rule; the caller writes that to the log.
 pub fn check(who: &Party, access: Access, data: Data) -> Result<(), Refused> {
     let refused = |why: String| Err(Refused { who: who.clone(), access, data, why });
     let role = match who {
@@ -190,16 +190,16 @@ pub fn check(who: &Party, access: Access, data: Data) -> Result<(), Refused> {
     refused(format!("the role `{role}` may {access} {}", list.join(", ")))
 }
 
-/// The roles that are granted anything.
+/// Returns the roles that have any permission.
 #[must_use]
 pub fn roles() -> Vec<&'static str> {
     TABLE.iter().map(|grant| grant.role).collect()
 }
 
-/// Asks [`check`] for all that a batch writes: a link belongs to the node that it comes from.
+/// Calls [`check`] for all writes of a batch: a link belongs to the node that it starts at.
 ///
 /// # Errors
-/// The first refusal; it is in the log as well.
+/// The first refusal, which is also logged.
 pub fn check_batch(who: &Party, batch: &Batch) -> Result<(), Refused> {
     batch.writes.iter().try_for_each(|write| {
         let label = match write {
@@ -210,7 +210,7 @@ pub fn check_batch(who: &Party, batch: &Batch) -> Result<(), Refused> {
     })
 }
 
-/// Asks [`check`] and writes a refusal to the log: what those who serve others call.
+/// Calls [`check`] and logs a refusal; for code that acts on behalf of others.
 ///
 /// # Errors
 /// The refusal.

@@ -1,7 +1,7 @@
-//! The return on each option, reckoned by a formula that is linear in its weights: the breakdown
-//! adds up, and how far a weight must move before another option wins can be said exactly.
+//! The return on each option, computed by a formula that is linear in its weights: the terms add
+//! up, and the change of a weight after which another option wins can be computed exactly.
 //!
-//! The formula and why it is this one: `docs/roi.md`.
+//! The formula and the reasons for it: `docs/roi.md`.
 
 use std::collections::BTreeMap;
 
@@ -17,47 +17,47 @@ mod tests;
 pub use sensitivity::{Sensitivity, Tip};
 pub use stafette_core::workflow::weights::{Term, Weights};
 
-/// The most options that are compared.
+/// The most options in one comparison.
 pub const MOST: usize = 100;
 
 /// Two totals that differ by less than this share of the larger are a tie.
 const SAME: f64 = 1e-9;
 
-/// How strongly an option serves a goal.
+/// The strength with which an option serves a goal.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct GoalLink {
-    /// Which goal.
+    /// The id of the goal.
     pub goal: String,
-    /// From 0 to 1.
+    /// The strength, from 0 to 1.
     pub strength: f64,
 }
 
-/// Something that could be done. A number that nobody gave is missing, and never taken for 0.
+/// An option to choose. A number that was not given is missing, and never counts as 0.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
-    /// Its name among the options.
+    /// The id, unique among the options.
     pub id: String,
-    /// What it is.
+    /// The option in a few words.
     pub title: String,
-    /// The kind of work, by which learned estimates correct its hours.
+    /// The kind of work; learned estimates correct its hours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// What it brings when it succeeds, in money.
+    /// The benefit if it succeeds, in money.
     #[serde(default)]
     pub benefit: Option<f64>,
-    /// What it costs in money, whether it succeeds or not.
+    /// The cost in money, whether it succeeds or not.
     #[serde(default)]
     pub cost: Option<f64>,
     /// The hours of work that go into it.
     #[serde(default)]
     pub hours: Option<f64>,
-    /// What is lost on top when it fails, in money.
+    /// The extra loss if it fails, in money.
     #[serde(default)]
     pub risk: Option<f64>,
-    /// How likely it succeeds, from 0 to 1.
+    /// The probability of success, from 0 to 1.
     #[serde(default)]
     pub probability: Option<f64>,
-    /// The goals that it serves; none is a statement, not a gap.
+    /// The goals that it serves; an empty list means none, not unknown.
     #[serde(default)]
     pub goals: Vec<GoalLink>,
 }
@@ -65,101 +65,103 @@ pub struct Candidate {
 /// The options cannot be compared.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum RoiError {
-    /// There are too many.
+    /// There are too many options.
     #[error("{count} options are too many to compare, the limit is {MOST}")]
     TooMany {
-        /// How many.
+        /// The number of options.
         count: usize,
     },
-    /// A name is there twice.
+    /// Two options have the same id.
     #[error("two options are called `{id}`")]
     Twice {
-        /// Which name.
+        /// The id that is repeated.
         id: String,
     },
     /// A number is out of range.
     #[error("option `{id}`: {field} is {value}, it must be {range}")]
     Number {
-        /// Of which option.
+        /// The id of the option.
         id: String,
-        /// Which number.
+        /// The name of the number.
         field: &'static str,
-        /// What was given.
+        /// The value that was given.
         value: f64,
-        /// What would be right.
+        /// The allowed range, in words.
         range: &'static str,
     },
     /// A weight is out of range.
     #[error("the weight {weight} is {value}, it must be from 0 to 1e12")]
     Weight {
-        /// Which one.
+        /// The name of the weight.
         weight: String,
-        /// What was given.
+        /// The value that was given.
         value: f64,
     },
 }
 
-/// One part of an option's total.
+/// One term of an option's total.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Part {
-    /// Which part.
+    /// The name of the term.
     pub term: Term,
-    /// What it amounts to before its weight, in money; what is spent is negative.
+    /// The amount before its weight, in money; negative if spent.
     pub amount: f64,
-    /// Its weight.
+    /// The weight of the term.
     pub weight: f64,
-    /// The two multiplied: these add up to the total.
+    /// Amount times weight: these add up to the total.
     pub value: f64,
 }
 
-/// An option in its place.
+/// An option with its rank.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Scored {
-    /// Which option.
+    /// The id of the option.
     pub id: String,
-    /// From 1; those that are tied share one.
+    /// The rank from 1; tied options share one.
     pub rank: usize,
-    /// Whether another has the same total.
+    /// True if another option has the same total.
     pub tied: bool,
-    /// The return: what comes in less what goes out, in weighted money.
+    /// The return: income less expenses, in weighted money.
     pub total: f64,
-    /// The total for each unit of money and work that goes in; none when nothing does.
+    /// The total per unit of money and work that goes in; `None` if nothing does.
     pub ratio: Option<f64>,
-    /// What the total is made of.
+    /// The terms that add up to the total.
     pub parts: Vec<Part>,
-    /// What its hours were multiplied with, when work of its kind was learned to take longer.
+    /// The learned factor by which its hours were multiplied; 1 if nothing was learned about its
+    /// kind.
     pub hours_factor: f64,
 }
 
-/// An option that cannot be ranked, with what would have to be known.
+/// An option that cannot be ranked.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Incomplete {
-    /// Which option.
+    /// The id of the option.
     pub id: String,
-    /// The numbers that nobody gave.
+    /// The names of the numbers that were not given.
     pub missing: Vec<String>,
 }
 
-/// The options by their return.
+/// The options ranked by their return.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Ranking {
-    /// Best first; ties in the order of their names.
+    /// The ranked options, best first; ties in the order of their ids.
     pub ranked: Vec<Scored>,
-    /// Those that lack a number, in the order they were given.
+    /// The options that lack a number, in the given order.
     pub incomplete: Vec<Incomplete>,
-    /// The best one, unless two share that place or one lacks a number: then a person decides.
+    /// The best option; `None` if two are tied or one lacks a number: then a person decides.
     pub winner: Option<String>,
-    /// How far each weight can move before another one wins. Empty without a winner and a rival.
+    /// The change of each weight after which another option wins. Empty without a winner and a
+    /// rival.
     pub sensitivity: Vec<Sensitivity>,
-    /// The weights that this was reckoned with.
+    /// The weights used in the computation.
     pub weights: Weights,
 }
 
-/// Ranks options. `estimates` says by kind of work how much longer than estimated it takes; what
-/// is not listed takes as long as estimated.
+/// Ranks options. `estimates` holds a factor for hours by kind of work; kinds that are not listed
+/// take as long as estimated.
 ///
 /// # Errors
-/// When a number cannot be meant, or there are too many options.
+/// If a number is out of range, or there are too many options.
 pub fn rank(
     options: &[Candidate],
     weights: &Weights,
@@ -218,7 +220,7 @@ fn check(option: &Candidate) -> Result<(), RoiError> {
     Ok(())
 }
 
-/// The total and its parts, or what is missing for it.
+/// Returns the total and its terms, or the names of missing numbers.
 fn score(option: &Candidate, weights: &Weights, factor: f64) -> Result<Scored, Vec<String>> {
     let numbers = [
         ("benefit", option.benefit),
@@ -234,7 +236,7 @@ fn score(option: &Candidate, weights: &Weights, factor: f64) -> Result<Scored, V
     }
     let [benefit, cost, hours, risk, probability] =
         numbers.map(|(_, value)| value.unwrap_or_default());
-    // A goal counts once, however often an option claims to serve it.
+    // A goal counts once, even if an option lists it several times.
     let mut goals: BTreeMap<&str, f64> = BTreeMap::new();
     for link in &option.goals {
         let strength = goals.entry(&link.goal).or_default();
@@ -253,7 +255,7 @@ fn score(option: &Candidate, weights: &Weights, factor: f64) -> Result<Scored, V
         .zip(amounts)
         .map(|(term, amount)| {
             let weight = weights.of(term);
-            // Without the sum, a nothing that is spent would print as -0.
+            // Adding 0 keeps an expense of nothing from printing as -0.
             Part { term, amount: amount + 0.0, weight, value: amount * weight + 0.0 }
         })
         .collect();

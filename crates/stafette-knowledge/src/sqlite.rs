@@ -1,5 +1,5 @@
-//! One SQLite file for all that is known: history, graph, what waits for another graph, and the
-//! versions of what was learned. The only place that knows `rusqlite`.
+//! One SQLite file for all knowledge: history, graph, the queue for another graph, and the versions
+//! of learned parameters. The only place that knows `rusqlite`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -26,49 +26,49 @@ pub use versions::{Versions, VersionsError};
 /// Marks the file as ours: `STAK`.
 const APPLICATION_ID: i32 = 0x5354_414b;
 
-/// Step n brings tables of version n to version n + 1. A step that was released never changes.
+/// Step n migrates tables of version n to version n + 1. A released step never changes.
 const MIGRATIONS: &[&str] = &[
     include_str!("sqlite/schema/1.sql"),
     include_str!("sqlite/schema/2.sql"),
     include_str!("sqlite/schema/3.sql"),
 ];
 
-/// How long another process may keep the file.
+/// The time that another process may lock the file.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How many may read at once.
+/// The number of parallel readers.
 const READERS: usize = 4;
 
 /// The file could not be opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// It belongs to another program.
+    /// The file belongs to another program.
     #[error("{} is another program's database", path.display())]
     NotOurs {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// A newer version wrote it. It was left as it is.
+    /// A newer version of the program wrote the file. It was not changed.
     #[error("{} was written by a newer version: its tables are {found}, known are {known}", path.display())]
     Newer {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The version of its tables.
         found: u32,
-        /// The newest that is known.
+        /// The newest version that this program knows.
         known: u32,
     },
-    /// Anything else.
+    /// Any other failure to open the file.
     #[error("{} could not be opened: {why}", path.display())]
     Failed {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What SQLite said.
+        /// The error message of SQLite.
         why: String,
     },
 }
 
-/// What SQLite said, for those who wrap it into their own errors.
+/// The error message of SQLite, for callers that wrap it into their own errors.
 #[derive(Debug)]
 pub(crate) struct Fault(String);
 
@@ -84,7 +84,7 @@ impl From<rusqlite::Error> for Fault {
     }
 }
 
-/// The file with everything. Clones share it.
+/// The open database file. Clones share it.
 #[derive(Clone)]
 pub struct Base(Arc<Inner>);
 
@@ -101,10 +101,10 @@ impl fmt::Debug for Base {
 }
 
 impl Base {
-    /// Opens the file, and makes it when there is none.
+    /// Opens the file, and creates it if there is none.
     ///
     /// # Errors
-    /// When it is not ours, newer than this program, or cannot be used.
+    /// If it is not ours, newer than this program, or unusable.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         let failed = |error: rusqlite::Error| OpenError::Failed {
             path: path.to_owned(),
@@ -140,7 +140,7 @@ impl Base {
         Ok(Base(Arc::new(inner)))
     }
 
-    /// Runs on a thread that may block, with a connection that only reads.
+    /// Runs `work` on a blocking thread with a read-only connection.
     async fn read<T, E>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
@@ -156,7 +156,7 @@ impl Base {
                 Some(conn) => conn,
                 None => reader(&base.path).map_err(Fault::from)?,
             };
-            // One look at one state, however many questions it takes.
+            // One transaction: all queries see the same state.
             let answer = conn
                 .unchecked_transaction()
                 .map_err(|error| E::from(Fault::from(error)))
@@ -170,7 +170,8 @@ impl Base {
         .await
     }
 
-    /// The same with the one connection that writes: all of it is there afterwards, or nothing.
+    /// Runs `work` in a transaction on the one connection that writes: all of it is stored, or
+    /// nothing.
     async fn write<T, E>(
         &self,
         work: impl FnOnce(&Transaction) -> Result<T, E> + Send + 'static,
@@ -181,7 +182,8 @@ impl Base {
     {
         let base = self.0.clone();
         blocking(move || {
-            // A panic in between has rolled its transaction back: the connection is as good as new.
+            // A panic in between has rolled its transaction back, so the connection is still
+            // usable.
             let mut conn = base.writer.lock().unwrap_or_else(PoisonError::into_inner);
             let behavior = TransactionBehavior::Immediate;
             let tx = conn.transaction_with_behavior(behavior).map_err(Fault::from)?;
@@ -246,7 +248,7 @@ fn migrate(conn: &mut Connection) -> rusqlite::Result<()> {
     tx.commit()
 }
 
-/// Words for FTS5, each in quotes, so that nothing in them is taken for its language.
+/// Quotes words for FTS5, so that nothing in them is read as its syntax.
 fn quoted(words: &[String], last_begins: bool) -> String {
     let mut query: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
     if let Some(last) = query.last_mut().filter(|_| last_begins) {

@@ -1,4 +1,4 @@
-//! Bubblewrap: a program that builds a whole view of the file system for another one.
+//! Bubblewrap: a program that builds a restricted view of the file system for another one.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 use crate::Policy;
 use crate::policy::real;
 
-/// Where bubblewrap is installed, if it is and works here.
+/// Returns the path of bubblewrap, if it is installed and works here.
 #[must_use]
 pub fn find_bubblewrap() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let program = std::env::split_paths(&path)
         .map(|folder| folder.join("bwrap"))
         .find(|program| program.is_file())?;
-    // It needs namespaces, which some systems keep from their users.
+    // It needs namespaces, which some systems deny to their users.
     let mut probe = std::process::Command::new(&program);
     probe.args(["--ro-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "true"]);
     probe.stdin(std::process::Stdio::null());
     probe.output().is_ok_and(|output| output.status.success()).then_some(program)
 }
 
-/// What to call it with so that only what the policy grants is there; `also` is what the launcher
-/// itself needs to see. Later arguments lie over earlier ones.
+/// Returns the arguments with which only what the policy grants is visible; `also` is what the
+/// launcher itself needs to see. Later arguments cover earlier ones.
 pub(crate) fn arguments(policy: &Policy, also: &[&Path], folder: Option<&Path>) -> Vec<OsString> {
     let mut all: Vec<OsString> =
         ["--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
@@ -34,11 +34,11 @@ pub(crate) fn arguments(policy: &Policy, also: &[&Path], folder: Option<&Path>) 
     let is_special = |path: &Path| path.starts_with("/dev") || path.starts_with("/proc");
     let mut read: Vec<&PathBuf> = policy.read.iter().filter(|path| !is_special(path)).collect();
     let mut write: Vec<&PathBuf> = policy.write.iter().filter(|path| !is_special(path)).collect();
-    // Shorter ones first: what lies in another must come after it.
+    // Shorter paths first: a nested path must come after its folder.
     read.sort();
     write.sort();
     for path in read {
-        // A link in the root, such as /bin, stays one.
+        // A link in the root, such as /bin, stays a link.
         match path.read_link() {
             Ok(target) if path.parent() == Some(Path::new("/")) => {
                 add("--symlink", &[&target, path]);
@@ -62,7 +62,7 @@ pub(crate) fn arguments(policy: &Policy, also: &[&Path], folder: Option<&Path>) 
         add("--ro-bind-try", &[path, path]);
     }
     for path in &policy.hidden {
-        // What no grant reaches is not there anyway.
+        // A path that no grant covers is not visible anyway.
         let is_granted = |grant: &PathBuf| path.starts_with(grant);
         if !policy.read.iter().chain(&policy.write).any(is_granted) {
             continue;

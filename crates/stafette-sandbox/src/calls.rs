@@ -1,5 +1,5 @@
-//! System calls that no agent needs and that lead out of a sandbox (seccomp), and the powers of an
-//! administrator, which look past every other fence.
+//! Denies system calls that no agent needs and that lead out of a sandbox (seccomp), and drops the
+//! capabilities of an administrator, which bypass every other restriction.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use seccompiler::{
     SeccompRule, TargetArch, apply_filter,
 };
 
-/// Denied whatever they are called with.
+/// System calls that are denied with any arguments.
 const DENIED: [i64; 40] = [
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -65,25 +65,25 @@ const NAMESPACES: [i32; 6] = [
     libc::CLONE_NEWUTS,
 ];
 
-/// Ways to type into a terminal that somebody else reads from: TIOCSTI and TIOCLINUX.
+/// Requests that type into a terminal which another process reads: TIOCSTI and TIOCLINUX.
 const INJECTIONS: [u64; 2] = [0x5412, 0x541c];
 
-/// Whether the kernel filters system calls.
+/// True if the kernel can filter system calls.
 pub(crate) fn are_filtered() -> bool {
     std::fs::read_to_string("/proc/sys/kernel/seccomp/actions_avail")
         .is_ok_and(|actions| actions.split_whitespace().any(|action| action == "errno"))
 }
 
-/// What an administrator keeps: to work with files whoever they belong to. The others look into
-/// processes outside, change the system, or act as somebody else.
+/// The capabilities that an administrator keeps: to work with files of any owner. The others allow
+/// it to inspect outside processes, change the system, or act as another user.
 const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
     .union(CapabilitySet::FSETID);
 
-/// Gives up all other powers, for this thread and all that come of it.
+/// Drops all other capabilities, for this thread and all its descendants.
 pub(crate) fn step_down() -> std::io::Result<()> {
-    // Without this a program that belongs to the administrator would have them again.
+    // Without this, a setuid program of the administrator would have them again.
     set_no_new_privs(true)?;
     let has = capabilities(None)?;
     let left = CapabilitySets {
@@ -94,7 +94,7 @@ pub(crate) fn step_down() -> std::io::Result<()> {
     Ok(set_capabilities(None, left)?)
 }
 
-/// Denies them to this thread and all that come of it.
+/// Denies the system calls to this thread and all its descendants.
 pub(crate) fn deny() -> Result<(), seccompiler::Error> {
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
@@ -108,8 +108,8 @@ pub(crate) fn deny() -> Result<(), seccompiler::Error> {
         INJECTIONS.map(|request| argument(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request));
     rules.insert(libc::SYS_ioctl, inject.into_iter().collect::<Result<_, _>>()?);
     install(rules, libc::EPERM, arch)?;
-    // Its flags are in memory, where a filter does not see them. Whoever is told that it does not
-    // exist takes the older one.
+    // Its flags are in memory, where a filter does not see them. A caller that gets ENOSYS uses the
+    // older call.
     install(BTreeMap::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS, arch)
 }
 

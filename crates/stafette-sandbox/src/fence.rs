@@ -1,4 +1,4 @@
-//! Landlock: what is not granted is denied, for this process and all that come of it.
+//! Landlock: what is not granted is denied, for this process and all its descendants.
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, NetPort,
@@ -7,10 +7,10 @@ use landlock::{
 
 use crate::{Enforced, Network, Offer, Policy};
 
-/// The newest that we know what to ask of.
+/// The newest Landlock version that this code supports.
 const NEWEST: ABI = ABI::V9;
 
-/// What this kernel can do.
+/// Returns what this kernel supports.
 pub(crate) fn offer() -> Offer {
     let required = || Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     Offer {
@@ -22,17 +22,17 @@ pub(crate) fn offer() -> Offer {
     }
 }
 
-/// What the fence holds.
+/// The restrictions that took effect.
 #[derive(Debug)]
 pub(crate) struct Fence {
     pub(crate) files: Enforced,
     pub(crate) network: Enforced,
     pub(crate) scope: Enforced,
-    /// Whether sockets in folders are behind it as well.
+    /// True if sockets in folders are restricted as well.
     pub(crate) has_sockets: bool,
 }
 
-/// Restricts this thread and all that come of it.
+/// Restricts this thread and all its descendants.
 pub(crate) fn put_up(policy: &Policy) -> Result<Fence, RulesetError> {
     let wants_network = policy.network != Network::Open;
     let all = AccessFs::from_all(NEWEST);
@@ -53,7 +53,7 @@ pub(crate) fn put_up(policy: &Policy) -> Result<Fence, RulesetError> {
     ];
     for (paths, access) in grants {
         for path in paths {
-            // What is not there needs no grant.
+            // A path that does not exist needs no grant.
             let Ok(handle) = PathFd::new(&path) else { continue };
             let access = if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
             rules = rules.add_rule(PathBeneath::new(handle, access))?;

@@ -1,4 +1,4 @@
-//! From a policy to a command that runs under it.
+//! Turns a policy into a command that runs under it.
 
 use std::ffi::OsString;
 use std::io::{Seek, Write};
@@ -12,49 +12,49 @@ use thiserror::Error;
 use crate::bubblewrap;
 use crate::{Enforced, Mode, Policy, Report};
 
-/// What `sandboxed` ends with when it did not become the command.
+/// The exit code of `sandboxed` if it could not become the command.
 const REFUSED: u8 = 125;
 
-/// What the launcher is to do.
+/// The instructions for the launcher.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    /// What is allowed.
+    /// The policy to enforce.
     pub policy: Policy,
-    /// How much of it must hold.
+    /// The required strictness; decides if a partial sandbox is accepted.
     pub mode: Mode,
-    /// Whether bubblewrap has seen to the mounts.
+    /// True if bubblewrap has already set up the mounts.
     pub is_wrapped: bool,
-    /// Where the report goes.
+    /// The file for the report.
     pub report: PathBuf,
 }
 
-/// Why an agent does not run in its sandbox.
+/// The reason why an agent does not run in its sandbox.
 #[derive(Debug, Error)]
 pub enum SandboxError {
-    /// The order to the launcher could not be written or read.
+    /// The instructions for the launcher could not be written or read.
     #[error("cannot use {}: {source}", path.display())]
     Spec {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error of the file system.
         source: std::io::Error,
     },
     /// The system cannot enforce all of a strict policy.
     #[error("the sandbox is strict and the system does not enforce all of it:\n{report}")]
     NotWhole {
-        /// What it does enforce.
+        /// The restrictions that took effect.
         report: Box<Report>,
     },
-    /// The launcher was called in another way than we call it.
+    /// The launcher was called with wrong arguments.
     #[error("usage: sandboxed --spec FILE -- COMMAND [ARGUMENT…]")]
     Usage,
-    /// The command is not there, or may not be run from within.
+    /// The command does not exist, or may not be run in the sandbox.
     #[error("cannot run {}: {source}", program.to_string_lossy())]
     Command {
-        /// The command.
+        /// The name of the command.
         program: OsString,
-        /// Why not.
+        /// The error of the system.
         source: std::io::Error,
     },
 }
@@ -62,26 +62,26 @@ pub enum SandboxError {
 /// A sandbox that is ready to be entered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Prepared {
-    /// What to put in front of the command.
+    /// The arguments to put in front of the command.
     pub prefix: Vec<OsString>,
-    /// Variables to set for it.
+    /// The variables to set for the command.
     pub variables: Vec<(OsString, OsString)>,
-    /// Where the launcher writes its [`Report`] before it becomes the command.
+    /// The file to which the launcher writes its [`Report`] before it becomes the command.
     pub report: PathBuf,
 }
 
 impl Prepared {
-    /// What was enforced; nothing before the launcher got that far.
+    /// Returns the restrictions that took effect; `None` until the launcher has reported them.
     #[must_use]
     pub fn report(&self) -> Option<Report> {
         serde_json::from_slice(&std::fs::read(&self.report).ok()?).ok()
     }
 }
 
-/// Makes a sandbox ready: `launcher` is how this program is called as the launcher (its own path
-/// and `sandboxed`), `scratch` a folder for its order and its report that the agent may not write.
-/// `folder` is where the command starts. Where there is `bubblewrap`, it sees to the mounts. Nothing
-/// is to be put in front when the mode is off.
+/// Prepares a sandbox: `launcher` is the command line of this program as the launcher (its own path
+/// and `sandboxed`), `scratch` a folder for its instructions and its report that the agent cannot
+/// write. `folder` is where the command starts. If `bubblewrap` is given, it sets up the mounts.
+/// Returns `None` if the mode is off.
 pub fn prepare(
     mode: Mode,
     policy: &Policy,
@@ -96,8 +96,9 @@ pub fn prepare(
     let spec_file = scratch.join("sandbox.json");
     let report = scratch.join("sandbox-report.json");
     let failed = |source| SandboxError::Spec { path: spec_file.clone(), source };
-    // Grants and pins are for what is there; what cannot be made is left out. Git does not see an
-    // empty folder, so that one can stand where none must be made. A file would be seen.
+    // Grants and pins need existing paths; a path that cannot be created is left out. Git ignores
+    // an empty folder, so one is created here where the agent must not make it. A file would be
+    // visible.
     let is_folder = |path: &&PathBuf| path.extension().is_none() && !path.ends_with(".git");
     let pinned = policy.pinned.iter().filter(is_folder);
     for folder in policy.write.iter().chain(pinned).filter(|path| !path.exists()) {
@@ -111,7 +112,7 @@ pub fn prepare(
     };
     let text = serde_json::to_vec_pretty(&spec).map_err(|error| failed(error.into()))?;
     std::fs::write(&spec_file, text).map_err(failed)?;
-    // The launcher opens it from within, where nothing can be made.
+    // The launcher opens it inside the sandbox, where nothing can be created.
     std::fs::write(&report, "").map_err(failed)?;
     let mut prefix = Vec::new();
     if let Some(program) = bubblewrap {
@@ -129,8 +130,8 @@ pub fn prepare(
     Ok(Some(Prepared { prefix, variables, report }))
 }
 
-/// The launcher: `--spec FILE -- COMMAND`. It must be called while the process has one thread, and
-/// returns only when it did not become the command.
+/// Runs the launcher: `--spec FILE -- COMMAND`. It must be called while the process has one thread,
+/// and returns only if it did not become the command.
 pub fn sandboxed(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let Err(error) = enter(arguments.into_iter().collect());
     let _ = writeln!(std::io::stderr(), "sandboxed: {error}");
@@ -162,7 +163,7 @@ fn enter(arguments: Vec<OsString>) -> Result<std::convert::Infallible, SandboxEr
         return Err(SandboxError::NotWhole { report: Box::new(report) });
     }
     let source = Command::new(program).args(rest).exec();
-    // The one who looks at the report knows that another try would end the same way.
+    // The reader of the report knows from this that another try would end the same way.
     let _ = write(&Report { no_command: Some(source.to_string()), ..report });
     Err(SandboxError::Command { program: program.clone(), source })
 }

@@ -1,15 +1,15 @@
-//! What an agent's processes may touch, and a launcher that sees to it.
+//! Restricts what an agent's processes may touch, and contains the launcher that enforces it.
 //!
-//! A [`Policy`] is data: what may be changed, what may be read, what must not be in any case. The
-//! launcher (`stafette sandboxed --spec FILE -- COMMAND`) restricts itself and becomes the command,
-//! so that all its descendants are restricted too, and nothing of ours has to be `unsafe`. What the
-//! kernel does not offer cannot be enforced; [`Report`] says what was, and [`Mode::Strict`] runs
-//! nothing when it is not all of it.
+//! A [`Policy`] is data: what may be changed, what may be read, what must stay out of reach in any
+//! case. The launcher (`stafette sandboxed --spec FILE -- COMMAND`) restricts itself and becomes
+//! the command, so that all its descendants are restricted too, and none of our code has to be
+//! `unsafe`. What the kernel does not support cannot be enforced; [`Report`] lists what was, and
+//! [`Mode::Strict`] runs nothing unless that is everything.
 //!
 //! Invariants:
-//! - What is not granted is denied. A grant that has something hidden in it is split into grants
-//!   that have not.
-//! - A report says what the kernel confirmed, never what was only asked for.
+//! - What is not granted is denied. A grant that contains something hidden is split into grants
+//!   that do not.
+//! - A report lists what the kernel confirmed, never what was only requested.
 //! - The launcher has one thread, and does not return once it has begun to restrict itself.
 
 mod bubblewrap;

@@ -1,4 +1,4 @@
-//! The launcher as a program of its own, for tests.
+//! The launcher as a separate program, for tests.
 
 use std::process::ExitCode;
 

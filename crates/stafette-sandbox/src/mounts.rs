@@ -1,5 +1,5 @@
-//! Mounts in a namespace of one's own: read-only places in the midst of writable ones, which an
-//! allow-list by folders cannot express, and sockets out of sight.
+//! Mounts in a private namespace: read-only paths inside writable ones, which an allow-list by
+//! folders cannot express, and hidden sockets.
 
 use std::fs;
 use std::io;
@@ -15,7 +15,7 @@ use rustix::thread::UnshareFlags;
 use crate::policy::real;
 use crate::{Enforced, Policy};
 
-/// Puts them in place for this process and all that come of it.
+/// Sets up the mounts for this process and all its descendants.
 pub(crate) fn put_in_place(policy: &Policy) -> Enforced {
     if let Err(error) = enter() {
         return Enforced::Not(format!("no namespace for mounts: {error}"));
@@ -41,7 +41,7 @@ pub(crate) fn put_in_place(policy: &Policy) -> Enforced {
     }
 }
 
-/// Looks whether what is pinned is on a read-only mount, whoever has put it there.
+/// Checks that pinned paths are on a read-only mount, whichever program made it.
 pub(crate) fn check(policy: &Policy) -> Enforced {
     let is_open = |path: &&PathBuf| {
         let is_read_only =
@@ -58,14 +58,15 @@ pub(crate) fn check(policy: &Policy) -> Enforced {
     Enforced::Partly(format!("these can be changed: {}", open.join(", ")))
 }
 
-/// Whether something is where something may be changed.
+/// True if a path is inside a writable folder.
 fn is_within(policy: &Policy, path: &Path) -> bool {
     let Some(folder) = path.parent() else { return false };
     policy.write.iter().any(|write| real(folder).starts_with(real(write)))
 }
 
 fn enter() -> io::Result<()> {
-    // Who may mount needs no users of one's own, in whose eyes others' files belong to nobody.
+    // A process that may mount needs no user namespace, in which other users' files would appear to
+    // belong to nobody.
     match unshare(UnshareFlags::NEWNS) {
         Err(Errno::PERM) => {
             let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
@@ -88,7 +89,7 @@ fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
     rustix::thread::unshare(flags)
 }
 
-/// Makes a place read-only if it is where something may be changed.
+/// Makes a path read-only if it is inside a writable folder.
 fn pin(policy: &Policy, path: &Path) -> io::Result<()> {
     if !is_within(policy, path) {
         return Ok(());
@@ -103,7 +104,7 @@ fn pin(policy: &Policy, path: &Path) -> io::Result<()> {
     read_only(path)
 }
 
-/// What is locked on a mount must stay on it.
+/// Remounts a path read-only. Locked flags of the mount must be kept.
 fn read_only(path: &Path) -> io::Result<()> {
     let has = statvfs(path)?.f_flag;
     let mut flags = MountFlags::BIND | MountFlags::RDONLY;
@@ -122,7 +123,7 @@ fn read_only(path: &Path) -> io::Result<()> {
     Ok(mount_remount(path, flags, "")?)
 }
 
-/// Puts nothing in the place of something.
+/// Covers a path with an empty file or folder.
 fn hide(policy: &Policy, path: &Path) -> io::Result<()> {
     let Ok(metadata) = path.metadata() else { return Ok(()) };
     let path = real(path);
@@ -140,7 +141,7 @@ fn hide(policy: &Policy, path: &Path) -> io::Result<()> {
     Ok(mount_bind("/dev/null", &path)?)
 }
 
-/// Has `/tmp` be the temporary folder of this agent, unless something that it needs is in `/tmp`.
+/// Makes `/tmp` the temporary folder of this agent, unless something that it needs is in `/tmp`.
 fn replace_tmp(policy: &Policy) -> io::Result<()> {
     let granted = policy.write.iter().chain(&policy.read).chain(&policy.sockets);
     if granted.map(|path| real(path)).any(|path| path.starts_with("/tmp")) {

@@ -1,25 +1,25 @@
-//! What a system offers, and what was enforced with it.
+//! The restrictions that a system supports, and those that took effect.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Whether a part of a policy holds.
+/// The state of one part of a policy.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state", content = "note")]
 pub enum Enforced {
-    /// The kernel holds it.
+    /// The kernel enforces it completely.
     Fully,
-    /// The kernel holds some of it; the note says what is missing.
+    /// The kernel enforces some of it; the note says what is missing.
     Partly(String),
-    /// Nothing holds it; the note says why.
+    /// It is not enforced; the note says why.
     Not(String),
-    /// The policy does not ask for it.
+    /// The policy does not require it.
     Unasked,
 }
 
 impl Enforced {
-    /// Whether nothing of it is missing.
+    /// True if nothing of it is missing.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         matches!(self, Enforced::Fully | Enforced::Unasked)
@@ -37,27 +37,26 @@ impl fmt::Display for Enforced {
     }
 }
 
-/// What the launcher could enforce, as the kernel confirmed it.
+/// The restrictions that took effect, as the kernel confirmed them.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// What may be read and changed (Landlock).
+    /// The limits on reading and changing files (Landlock).
     pub files: Enforced,
-    /// What stays as it is in the midst of what may be changed, and sockets that are out of reach
-    /// (mounts).
+    /// Read-only paths inside writable ones, and hidden sockets (mounts).
     pub mounts: Enforced,
-    /// Where connections may go to (Landlock).
+    /// The limits on network connections (Landlock).
     pub network: Enforced,
     /// No signals and no abstract sockets out of the sandbox (Landlock).
     pub scope: Enforced,
-    /// System calls and powers that no agent needs (seccomp, capabilities).
+    /// The limits on system calls and capabilities (seccomp, capabilities).
     pub calls: Enforced,
-    /// Why the launcher could not become the command, if it could not.
+    /// The reason why the launcher could not become the command; `None` if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_command: Option<String>,
 }
 
 impl Report {
-    /// Its parts by name.
+    /// Returns the parts with their names.
     #[must_use]
     pub fn parts(&self) -> [(&'static str, &Enforced); 5] {
         [
@@ -69,7 +68,7 @@ impl Report {
         ]
     }
 
-    /// Whether the whole policy holds.
+    /// True if the whole policy is enforced.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.parts().iter().all(|(_, part)| part.is_whole())
@@ -82,26 +81,26 @@ impl fmt::Display for Report {
     }
 }
 
-/// What the system at hand offers.
+/// The restrictions that this system supports.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Offer {
-    /// Landlock restricts files.
+    /// True if Landlock can restrict files.
     pub files: bool,
-    /// Landlock restricts TCP.
+    /// True if Landlock can restrict TCP.
     pub network: bool,
-    /// Landlock restricts signals and abstract sockets.
+    /// True if Landlock can restrict signals and abstract sockets.
     pub scope: bool,
-    /// Landlock restricts sockets in the file system.
+    /// True if Landlock can restrict sockets in the file system.
     pub sockets: bool,
-    /// Seccomp filters system calls.
+    /// True if seccomp can filter system calls.
     pub calls: bool,
-    /// Where bubblewrap is.
+    /// The path of bubblewrap; `None` if it is missing or does not work.
     pub bubblewrap: Option<std::path::PathBuf>,
 }
 
 impl Offer {
-    /// Looks what there is. Whether a user may have namespaces of one's own shows only when it is
-    /// tried, so that is in the report alone.
+    /// Detects what this system supports. Only an attempt shows if a user may have private
+    /// namespaces, so that is in the report alone.
     #[must_use]
     pub fn look() -> Offer {
         let bubblewrap = crate::find_bubblewrap();

@@ -1,4 +1,4 @@
-//! What is allowed, as data.
+//! The permissions of an agent, as data.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -7,73 +7,73 @@ use serde::{Deserialize, Serialize};
 
 use crate::Offer;
 
-/// Whether an agent is in a sandbox: `sandbox = "auto"`.
+/// The use of a sandbox: `sandbox = "auto"`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// It may do whatever its user may.
+    /// No sandbox: the agent may do everything that its user may.
     #[default]
     Off,
-    /// As far as the system can; the report says how far that is.
+    /// As far as the system supports it; the report lists what took effect.
     Auto,
-    /// All of it, or the agent does not start.
+    /// Complete, or the agent does not start.
     Strict,
 }
 
-/// Where connections may go to.
+/// The allowed network connections.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
-    /// Everywhere.
+    /// Connections to any address.
     #[default]
     Open,
-    /// To these TCP ports only.
+    /// Connections to these TCP ports only.
     Ports(Vec<u16>),
 }
 
-/// What the processes of an agent may touch.
+/// The permissions of an agent's processes.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
-    /// May be read, changed and run, with everything below.
+    /// Paths that may be read, changed and run, with everything below.
     pub write: Vec<PathBuf>,
-    /// May be read and run, with everything below.
+    /// Paths that may be read and run, with everything below.
     pub read: Vec<PathBuf>,
     /// Sockets that may be connected to.
     pub sockets: Vec<PathBuf>,
-    /// Must not be changed, though what is around them may be. A folder that is not there cannot
-    /// be made either; a file that is not there can, and shows in the work.
+    /// Paths that must not be changed, although their surroundings may be. A missing folder cannot
+    /// be created either; a missing file can, and shows in the work.
     pub pinned: Vec<PathBuf>,
-    /// Must be neither read nor changed, whatever is around them.
+    /// Paths that must be neither read nor changed, whatever is granted around them.
     pub hidden: Vec<PathBuf>,
-    /// A folder for temporary files of its own. It stands in for `/tmp` where that can be done.
+    /// A private folder for temporary files. It replaces `/tmp` where that is possible.
     pub temp: PathBuf,
-    /// Where connections may go to.
+    /// The allowed network connections.
     pub network: Network,
 }
 
-/// The places that an agent's policy is made of.
+/// The paths from which an agent's policy is made.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Places {
-    /// The user's home.
+    /// The user's home folder.
     pub home: PathBuf,
-    /// Where the agent works.
+    /// The worktree of the agent.
     pub worktree: PathBuf,
-    /// What git keeps for this worktree alone.
+    /// The git folder of this worktree alone; `None` without a repository.
     pub git_own: Option<PathBuf>,
-    /// What git keeps for all worktrees.
+    /// The git folder that all worktrees share; `None` without a repository.
     pub git_common: Option<PathBuf>,
-    /// The worktree's branch; the agent may move it and its neighbours of the same run.
+    /// The worktree's branch; the agent may move it and the other branches of the same run.
     pub branch: Option<String>,
-    /// A folder of its own for temporary files.
+    /// A private folder for temporary files.
     pub temp: PathBuf,
-    /// Where the agent's program keeps its own state: logins, history, caches.
+    /// Folders with the state of the agent's program: logins, history, caches.
     pub state: Vec<PathBuf>,
     /// Sockets that it needs, such as the one of its session.
     pub sockets: Vec<PathBuf>,
 }
 
-/// What every program needs to see of a system.
+/// Paths of the system that every program needs.
 const SYSTEM: [&str; 19] = [
     "/usr",
     "/bin",
@@ -96,7 +96,7 @@ const SYSTEM: [&str; 19] = [
     "/var/lib/dpkg",
 ];
 
-/// Devices that are not the machine's.
+/// Harmless devices that every program may use.
 const DEVICES: [&str; 10] = [
     "/dev/null",
     "/dev/zero",
@@ -110,7 +110,7 @@ const DEVICES: [&str; 10] = [
     "/dev/fd",
 ];
 
-/// Where tools are installed in a home.
+/// Folders in a home where tools are installed.
 const TOOLS: [&str; 24] = [
     ".asdf",
     ".bun",
@@ -138,7 +138,7 @@ const TOOLS: [&str; 24] = [
     "sdk",
 ];
 
-/// Where keys are kept in a home.
+/// Paths in a home where keys are stored.
 const KEYS: [&str; 44] = [
     ".ssh",
     ".gnupg",
@@ -186,7 +186,7 @@ const KEYS: [&str; 44] = [
     "snap",
 ];
 
-/// Keys of the system, and sockets that amount to being someone else.
+/// Keys of the system, and sockets that give the power of another user.
 const POWERS: [&str; 12] = [
     "/etc/shadow",
     "/etc/gshadow",
@@ -202,13 +202,14 @@ const POWERS: [&str; 12] = [
     "/run/dbus",
 ];
 
-/// What makes agents and git start programs, seen from where an agent works.
+/// Files that make agents and git start programs, relative to the agent's folder.
 const LEVERS: [&str; 7] =
     [".claude", ".codex", ".gemini", ".mcp.json", ".stafette", "opencode.json", "stafette.toml"];
 
 impl Policy {
-    /// What an agent needs for its work, and no more: its worktree, its temporary folder and its
-    /// own state to change; the system and installed tools to read; of the home nothing else.
+    /// Makes the policy with what an agent needs for its work, and no more: it may change its
+    /// worktree, its temporary folder and its own state; it may read the system and installed
+    /// tools, and nothing else of the home.
     #[must_use]
     pub fn for_agent(places: &Places) -> Policy {
         let Places { home, worktree, git_own, git_common, branch, temp, state, sockets } = places;
@@ -224,7 +225,7 @@ impl Policy {
         let git = worktree.join(".git");
         match git.is_dir() {
             true => policy.pinned.extend([git.join("hooks"), git.join("config")]),
-            // What points to the repository must not point to another one.
+            // The link to the repository must not be redirected.
             false => policy.pinned.push(git),
         }
         policy.write.extend(state.iter().cloned());
@@ -232,8 +233,8 @@ impl Policy {
         policy.read.extend(TOOLS.map(|tool| home.join(tool)));
         policy.hidden.extend(POWERS.map(PathBuf::from));
         if let Some(common) = git_common {
-            // Objects cannot do harm, and a branch of the run is its own. Hooks, settings and the
-            // user's branches are readable at most.
+            // Objects are harmless, and the branches of the run belong to it. Hooks, settings and
+            // the user's branches are readable at most.
             policy.read.push(common.clone());
             policy.write.push(common.join("objects"));
             let ours = branch.as_deref().and_then(|branch| branch.rsplit_once('/'));
@@ -244,12 +245,12 @@ impl Policy {
             policy.pinned.extend([common.join("hooks"), common.join("config")]);
         }
         policy.write.extend(git_own.iter().cloned());
-        // A program's own state may be among the keys: its login is what it runs on.
+        // A program's own state may be among the keys: it needs its login to run.
         policy.hidden.retain(|hidden| !state.iter().any(|state| hidden.starts_with(state)));
         policy
     }
 
-    /// What it allows, and what the system at hand can enforce of it.
+    /// Returns a text about what the policy allows, and what this system can enforce of it.
     #[must_use]
     pub fn explain(&self, offer: &Offer) -> String {
         let mut text = String::new();
@@ -277,8 +278,8 @@ impl Policy {
         text
     }
 
-    /// Grants with nothing hidden below them: a folder with something hidden in it is granted child
-    /// by child, as of now.
+    /// Splits grants so that none contains a hidden path: a folder with something hidden in it is
+    /// granted child by child, as of now.
     pub(crate) fn split(&self, grants: &[PathBuf]) -> Vec<PathBuf> {
         let mut clear = Vec::new();
         let mut waiting: Vec<PathBuf> = grants.iter().map(|grant| real(grant)).collect();
@@ -300,7 +301,8 @@ impl Policy {
     }
 }
 
-/// A path without links in it, so that one place has one name; as it is where that cannot be said.
+/// Returns a path without links, so that one place has one name; unchanged if it cannot be
+/// resolved.
 pub(crate) fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

@@ -1,7 +1,7 @@
-//! An agent at work: it follows its script, one step at a time, and says what comes of it.
+//! An agent at work: it follows its script, one step at a time, and returns the result of each.
 //!
-//! What it commits and hears acknowledged is written in its ledger and survives every crash, as
-//! with the agent that plays scripts as a process.
+//! Its commits and the acknowledgements that it received are in its ledger and survive every crash,
+//! as with the scripted agent that runs as a process.
 
 mod phase;
 
@@ -15,18 +15,18 @@ use stafette_core::{
     TurnResult, Usage, Usd,
 };
 
-/// What agents leave behind: their files, their commits and what they were told.
+/// The traces of agents: their files, their commits and the acknowledgements that they received.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     files: BTreeMap<String, String>,
     /// The turns that committed: a second commit finds the first.
     commits: BTreeSet<TurnKey>,
-    /// Results that they heard are recorded for good, with the session that gave them.
+    /// Results that were acknowledged as stored, with the session that gave them.
     pub(crate) acknowledged: Vec<(TurnKey, String)>,
 }
 
 impl Ledger {
-    /// What the work looks like.
+    /// Returns a fingerprint of the work.
     fn fingerprint(&self) -> String {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for (path, text) in &self.files {
@@ -44,25 +44,25 @@ impl Ledger {
     }
 }
 
-/// Where an agent stands in its turn.
+/// The phase of an agent in its turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
-    /// It works and shows it.
+    /// It works and sends heartbeats.
     Working,
     /// It shows no sign of life any more.
     Hung,
-    /// Its result is out; it waits to hear that it is recorded.
+    /// It has sent its result and waits for the acknowledgement.
     Waiting,
 }
 
-/// One turn in the hands of an agent.
+/// One turn of an agent.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
-    /// Its own name, which the summary of its result begins with.
+    /// Its own name, with which the summary of its result begins.
     pub(crate) name: String,
     pub(crate) order: TurnOrder,
     pub(crate) phase: Phase,
-    /// The process that it belongs to; none when it has outlived it.
+    /// The process that it belongs to, as node and life; `None` if it has outlived it.
     pub(crate) home: Option<(usize, u32)>,
     steps: Option<Vec<Step>>,
     next: usize,
@@ -76,21 +76,21 @@ pub(crate) struct Session {
     mistake: bool,
 }
 
-/// What a step leads to.
+/// The result of a step.
 #[derive(Clone, Debug)]
 pub(crate) enum Said {
-    /// The next step after so long, and perhaps a word to the engine.
+    /// The next step follows after this time; may send an input to the engine.
     Next(Millis, Option<Input>),
-    /// A set of edits is proposed, and the next step follows.
+    /// The agent proposes a set of edits, and the next step follows.
     Proposes {
-        /// Whether it is about something that a person has to allow.
+        /// True if the set needs a person's approval.
         gated: bool,
     },
-    /// Nothing any more.
+    /// The agent goes silent.
     Silence,
-    /// The turn came to its end.
+    /// The turn ended with this result.
     Finished(Input),
-    /// The turn broke.
+    /// The turn failed with this error.
     Failed(Input),
 }
 
@@ -130,7 +130,7 @@ impl Session {
         Input::Heartbeat { turn: self.key(), note: None }
     }
 
-    /// Takes the next step; the ledger is the only thing that it changes besides itself.
+    /// Takes the next step; changes nothing but the agent itself and the ledger.
     pub(crate) fn act(&mut self, ledger: &mut Ledger) -> Said {
         let Some(steps) = &self.steps else {
             return self.failed(FailureKind::Fatal, "the script has no turn for this");
@@ -184,7 +184,8 @@ impl Session {
         }
     }
 
-    /// The payloads are the model's own documents: reading the dialects is tested elsewhere.
+    /// Sends a frame. The payloads are the model's own documents: parsing the dialects is tested
+    /// elsewhere.
     fn emit(&mut self, kind: &str, payload: Value) -> Option<Input> {
         let turn = self.key();
         let me = Party::from(&self.order.agent);

@@ -1,5 +1,5 @@
-//! Who takes part in a seed: a workflow, a script for every agent, people with their habits, and
-//! the faults that the world has in store for them.
+//! The participants of a seed: a workflow, a script for every agent, people with their habits, and
+//! the faults of the world.
 
 mod script;
 mod workflow;
@@ -15,73 +15,73 @@ use stafette_core::{AgentName, Fields, Usage, Usd, Workflow};
 
 use crate::chance::Chance;
 
-/// What values are asked for as; the last is a word of the workflow's own.
+/// The types of requested values; the last is a word of the workflow's own.
 const TYPES: [&str; 8] =
     ["string", "string", "string", "number", "string[]", "boolean", "object", "currency"];
 
 /// The inputs that agents need and provide.
 const KEYS: [&str; 5] = ["spec", "size", "auth", "commit", "issues"];
 
-/// Everyone and everything in a seed.
+/// All participants and conditions of a seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Cast {
     pub(crate) workflow: Arc<Workflow>,
     pub(crate) inputs: Fields,
-    /// What earlier runs have seen of each agent's cost.
+    /// The costs of each agent in earlier runs.
     pub(crate) forecasts: BTreeMap<String, Forecast>,
     pub(crate) scripts: BTreeMap<AgentName, Script>,
-    /// The agents whose handoffs are read off plain output.
+    /// The agents whose handoffs are read from plain output.
     pub(crate) bare: BTreeSet<AgentName>,
     pub(crate) people: People,
     pub(crate) faults: Faults,
-    /// Whether the run goes on for long.
+    /// True if the run is long.
     pub(crate) long: bool,
-    /// Whether some values are large.
+    /// True if some values are large.
     pub(crate) large: bool,
 }
 
-/// How people answer.
+/// The habits of people.
 #[derive(Clone, Debug)]
 pub(crate) struct People {
-    /// How many questions they answer before they go home.
+    /// The number of questions that they answer before they leave.
     pub(crate) patience: u32,
-    /// How many in a hundred they overlook.
+    /// The percentage of questions that they overlook.
     pub(crate) silent: u64,
-    /// How many in a hundred they answer about when the time is over.
+    /// The percentage that they answer around the deadline.
     pub(crate) late: u64,
-    /// How many in a hundred they answer with rubbish.
+    /// The percentage that they answer with invalid values.
     pub(crate) rubbish: u64,
-    /// How many things they do unasked: pause, raise, propose, cancel.
+    /// The number of unrequested actions: pause, raise, propose, cancel.
     pub(crate) whims: u64,
 }
 
-/// How bad the world is; shares are in a thousand, unless said otherwise.
+/// The fault rates of the world; per mille, unless stated otherwise.
 #[derive(Clone, Debug)]
 pub(crate) struct Faults {
-    /// A process dies, at each place where it can.
+    /// A process dies, at each point where it can.
     pub(crate) crash: u64,
-    /// So often at most.
+    /// The largest number of crashes.
     pub(crate) crashes: u64,
-    /// In a hundred: an agent outlives the process that started it.
+    /// In per cent: an agent outlives the process that started it.
     pub(crate) orphan: u64,
-    /// In a hundred: a message comes twice.
+    /// In per cent: a message arrives twice.
     pub(crate) twice: u64,
-    /// A message takes so many milliseconds at most.
+    /// The longest delay of a message, in milliseconds.
     pub(crate) delay: u64,
     /// The disk is full for a while.
     pub(crate) full: u64,
     /// The store is locked.
     pub(crate) busy: u64,
-    /// The store does not know whether it wrote.
+    /// The store does not know if it has written.
     pub(crate) unsure: u64,
-    /// The store cannot be read back.
+    /// The store cannot be read.
     pub(crate) unreadable: u64,
-    /// Processes that believe the run is theirs.
+    /// The number of processes that believe they own the run.
     pub(crate) nodes: usize,
 }
 
 impl Cast {
-    /// A world as the seed wants it; one with large values when it is to be `heavy`.
+    /// Draws a world from a seed; with large values if `heavy`.
     pub(crate) fn draw(chance: &mut Chance, heavy: bool) -> Self {
         let mood = chance.below(100);
         let faults = match mood {
@@ -89,7 +89,7 @@ impl Cast {
             15..75 => Faults::usual(chance),
             _ => Faults::storm(chance),
         };
-        // Some go on for long, so that snapshots are taken and old handoffs are forgotten.
+        // Some are long, so that snapshots are taken and old handoffs are forgotten.
         let long = chance.percent(9);
         // In a few worlds values are large: they are copied and written again with every step.
         let large = !long && (chance.percent(12) || heavy);
@@ -110,7 +110,7 @@ impl Cast {
             }
         }
         if large && chance.percent(70) {
-            // Half of what fits, so that one answer may be too much; or more than fits.
+            // Half of the limit, so that one answer may exceed it; or more than the limit.
             let bytes = if chance.percent(90) { MAX / 2 } else { MAX + 1 };
             inputs.insert("book".to_owned(), Value::String("x".repeat(bytes)));
         }
@@ -128,7 +128,7 @@ impl Cast {
 }
 
 impl Cast {
-    /// A team that agrees on something and on what to talk about next, for as long as it may, while
+    /// Draws a team that agrees on something and on its next topic, for as long as it may, while
     /// its process is killed five times.
     pub(crate) fn team(chance: &mut Chance) -> Self {
         let workflow = workflow::team();
@@ -150,7 +150,7 @@ impl Cast {
     }
 }
 
-/// What is known of the agents' costs before the run. Whoever cannot tell what it costs does not.
+/// Draws the known costs of agents before the run. An unmetered agent reports no usage.
 fn forecasts(
     chance: &mut Chance,
     scripts: &mut BTreeMap<AgentName, Script>,
@@ -176,7 +176,7 @@ fn forecasts(
     known
 }
 
-/// A value that weighs something, now and then more than a handoff may carry.
+/// Draws a large value, now and then larger than a handoff may carry.
 pub(crate) fn weight(chance: &mut Chance) -> Option<Value> {
     let bytes = match chance.below(20) {
         0 => 200_000,

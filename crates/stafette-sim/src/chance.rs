@@ -1,6 +1,6 @@
-//! Chance: everything that could have gone otherwise, drawn from one number.
+//! Random choices, all drawn from one seed.
 
-/// A stream of numbers that a seed decides (SplitMix64).
+/// A stream of random numbers that a seed determines (SplitMix64).
 #[derive(Clone, Debug)]
 pub(crate) struct Chance(u64);
 
@@ -17,44 +17,44 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 to just below `end`; 0 when that leaves nothing.
+    /// Returns a number from 0 to just below `end`; 0 if `end` is 0.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         let drawn = self.next();
         if end == 0 { 0 } else { drawn % end }
     }
 
-    /// From `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high.saturating_sub(low) + 1)
     }
 
-    /// The same for the small numbers of a workflow.
+    /// Returns the same for the small numbers of a workflow.
     pub(crate) fn count(&mut self, low: u32, high: u32) -> u32 {
         u32::try_from(self.between(low.into(), high.into())).unwrap_or(high)
     }
 
-    /// Whether something happens that happens so often in a hundred.
+    /// Returns true in `share` of a hundred cases.
     pub(crate) fn percent(&mut self, share: u64) -> bool {
         self.below(100) < share
     }
 
-    /// The same in a thousand.
+    /// Returns true in `share` of a thousand cases.
     pub(crate) fn per_mille(&mut self, share: u64) -> bool {
         self.below(1000) < share
     }
 
-    /// A place in a list of that length.
+    /// Returns an index into a list of that length.
     pub(crate) fn index(&mut self, length: usize) -> usize {
         usize::try_from(self.below(length as u64)).unwrap_or(0)
     }
 
-    /// One of several.
+    /// Returns one of several; `None` if there are none.
     pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
         let index = self.index(from.len());
         from.get(index)
     }
 
-    /// One of some, which are not none.
+    /// Returns one of a fixed number of values.
     pub(crate) fn one<T: Copy, const N: usize>(&mut self, from: [T; N]) -> T {
         from[self.index(N)]
     }

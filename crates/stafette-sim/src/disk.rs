@@ -1,4 +1,4 @@
-//! What survives: the store, on a disk that is sometimes full, busy or unsure.
+//! The store, which survives crashes, on a disk that is sometimes full, busy or unsure.
 
 use std::fmt;
 use std::pin::pin;
@@ -14,7 +14,7 @@ use crate::Sabotage;
 use crate::cast::Faults;
 use crate::chance::Chance;
 
-/// A store with moods.
+/// A store with faults.
 #[derive(Debug)]
 pub(crate) struct Disk {
     store: MemoryStore,
@@ -38,7 +38,7 @@ impl Disk {
         Disk { store: MemoryStore::new(), full_until: Time(i64::MIN), sabotage }
     }
 
-    /// Writes a batch, or does not, or does and denies it.
+    /// Writes a batch, or fails, or writes it and reports failure.
     pub(crate) fn append(
         &mut self,
         now: Time,
@@ -71,13 +71,13 @@ impl Disk {
         if unsure { Err(AppendError::Failed { source }) } else { Ok(()) }
     }
 
-    /// The run as the store has it.
+    /// Returns the run as it is in the store.
     pub(crate) fn restore(&self, run: RunId) -> Option<Driver> {
         let loaded = self.store.load_now(run).ok().flatten()?;
         Driver::restore(&loaded).ok()
     }
 
-    /// The run as it was after so many events, told from the first one on.
+    /// Returns the run after `seq` events, replayed from the first one.
     pub(crate) fn replay(&self, run: RunId, seq: u64) -> Option<Run> {
         let entries = self.entries_after(run, 0).into_iter().filter(|it| it.entry.seq <= seq);
         let read = |it: Stored| {
@@ -87,7 +87,7 @@ impl Disk {
         Run::replay(&entries.filter_map(read).collect::<Vec<_>>())
     }
 
-    /// Takes the run as the store has it.
+    /// Loads the run from the store into a driver.
     pub(crate) fn reload(&self, run: RunId, driver: &mut Driver) -> bool {
         let loaded = self.store.load_now(run).ok().flatten();
         loaded.is_some_and(|loaded| driver.reload(&loaded).is_ok())
@@ -115,7 +115,7 @@ impl Disk {
     }
 }
 
-/// What keeps nobody waiting is there at once.
+/// Returns the result of a future that never has to wait.
 pub(crate) fn at_once<T>(reply: impl Future<Output = T>) -> Option<T> {
     match pin!(reply).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => Some(answer),
@@ -127,7 +127,7 @@ fn finishes(batch: &Batch) -> Option<&Entry> {
     batch.entries.iter().find(|entry| entry.name == "turn_finished")
 }
 
-/// The batch without a word about what has to be cut.
+/// Returns the batch without the information about what has to be cut.
 fn uncut(mut batch: Batch) -> Batch {
     for entry in &mut batch.entries {
         let Ok(mut body) = serde_json::from_str::<serde_json::Value>(&entry.body) else { continue };
@@ -140,7 +140,7 @@ fn uncut(mut batch: Batch) -> Batch {
     batch
 }
 
-/// The batch with its result in it once more.
+/// Returns the batch with its result repeated.
 fn twice(mut batch: Batch) -> Batch {
     if let Some(again) = finishes(&batch).cloned() {
         let seq = batch.row.seq + 1;

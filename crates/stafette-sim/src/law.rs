@@ -1,4 +1,4 @@
-//! The laws: what must hold after every step, whatever the seed has done.
+//! The laws: conditions that must hold after every step, whatever the seed has done.
 
 mod budget;
 mod deadline;
@@ -20,14 +20,14 @@ pub(crate) use reply::Round;
 pub(crate) use rows::rows_tell_what_events_tell;
 pub(crate) use state::{keeps_the_baton, tick_moves_on};
 
-/// A law and what was found instead.
+/// A broken law, with what was found instead.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Breach {
     pub(crate) law: &'static str,
     pub(crate) detail: String,
 }
 
-/// A law holds, or does not.
+/// The result of checking a law.
 pub(crate) type LawResult = Result<(), Breach>;
 
 /// Fails with a law and a detail unless the condition holds.
@@ -35,21 +35,21 @@ pub(crate) fn must(holds: bool, law: &'static str, detail: impl FnOnce() -> Stri
     if holds { Ok(()) } else { Err(Breach { law, detail: detail() }) }
 }
 
-/// Somebody who reads the store from the first event on and forgets nothing.
+/// An observer that reads the store from the first event on and forgets nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Witness {
-    /// The run as the store tells it.
+    /// The run as the store records it.
     pub(crate) run: Option<Run>,
     pub(crate) history: History,
 }
 
 impl Witness {
-    /// How many events it has seen.
+    /// Returns the number of events it has read.
     pub(crate) fn seq(&self) -> u64 {
         self.run.as_ref().map_or(0, |run| run.seq)
     }
 
-    /// Reads what one append added.
+    /// Reads the events that one append added.
     pub(crate) fn read(&mut self, added: &[Stored]) -> LawResult {
         for stored in added {
             let entry = &stored.entry;
@@ -82,7 +82,7 @@ impl Witness {
         }
     }
 
-    /// A process's own idea of the run is never ahead of the store, and never another one.
+    /// A process's state of the run is never ahead of the store, and never different.
     pub(crate) fn agrees_with(&self, live: &Run) -> LawResult {
         let Some(told) = &self.run else {
             return must(false, "nothing lives before it is recorded", String::new);
@@ -96,7 +96,7 @@ impl Witness {
     }
 }
 
-/// The first place where two runs differ, in few words.
+/// Returns the first difference between two runs, in a few words.
 fn difference(live: &Run, told: &Run) -> String {
     for (id, handoff) in &live.handoffs {
         if told.handoffs.get(id) != Some(handoff) {

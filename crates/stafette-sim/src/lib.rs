@@ -1,21 +1,21 @@
 //! A seeded world with faults: the core, the engine's logic, a store in memory and scripted agents,
 //! in virtual time.
 //!
-//! A seed draws a workflow, scripts, people and misfortune, and decides everything that could go
-//! otherwise: who is slow, which message comes twice, where a process dies. After every step the
-//! [laws](Violation) are checked. The same seed always tells the same story.
+//! A seed draws a workflow, scripts, people and faults, and decides everything that could go
+//! otherwise: who is slow, which message arrives twice, where a process dies. After every step the
+//! [laws](Violation) are checked. The same seed always gives the same trace.
 //!
-//! What survives a crash: the store, the agents' ledger (their files, their commits, what they were
-//! told), the sets of edits, and of the project's own files what was synced. Everything else is lost
-//! with the process, except agents that outlive it.
+//! A crash leaves: the store, the agents' ledger (their files, their commits, their
+//! acknowledgements), the sets of edits, and the synced parts of the project's files. Everything
+//! else is lost with the process, except agents that outlive it.
 //!
 //! Invariants:
 //! - No clock, no thread, no hash map with an order of its own: nothing but the seed decides. (The
-//!   records of sets carry the moment they were written at, and nothing depends on it.)
+//!   records of sets contain the time of writing, and nothing depends on it.)
 //! - The engine is not imitated where it can be used: [`stafette_engine::Driver`] decides, batches
 //!   and commits, and [`stafette_engine::generations::picture`] writes the team's file; only the
 //!   waiting around them is written anew.
-//! - Every world ends, or breaks the law that says so.
+//! - Every world ends, or breaks the law that requires it.
 
 mod agent;
 mod cast;
@@ -29,39 +29,39 @@ mod world;
 
 pub use report::{Counts, Report, Violation};
 
-/// How a world differs from the usual one.
+/// Options of a world.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Something that is deliberately broken, to see that the laws notice.
+    /// A deliberate defect, to check that the laws notice it; `None` for a correct world.
     pub sabotage: Option<Sabotage>,
-    /// A team whose generations follow each other without a person, instead of whatever the seed
-    /// draws.
+    /// True for a team whose generations follow each other without a person, instead of a drawn
+    /// workflow.
     pub team: bool,
 }
 
-/// Something that is deliberately broken.
+/// A deliberate defect that the laws must notice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sabotage {
-    /// Agents are told that their result is recorded before it is.
+    /// Agents get the acknowledgement of a result before it is stored.
     AcknowledgeEarly,
-    /// The disk loses what has results in it, and says that all is well.
+    /// The disk loses batches with results, and reports success.
     ForgetResults,
-    /// The disk keeps results twice.
+    /// The disk stores results twice.
     KeepResultsTwice,
-    /// Nobody looks at the clock.
+    /// No process checks the clock.
     NoClock,
     /// The disk does not sync files before they get their names.
     LazyDisk,
-    /// Those who sent something together hear what became of each other's.
+    /// Senders of the same step get each other's replies.
     MixUpReplies,
-    /// Answers are added to what their askers have, however much that is.
+    /// Answers are merged into the inputs of the handoff that asked, without a size limit.
     MergeUnmeasured,
 }
 
-/// Lives through a seed.
+/// Runs a seed to its end.
 ///
 /// # Errors
-/// The first law that does not hold, with the end of the trace.
+/// The first broken law, with the end of the trace.
 pub fn run(seed: u64, options: Options) -> Result<Report, Box<Violation>> {
     world::World::new(seed, options).live()
 }

@@ -1,22 +1,22 @@
-//! What a world tells when it is over: counts, a trace, or a law that did not hold.
+//! The report of a world: counts, a trace, or a broken law.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use thiserror::Error;
 
-/// How often each kind of thing happened, by name.
+/// The number of occurrences of each kind of event, by name.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Counts(BTreeMap<&'static str, u64>);
 
 impl Counts {
-    /// How often it happened.
+    /// Returns the number of occurrences of this kind.
     #[must_use]
     pub fn of(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(0)
     }
 
-    /// Adds those of another world.
+    /// Adds the counts of another world.
     pub fn add(&mut self, other: &Counts) {
         for (name, count) in &other.0 {
             *self.0.entry(name).or_default() += count;
@@ -37,35 +37,35 @@ impl fmt::Display for Counts {
     }
 }
 
-/// What became of a seed.
+/// The result of a seed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Report {
-    /// Which seed.
+    /// The seed of the world.
     pub seed: u64,
-    /// Happenings in all.
+    /// The number of steps in all.
     pub steps: u64,
-    /// How often a process died.
+    /// The number of crashes.
     pub crashes: u64,
-    /// How long it took in its own time, in milliseconds.
+    /// The duration in virtual time, in milliseconds.
     pub virtual_ms: u64,
-    /// Events in the store.
+    /// The number of events in the store.
     pub events: u64,
-    /// Handoffs that were admitted.
+    /// The number of admitted handoffs.
     pub handoffs: u64,
-    /// How the run ended.
+    /// The outcome of the run.
     pub ended_as: String,
-    /// Why, in a sentence.
+    /// The reason for the outcome, in a sentence.
     pub why: String,
-    /// How often each kind of thing happened.
+    /// The counts of each kind of event.
     pub counts: Counts,
-    /// Everything that happened, a line each.
+    /// The trace, one line per event.
     pub trace: Vec<String>,
 }
 
-/// The lines of the trace that a violation shows.
+/// The number of trace lines that a violation shows.
 const TAIL: usize = 40;
 
-/// A law that did not hold.
+/// A broken law, with the seed and the step.
 #[derive(Clone, PartialEq, Debug, Error)]
 #[error(
     "seed {seed}, step {step}: {law}: {detail}\n\n{}\n\n\
@@ -73,14 +73,14 @@ const TAIL: usize = 40;
     trace[trace.len().saturating_sub(TAIL)..].join("\n")
 )]
 pub struct Violation {
-    /// Which seed.
+    /// The seed of the world.
     pub seed: u64,
-    /// After which happening.
+    /// The number of the step.
     pub step: u64,
-    /// Which law.
+    /// The name of the law.
     pub law: &'static str,
-    /// What was found instead.
+    /// The difference that was found.
     pub detail: String,
-    /// Everything that happened until then; only its end is displayed.
+    /// The trace until then; only its end is displayed.
     pub trace: Vec<String>,
 }

@@ -1,7 +1,7 @@
-//! The sets of edits, kept and applied by the real thing in a project of the seed's own.
+//! The sets of edits, stored and applied by the real code in a project of the seed's own.
 //!
-//! Nothing in it waits for anybody: there is one process, no command is asked and nothing is
-//! committed, so whatever is asked of it is done at once.
+//! Nothing in it has to wait: there is one process, no validation command is run and nothing is
+//! committed, so every call completes immediately.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ use crate::law::{LawResult, must};
 #[derive(Debug, Default)]
 pub(crate) struct Sets {
     home: Option<Home>,
-    /// How often each got in and out again.
+    /// The number of times that each was applied and undone.
     moves: BTreeMap<ChangeId, (u32, u32)>,
 }
 
@@ -34,7 +34,7 @@ struct Home {
 }
 
 impl Home {
-    /// A project in memory where there is room for that: syncing a disk takes long.
+    /// Makes a project in memory where possible: syncing a disk is slow.
     fn new() -> Option<Home> {
         let memory = Path::new("/dev/shm");
         let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
@@ -50,12 +50,12 @@ impl Sets {
         &home.changes
     }
 
-    /// All of them.
+    /// Returns all sets, oldest first.
     pub(crate) fn all(&self) -> Vec<Change> {
         self.home.as_ref().and_then(|home| home.changes.list().ok()).unwrap_or_default()
     }
 
-    /// Those of a run and of the generations before it.
+    /// Returns the sets of a run and of the generations before it.
     pub(crate) fn of_team(&self, run: &Run) -> Vec<Change> {
         let past =
             run.team.lineage.iter().flat_map(|lineage| &lineage.past).filter_map(|past| past.run);
@@ -68,7 +68,7 @@ impl Sets {
         self.home.as_ref()?.changes.get(id).ok()
     }
 
-    /// Keeps a set of one new file; what an agent was sent back takes the place of the last one.
+    /// Stores a set of one new file; a revision replaces the last one.
     pub(crate) fn propose(
         &mut self,
         author: Author,
@@ -114,7 +114,7 @@ impl Sets {
         };
     }
 
-    /// Gets a set into the project, or out of it; what keeps it from that.
+    /// Applies or undoes a set; the error is what prevents that.
     pub(crate) fn carry_out(
         &mut self,
         id: ChangeId,
@@ -132,7 +132,7 @@ impl Sets {
         Ok(())
     }
 
-    /// Somebody else writes where a set would.
+    /// Writes a foreign file where a set would write.
     pub(crate) fn obstruct(&self, change: &Change) {
         let Some(home) = &self.home else { return };
         for path in change.paths() {
@@ -144,7 +144,7 @@ impl Sets {
         }
     }
 
-    /// What is in the project is what the sets say, each of which got in once more than out, or as
+    /// The content of the project matches the sets: each was applied once more than undone, or as
     /// often.
     pub(crate) fn hold(&self) -> LawResult {
         const LAW: &str = "a set is in the project once, or not at all";
@@ -165,7 +165,7 @@ impl Sets {
     }
 }
 
-/// What nobody keeps waiting is done at once.
+/// Returns the result of a future that never has to wait.
 fn done<T>(work: impl Future<Output = Result<T, ChangeError>>) -> Result<T, ChangeError> {
     at_once(work).unwrap_or(Err(ChangeError::Busy))
 }

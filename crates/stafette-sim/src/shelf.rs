@@ -1,8 +1,8 @@
-//! The project's own files, on a disk that keeps for good only what was synced.
+//! The project's own files, on a disk that keeps only synced data.
 //!
-//! The engine's own code writes to it. After each of its steps, and between any two of them, it is
-//! known what the file in question would be if the power went: for each folder some of the names that
-//! were not synced yet, in their order, and for each file some of its text.
+//! The engine's own code writes to it. After each of its steps, and between any two of them, all
+//! possible contents of the watched file after a power cut are known: for each folder some of the
+//! unsynced names, in order, and for each file some of its text.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use stafette_engine::generations::context_file::Disk;
 use crate::Sabotage;
 use crate::chance::Chance;
 
-/// A disk with one file that is watched.
+/// A disk with one watched file.
 #[derive(Debug)]
 pub(crate) struct Shelf(RefCell<State>);
 
@@ -21,12 +21,13 @@ pub(crate) struct Shelf(RefCell<State>);
 struct State {
     things: Vec<Thing>,
     watched: Vec<String>,
-    /// What the watched file could be after a power cut, at any moment since somebody last asked.
+    /// The possible contents of the watched file after a power cut, at any moment since the last
+    /// query.
     seen: BTreeSet<Option<String>>,
-    /// So many steps are left, where that is decided.
+    /// The number of steps left before a power cut, if one is planned.
     left: Option<u64>,
     is_off: bool,
-    /// It says that files are synced, and they are not.
+    /// True if it reports files as synced although they are not.
     is_lazy: bool,
 }
 
@@ -60,14 +61,14 @@ impl Naming {
     }
 }
 
-/// The names of a folder once so many changes have got through.
+/// Returns the names of a folder after some of the changes.
 fn names(kept: &Names, pending: &[Naming]) -> Names {
     let mut names = kept.clone();
     pending.iter().for_each(|naming| naming.apply(&mut names));
     names
 }
 
-/// What a file could be whose last text was not synced.
+/// Returns the possible contents of a file whose last text was not synced.
 fn texts(kept: &str, now: &str) -> Vec<String> {
     if kept == now {
         return vec![now.to_owned()];
@@ -77,7 +78,7 @@ fn texts(kept: &str, now: &str) -> Vec<String> {
 }
 
 impl State {
-    /// Everything that `path` below `thing` could be after a power cut.
+    /// Returns all possible contents of `path` below `thing` after a power cut.
     fn images(&self, thing: usize, path: &[String]) -> BTreeSet<Option<String>> {
         match (&self.things[thing], path.split_first()) {
             (Thing::Folder { kept, pending }, Some((name, rest))) => {
@@ -94,7 +95,7 @@ impl State {
         }
     }
 
-    /// Whether the folder at `path` below `thing` could be there without something of this name.
+    /// True if the folder at `path` below `thing` could exist without an entry of this name.
     fn could_lack(&self, thing: usize, path: &[String], name: &str) -> bool {
         let Thing::Folder { kept, pending } = &self.things[thing] else { return false };
         (0..=pending.len()).any(|count| {
@@ -133,7 +134,7 @@ impl State {
 }
 
 impl Shelf {
-    /// An empty disk on which the file at `path` is watched.
+    /// Makes an empty disk on which the file at `path` is watched.
     pub(crate) fn new(path: &str, sabotage: Option<Sabotage>) -> Self {
         let root = Thing::Folder { kept: Names::new(), pending: Vec::new() };
         Shelf(RefCell::new(State {
@@ -146,36 +147,37 @@ impl Shelf {
         }))
     }
 
-    /// Whoever writes next is cut off after so many steps, or not at all.
+    /// Plans a power cut after this many steps of the next writer, or none.
     pub(crate) fn arm(&self, left: Option<u64>) {
         let mut state = self.0.borrow_mut();
         (state.left, state.is_off) = (left, false);
     }
 
-    /// Whether somebody was cut off.
+    /// True if a power cut has happened.
     pub(crate) fn is_off(&self) -> bool {
         self.0.borrow().is_off
     }
 
-    /// What the watched file could have been after a power cut, at any moment since the last time.
+    /// Returns the possible contents of the watched file after a power cut, at any moment since the
+    /// last call.
     pub(crate) fn seen(&self) -> BTreeSet<Option<String>> {
         std::mem::take(&mut self.0.borrow_mut().seen)
     }
 
-    /// What the watched file could be after a power cut now.
+    /// Returns the possible contents of the watched file after a power cut now.
     pub(crate) fn images(&self) -> BTreeSet<Option<String>> {
         let state = self.0.borrow();
         state.images(0, &state.watched)
     }
 
-    /// Whether the folder of the watched file could be there after a power cut without this one.
+    /// True if the folder of the watched file could exist after a power cut without this entry.
     pub(crate) fn could_lack(&self, name: &str) -> bool {
         let state = self.0.borrow();
         let folders = state.watched.split_last().map_or(&[][..], |(_, folders)| folders);
         state.could_lack(0, folders, name)
     }
 
-    /// The power goes: what was not synced is there or not, as chance wants it.
+    /// Cuts the power: each unsynced change survives or not, by chance.
     pub(crate) fn lose(&self, chance: &mut Chance) {
         for thing in &mut self.0.borrow_mut().things {
             match thing {
@@ -193,7 +195,7 @@ impl Shelf {
         }
     }
 
-    /// One step, unless the power is gone. What could be left of it is noted.
+    /// Takes one step, unless the power is gone. Records what could be left of it.
     fn step<T>(&self, does: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
         let mut state = self.0.borrow_mut();
         if state.left == Some(0) {
@@ -293,7 +295,7 @@ impl Disk for Shelf {
 mod tests {
     use super::*;
 
-    /// Writes a file as somebody might; what it could be after a power cut on the way.
+    /// Writes a file, and returns its possible contents after a power cut on the way.
     fn could_be(shelf: &Shelf, does: impl FnOnce(&Shelf) -> io::Result<()>) -> Vec<Option<String>> {
         does(shelf).expect("done");
         shelf.seen().into_iter().collect()

@@ -1,4 +1,4 @@
-//! The world: one queue of what happens when, and the faults in between.
+//! The world: one queue of future events, and the faults in between.
 
 mod change;
 mod generation;
@@ -28,55 +28,55 @@ use crate::shelf::Shelf;
 use crate::{Options, Report, Sabotage, Violation};
 use node::{Node, Stand};
 
-/// No run takes more steps, or it will never end.
+/// The most steps of a run; with more it would never end.
 const MAX_STEPS: u64 = 20_000;
 
-/// Nor does it live longer.
+/// The longest life of a run in virtual time.
 const MAX_LIFE: Millis = Millis::hours(24 * 90);
 
-/// So much may happen in one moment.
+/// The most events in one moment.
 const MAX_AT_ONCE: u64 = 1000;
 
-/// The most characters of a line in the trace.
+/// The longest line of the trace, in characters.
 const LINE: usize = 2000;
 
-/// How often the rows are compared with the events, in appends.
+/// The interval, in appends, at which the rows are compared with the events.
 const ROWS_EVERY: u64 = 5;
 
-/// Something that is going to happen.
+/// An event that is going to happen.
 #[derive(Clone, Debug)]
 enum Happening {
-    /// A process starts.
+    /// A process starts or restarts.
     Boot { node: usize },
-    /// A process looks at its queue.
+    /// A process handles its queue.
     Work { node: usize, life: u32 },
-    /// A process looks at the clock.
+    /// A process checks the clock.
     Alarm { node: usize, life: u32 },
-    /// A process dies while it has nothing to do.
+    /// A process dies while it is idle.
     Crash { node: usize, life: u32 },
     /// A message arrives: at the process it was sent to, or at any.
     Arrive { to: Option<(usize, u32)>, message: Message, tries: u32 },
-    /// A process draws the picture of the team.
+    /// A process writes the team's file.
     Draw { node: usize, life: u32 },
-    /// An agent gets its order.
+    /// An agent receives its order.
     Start { session: u64 },
     /// An agent takes its next step.
     Act { session: u64 },
-    /// An agent shows that it lives.
+    /// An agent sends a heartbeat.
     Beat { session: u64 },
     /// An agent that outlived its process dies too.
     Die { session: u64 },
-    /// An agent hears that its result is recorded.
+    /// An agent receives the acknowledgement of its result.
     Acknowledge { node: usize, life: u32, session: u64, key: TurnKey, name: String },
-    /// Somebody looks at a set of edits.
+    /// A person looks at a set of edits.
     Review { change: ChangeId },
-    /// A person says something, for so many times already.
+    /// A person sends an input, after this many tries.
     Say { input: Input, tries: u32 },
-    /// Several people say something in one moment.
+    /// Several people send inputs in one moment.
     Crowd { inputs: Vec<Input> },
 }
 
-/// Something for a process, and who wants to know what became of it.
+/// An input for a process, and the sender that waits for its outcome.
 #[derive(Clone, Debug)]
 struct Message {
     input: Input,
@@ -85,20 +85,20 @@ struct Message {
 
 #[derive(Clone, Debug)]
 enum Reply {
-    /// Nobody.
+    /// No one waits for it.
     Told,
     /// The agent that gave a result.
     Kept { session: u64, key: TurnKey, name: String },
-    /// A person, who tries again when it was not stored.
+    /// A person, who tries again if it was not stored.
     Asked { tries: u32 },
 }
 
-/// Why a step ends before its end.
+/// The reason why a step stops early.
 #[derive(Debug)]
 enum Stop {
-    /// The process died.
+    /// The process died in the middle of the step.
     Crashed,
-    /// A law does not hold.
+    /// A law is broken.
     Broken(Breach),
 }
 
@@ -110,7 +110,7 @@ impl From<Breach> for Stop {
 
 type Passage = Result<(), Stop>;
 
-/// Everything there is.
+/// The complete state of the world.
 #[derive(Debug)]
 pub(crate) struct World {
     seed: u64,
@@ -118,29 +118,30 @@ pub(crate) struct World {
     chance: Chance,
     cast: Cast,
     run: RunId,
-    /// What the run begins with, when it follows another one.
+    /// The first event of the run, if it follows another one.
     created: Option<RunCreated>,
     now: Time,
     began: Time,
-    /// When this generation did, and after how many steps.
+    /// The time at which this generation began; `steps_before` counts the steps until then.
     generation_began: Time,
     steps_before: u64,
-    /// What earlier generations have cost.
+    /// The cost of earlier generations.
     earlier: Usd,
     queue: BTreeMap<(Time, u64), Happening>,
-    /// Happenings that were ever planned.
+    /// The number of events that were ever planned.
     planned: u64,
     step: u64,
     at_once: u64,
     disk: Disk,
     shelf: Shelf,
-    /// Every picture that was true when it was drawn, and whether one was drawn to its end.
+    /// Every version of the team's file that was correct when it was written; `drawn` is true once
+    /// one was completed.
     pictures: BTreeSet<String>,
     drawn: bool,
     sets: Sets,
     ledger: Ledger,
     witness: Witness,
-    /// Those of the generations before, whose sets may still move.
+    /// The observers of earlier generations, whose sets may still change.
     earlier_runs: BTreeMap<RunId, Witness>,
     appends: u64,
     nodes: Vec<Node>,
@@ -216,7 +217,7 @@ impl World {
         Ok(())
     }
 
-    /// From the beginning of a run to its end; what follows it is told.
+    /// Runs one generation from beginning to end; returns the next one, if one follows.
     fn live_a_generation(&mut self) -> Result<Option<RunCreated>, Stop> {
         while !self.is_over() {
             let Some(((at, _), happening)) = self.queue.pop_first() else {
@@ -291,7 +292,7 @@ impl World {
         }
     }
 
-    /// Over means: the run is, and every process knows it.
+    /// True if the run has ended and every process knows it.
     fn is_over(&self) -> bool {
         self.nodes.iter().all(|node| matches!(node.stand, Stand::Done))
     }
@@ -310,7 +311,7 @@ impl World {
         Err(no_end(&fault).into())
     }
 
-    /// What must be true of the whole story.
+    /// Checks the laws about the whole trace.
     fn settle(&mut self) -> Result<Option<RunCreated>, Stop> {
         self.check()?;
         let next = self.hand_over()?;
@@ -324,7 +325,7 @@ impl World {
         Ok(next)
     }
 
-    /// Reads what is new in the store, by every law.
+    /// Reads new events of the store, and checks every law.
     fn check(&mut self) -> Passage {
         let added = self.disk.entries_after(self.run, self.witness.seq());
         if added.is_empty() {
@@ -350,7 +351,7 @@ impl World {
         Ok(())
     }
 
-    /// Reads what is new about a generation that is over, by every law.
+    /// Reads new events of an earlier generation, and checks every law.
     fn check_earlier(&mut self, run: RunId) -> Passage {
         let Some(witness) = self.earlier_runs.get_mut(&run) else { return Ok(()) };
         let added = self.disk.entries_after(run, witness.seq());
@@ -368,7 +369,7 @@ impl World {
         Ok(rows_tell_what_events_tell(run, row.as_ref(), &handoffs)?)
     }
 
-    /// A place where a process may die.
+    /// A point where a process may die.
     fn point(&mut self, node: usize, place: &'static str) -> Passage {
         let faults = &self.cast.faults;
         if self.crashes < faults.crashes && self.chance.per_mille(faults.crash) {
@@ -377,7 +378,7 @@ impl World {
         Ok(())
     }
 
-    /// Everything that the process had in memory is gone; some of its agents may live on.
+    /// Kills a process: its memory is lost; some of its agents may live on.
     fn crash(&mut self, node: usize, place: &'static str) -> Passage {
         self.crashes += 1;
         self.counts.note(match place {
@@ -434,7 +435,7 @@ impl World {
 
     fn tell(&mut self, line: fmt::Arguments<'_>) {
         let at = self.now.since(self.began).0;
-        // What is large is told by its beginning.
+        // Long values are cut to their beginning.
         let line: String = line.to_string().chars().take(LINE).collect();
         self.trace.push(format!("{:>9}.{:03} {line}", at / 1000, at % 1000));
     }
@@ -465,7 +466,7 @@ impl World {
     }
 }
 
-/// Where the picture of the team is.
+/// Returns the path of the team's file.
 fn context(cast: &Cast) -> String {
     cast.workflow.generations.clone().unwrap_or_default().context
 }
@@ -474,7 +475,7 @@ fn no_end(how: &str) -> Breach {
     Breach { law: "every run ends", detail: how.to_owned() }
 }
 
-/// Says which seed it was when something panics.
+/// Prints the seed if something panics.
 struct Guard {
     seed: u64,
 }

@@ -1,4 +1,4 @@
-//! Who asks, and for which piece of work.
+//! The caller of an operation, and the work that it is for.
 
 use stafette_core::{AgentName, HandoffId, Party, RunId, Time};
 use stafette_knowledge::graph::Provenance;
@@ -6,37 +6,37 @@ use stafette_knowledge::rights::{self, Access, Data};
 
 use crate::Fault;
 
-/// Somebody who asks for something.
+/// The caller of an operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Actor {
-    /// Who it is.
+    /// The person or agent that asks.
     pub party: Party,
-    /// In which run.
+    /// The run of the caller; `None` outside of a run.
     pub run: Option<RunId>,
-    /// For which handoff of it.
+    /// The handoff of that run that the caller works on.
     pub handoff: Option<HandoffId>,
 }
 
 impl Actor {
-    /// A person.
+    /// Makes an actor for a person.
     #[must_use]
     pub fn person() -> Self {
         Actor { party: Party::Human, run: None, handoff: None }
     }
 
-    /// An agent at work.
+    /// Makes an actor for an agent that works on a handoff.
     #[must_use]
     pub fn agent(agent: &AgentName, run: RunId, handoff: HandoffId) -> Self {
         Actor { party: Party::from(agent), run: Some(run), handoff: Some(handoff) }
     }
 
-    /// Somebody in a run.
+    /// Makes an actor for a party in a run.
     #[must_use]
     pub(crate) fn of(party: Party, run: RunId, handoff: HandoffId) -> Self {
         Actor { party, run: Some(run), handoff: Some(handoff) }
     }
 
-    /// Whether they may do this; a refusal is in the log.
+    /// Checks that the actor has this right; a refusal is logged.
     ///
     /// # Errors
     /// The refusal.
@@ -44,7 +44,7 @@ impl Actor {
         Ok(rights::enforce(&self.party, access, data)?)
     }
 
-    /// Whether a person asks: for what agents never may, whatever the table says.
+    /// Checks that a person asks: for what agents never may do, whatever the table of rights says.
     pub(crate) fn is_person(&self, what: &'static str) -> Result<(), Fault> {
         match self.party {
             Party::Human => Ok(()),
@@ -55,7 +55,7 @@ impl Actor {
         }
     }
 
-    /// Where what they write comes from.
+    /// Returns the origin for what the actor writes.
     pub(crate) fn provenance(&self, at: Time) -> Provenance {
         Provenance { by: self.party.clone(), at, run: self.run, handoff: self.handoff }
     }

@@ -1,8 +1,8 @@
-//! A person's yes to a block of time, and the way into the calendar. Nothing is booked where something
-//! is: every yes looks again at the calendar and at what others said yes to meanwhile.
+//! Approving blocks of time and writing them to the calendar. Nothing is booked over an existing
+//! event: every approval checks the calendar again, and the blocks approved meanwhile.
 //!
-//! Those who say yes stand in line. A block whose place was taken gets another one, and waits for
-//! a yes to that. Whatever moves, a block begins after what it has to wait for.
+//! Approvals are handled one at a time. A block whose time was taken gets another one, and waits
+//! for approval of that. Whatever moves, a block begins after what it has to wait for.
 
 mod written;
 
@@ -23,22 +23,22 @@ use crate::gate::{APPROVE, DROP, approval};
 use crate::planner::PlanView;
 use crate::{Actor, Fault, Stages};
 
-/// How long a calendar is waited for before a yes counts without it; it is asked again before
-/// anything is written to it.
+/// The time limit for reading the calendar before an approval counts without it; the calendar is
+/// read again before anything is written to it.
 const GLANCE: Duration = Duration::from_secs(4);
 
-/// How long the time of an approval is kept for it until it is written down.
+/// The time for which an approved plan keeps its slots until it is recorded.
 const KEPT: Duration = Duration::from_secs(60);
 
-/// The line of those who say yes, and what was approved and is not written down yet.
+/// The queue of approvals, and the approved plans that are not recorded yet.
 #[derive(Debug, Default)]
 pub(crate) struct Booking {
     claims: Mutex<Vec<Claim>>,
-    /// One at a time writes to the calendar; whoever wants both takes this first.
+    /// Held while the calendar is written; code that needs both locks takes this one first.
     writing: Mutex<()>,
 }
 
-/// The time of a plan that somebody has just approved.
+/// The slots of a plan that was just approved.
 #[derive(Debug)]
 struct Claim {
     plan: (RunId, HandoffId),
@@ -46,51 +46,51 @@ struct Claim {
     times: Vec<Occurrence>,
 }
 
-/// A block that was moved, and what had to move with it.
+/// A moved block, and the blocks that moved with it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Moved {
-    /// The block.
+    /// The block at its new time.
     #[serde(flatten)]
     pub block: Proposal,
-    /// What has to wait for it and is proposed for a later time now.
+    /// The blocks that wait for it and are now proposed for a later time.
     pub along: Vec<Proposal>,
 }
 
-/// In which states a block should be found in the calendar.
+/// The states in which the calendar should contain a block.
 pub(crate) const IN_CALENDAR: &[Stand] = &[Stand::Written, Stand::Moved];
 
-/// In which states a block can be moved.
+/// The states in which a block can be moved.
 const MOVABLE: &[Stand] = &[Stand::Proposed, Stand::Accepted, Stand::Written, Stand::Moved];
 
-/// What nobody has said yes to moves along with what it waits for.
+/// True if the block is not approved yet: it then moves along with what it waits for.
 fn is_open(state: Stand) -> bool {
     state == Stand::Proposed
 }
 
-/// What is not in the calendar yet can wait for another yes.
+/// True if the block is not in the calendar yet: it can wait for another approval.
 fn is_loose(state: Stand) -> bool {
     matches!(state, Stand::Proposed | Stand::Accepted)
 }
 
 impl Booking {
-    /// Stands in line.
+    /// Waits for its turn among the approvals.
     async fn line(&self) -> MutexGuard<'_, Vec<Claim>> {
         let mut claims = self.claims.lock().await;
         claims.retain(|claim| claim.since.elapsed() < KEPT);
         claims
     }
 
-    /// What was approved is written down.
+    /// Releases the slots of an approved plan once it is recorded.
     pub(crate) async fn settled(&self, run: RunId, handoff: HandoffId) {
         self.claims.lock().await.retain(|claim| claim.plan != (run, handoff));
     }
 }
 
 impl Stages {
-    /// Says yes to a proposed block. When it was the last of its question, that is answered.
+    /// Approves a proposed block. If it was the last one of its question, the question is answered.
     ///
     /// # Errors
-    /// When an agent asks, something stands there by now, or it was decided already.
+    /// If an agent asks, the time has been taken, or the block was decided already.
     pub async fn accept(
         &self,
         actor: &Actor,
@@ -119,10 +119,10 @@ impl Stages {
         }
     }
 
-    /// Says no to a proposed block.
+    /// Rejects a proposed block.
     ///
     /// # Errors
-    /// When an agent asks, or it was decided already.
+    /// If an agent asks, or the block was decided already.
     pub async fn drop_block(
         &self,
         actor: &Actor,
@@ -137,12 +137,12 @@ impl Stages {
         Ok(dropped)
     }
 
-    /// Moves a block to another time; one that is in the calendar is moved there. What waits for it
-    /// moves along as long as nobody has said yes to its time.
+    /// Moves a block to another time, also in the calendar if it is there. Blocks that wait for it
+    /// move along unless their time is approved.
     ///
     /// # Errors
-    /// When an agent asks, the time is none, something stands there, or what must be done first
-    /// would not be.
+    /// If an agent asks, the time is invalid or taken, or the block would begin before its
+    /// predecessor ends.
     pub async fn move_block(
         &self,
         actor: &Actor,
@@ -186,10 +186,10 @@ impl Stages {
         Ok(Moved { block, along: moved.collect() })
     }
 
-    /// Looks whether a whole plan can be approved, and keeps its time until that is written down.
+    /// Checks that a whole plan can be approved, and keeps its slots until that is recorded.
     ///
     /// # Errors
-    /// What is in the way, with the places that its blocks have now.
+    /// The obstacles, with the times that its blocks have now.
     pub(crate) async fn book(
         &self,
         run: &Run,
@@ -198,11 +198,11 @@ impl Stages {
     ) -> Result<(), Fault> {
         let mut claims = self.0.booking.line().await;
         claims.retain(|claim| claim.plan != (run.id, question));
-        // Whoever answers at once may be faster than what follows the runs.
+        // A quick answer may arrive before the follower has stored the blocks.
         self.0.proposals.add(approval::blocks(run.id, question, plan)).await?;
         let (mut times, mut faults) = (Vec::new(), Vec::new());
         for block in self.0.proposals.of(run.id, question).await? {
-            // As it is by now: it may have moved along with one before it.
+            // Read again: it may have moved along with one before it.
             let block = self.0.proposals.get(&block.id).await?;
             if block.state != Stand::Proposed {
                 continue;
@@ -217,10 +217,10 @@ impl Stages {
         Ok(())
     }
 
-    /// Notes that a plan was approved: its blocks have their time now, or get another one.
+    /// Records that a plan was approved: its blocks keep their times, or get others.
     pub(crate) async fn approve(&self, run: RunId, question: HandoffId) -> Result<(), Fault> {
         for block in self.0.proposals.of(run, question).await? {
-            // One that a person decided by itself stays as they said.
+            // A block that a person decided individually stays as decided.
             if block.state != Stand::Proposed {
                 continue;
             }
@@ -236,7 +236,7 @@ impl Stages {
         Ok(())
     }
 
-    /// Gives a proposed block its time, when nobody else has it.
+    /// Gives a proposed block its time, if that is free.
     async fn hold(&self, block: &Proposal) -> Result<Proposal, Fault> {
         let accepted = |one: &mut Proposal| {
             one.state = Stand::Accepted;
@@ -250,7 +250,8 @@ impl Stages {
         }
     }
 
-    /// What speaks against a yes to a block. One whose place is taken has another one afterwards.
+    /// Returns the objection to approving a block. If its time is taken, it has another one
+    /// afterwards.
     async fn against(&self, block: &Proposal, claims: &[Claim]) -> Result<Option<Fault>, Fault> {
         if let Some(first) = self.chain(block).await?.ahead_of(block) {
             return Ok(Some(Fault::early(block, first)));
@@ -261,8 +262,8 @@ impl Stages {
         }
     }
 
-    /// What a block would be booked on top of: the calendar, and what people said yes to. What is
-    /// only proposed is in nobody's way.
+    /// Returns what a block would be booked over: an event of the calendar or an approved block.
+    /// Proposed blocks do not count.
     async fn in_the_way(
         &self,
         block: &Proposal,
@@ -275,7 +276,7 @@ impl Stages {
         Ok(apart(block, busy))
     }
 
-    /// What the calendar says, and nothing while it is away.
+    /// Returns the events of the calendar; none while it is unreachable.
     async fn glance(&self, from: Time, to: Time) -> Result<Vec<Occurrence>, Fault> {
         match tokio::time::timeout(GLANCE, self.agenda(from, to)).await {
             Ok(Err(Fault::Calendar { source: CalendarError::Away { .. } })) | Err(_) => {
@@ -285,8 +286,9 @@ impl Stages {
         }
     }
 
-    /// Proposes another time for a block whose place is taken, not before it was, and behind it for
-    /// what waits for it; tells of all of them. What was accepted waits again.
+    /// Proposes another time for a block whose time is taken, not earlier than before, and later
+    /// times for the blocks that wait for it; the result names all of them. Accepted blocks wait
+    /// for approval again.
     async fn elsewhere(&self, block: &Proposal, other: &Occurrence) -> Result<Fault, Fault> {
         let (from, until) = self.ahead();
         let calendar = self.glance(from, until).await?;
@@ -317,12 +319,12 @@ impl Stages {
         }
     }
 
-    /// The blocks that a block is planned with.
+    /// Returns the blocks that a block is planned with.
     async fn chain(&self, block: &Proposal) -> Result<Chain, Fault> {
         Ok(Chain::new(self.0.proposals.of(block.run, block.handoff).await?))
     }
 
-    /// Answers the question of a block once nothing of it is open any more.
+    /// Answers the question of a block once none of its blocks is open any more.
     async fn settle(&self, engine: &Engine, decided: &Proposal, by: &str) -> Result<(), Fault> {
         let all = self.0.proposals.of(decided.run, decided.handoff).await?;
         if all.iter().any(|one| one.state == Stand::Proposed) {
@@ -333,26 +335,26 @@ impl Stages {
         let (handoff, values, by) = (decided.handoff, Fields::new(), by.to_owned());
         let answer = Input::Answer { handoff, values, text: text.to_owned(), by };
         match engine.send(decided.run, answer).await {
-            // A run that is over needs no answer; the block is the person's all the same.
+            // A run that has ended needs no answer; the block still belongs to the person.
             Ok(_) | Err(stafette_engine::EngineError::Over { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-/// What others have just approved.
+/// Returns the slots of plans that were just approved.
 fn claimed(claims: &[Claim], block: &Proposal) -> Vec<Occurrence> {
     let others = claims.iter().filter(|claim| claim.plan != (block.run, block.handoff));
     others.flat_map(|claim| claim.times.iter().cloned()).collect()
 }
 
-/// What of this is in a block's way, itself apart.
+/// Returns the first event that overlaps a block, the block itself excluded.
 fn apart(block: &Proposal, mut busy: Vec<Occurrence>) -> Option<Occurrence> {
     busy.retain(|event| event.uid != block.id);
     overlap(&block.block(), &busy).cloned()
 }
 
-/// Moves a block.
+/// Returns a change that moves a block.
 fn to(start: Time, end: Time) -> impl FnOnce(&mut Proposal) + Send + 'static {
     move |one| {
         (one.start, one.end) = (start, end);
@@ -363,13 +365,13 @@ fn to(start: Time, end: Time) -> impl FnOnce(&mut Proposal) + Send + 'static {
     }
 }
 
-/// Has a block wait for a yes to a later time, since it waits for another one.
+/// Requests that a block waits for approval of a later time, because it waits for another one.
 fn follows(later: &Proposal, first: &Proposal) -> Wish {
     let note = waits(Fault::follows(later, first).to_string(), (later.start, later.end));
     Wish::new(&later.id, as_seen(later), note)
 }
 
-/// Has a block wait for a yes to a time, with the reason.
+/// Returns a change that makes a block wait for approval of a time, with the reason.
 fn waits(why: String, (start, end): (Time, Time)) -> impl FnOnce(&mut Proposal) + Send + 'static {
     move |one| {
         one.state = Stand::Proposed;
@@ -378,8 +380,8 @@ fn waits(why: String, (start, end): (Time, Time)) -> impl FnOnce(&mut Proposal) 
     }
 }
 
-/// The state in which a block that is not in the calendar was seen: nobody's yes or no since then is
-/// overlooked.
+/// Returns the state in which a block outside the calendar was seen, so that no decision made since
+/// then is overlooked.
 fn as_seen(block: &Proposal) -> &'static [Stand] {
     match block.state {
         Stand::Accepted => &[Stand::Accepted],

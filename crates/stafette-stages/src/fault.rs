@@ -1,4 +1,4 @@
-//! What can go wrong, with a stable code for programs.
+//! The errors of this crate, with a stable code for programs.
 
 use stafette_core::Time;
 use stafette_engine::EngineError;
@@ -16,71 +16,71 @@ use thiserror::Error;
 
 use crate::planner::SPAN;
 
-/// Something could not be done.
+/// An operation of the stages failed.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "each source is documented where it is defined")]
 pub enum Fault {
-    /// It is not theirs.
+    /// The actor lacks the right.
     #[error(transparent)]
     Refused {
         #[from]
         source: Refused,
     },
-    /// Only a person may.
+    /// The operation is reserved for people.
     #[error("only a person may {what}")]
     NeedsPerson { what: &'static str },
-    /// The history did not take or give it.
+    /// The history refused or failed.
     #[error(transparent)]
     History {
         #[from]
         source: HistoryError,
     },
-    /// The graph did not take or give it.
+    /// The graph refused or failed.
     #[error(transparent)]
     Graph {
         #[from]
         source: GraphError,
     },
-    /// There is no such node.
+    /// The node does not exist.
     #[error("there is no {node}")]
     NoNode { node: NodeKey },
     /// No calendar is configured.
     #[error("no calendar is configured")]
     NoCalendar,
-    /// The calendar did not take or give it.
+    /// The calendar refused or failed.
     #[error(transparent)]
     Calendar {
         #[from]
         source: CalendarError,
     },
-    /// A proposed block cannot be changed so.
+    /// The proposed block cannot be changed like that.
     #[error(transparent)]
     Proposal {
         #[from]
         source: ProposalError,
     },
-    /// Something else stands where a block should be.
+    /// Another event takes the time of a block.
     #[error("`{other}` is there from {} to {}{}", from.rfc3339(), to.rfc3339(), now_at(title, *place))]
     Taken { title: String, other: String, from: Time, to: Time, place: Option<(Time, Time)> },
-    /// Blocks of a plan lost their places, and have others now.
+    /// Blocks of a plan lost their times, and have others now.
     #[error("{}", blocks.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     LostPlaces { blocks: Vec<Fault> },
-    /// A block was accepted and lost its place on the way into the calendar.
+    /// An accepted block lost its time on the way into the calendar.
     #[error("{why}")]
     Again { why: String },
-    /// A block would begin before what it has to wait for.
+    /// A block would begin before its predecessor ends.
     #[error("`{title}` has to wait for `{first}`, which ends at {}: choose a later time, or move `{first}` first", until.rfc3339())]
     Early { title: String, first: String, until: Time },
-    /// A block would end after what has to wait for it has begun.
+    /// A block would end after its successor has begun.
     #[error("`{next}`, which has to wait for `{title}`, begins at {} and finds no place behind it: choose an earlier time, or move `{next}` first", from.rfc3339())]
     Late { title: String, next: String, from: Time },
-    /// A block has another place, behind what it has to wait for.
+    /// A block has another time, after its predecessor.
     #[error("`{title}` has to wait for `{first}`: it is proposed for {} to {} now", place.0.rfc3339(), place.1.rfc3339())]
     Follows { title: String, first: String, place: (Time, Time) },
-    /// The time that is asked for is none.
+    /// The requested time is invalid.
     #[error("the end is not after the beginning, or more than {SPAN} behind it")]
     Span,
-    /// Room cannot be looked for.
+    /// The search for free time failed.
     #[error(transparent)]
     Slots {
         #[from]
@@ -92,19 +92,19 @@ pub enum Fault {
         #[from]
         source: RoiError,
     },
-    /// A version cannot be made.
+    /// A version of the parameters cannot be made.
     #[error(transparent)]
     Versions {
         #[from]
         source: VersionsError,
     },
-    /// A place cannot be kept.
+    /// The follower's position cannot be stored.
     #[error(transparent)]
     Cursor {
         #[from]
         source: CursorError,
     },
-    /// The runs did not take or give it.
+    /// The engine refused or failed.
     #[error(transparent)]
     Engine {
         #[from]
@@ -113,12 +113,12 @@ pub enum Fault {
     /// A file of the project cannot be used.
     #[error("{file} cannot be used: {why}")]
     File { file: String, why: String },
-    /// What was asked for cannot be meant.
+    /// The request is invalid.
     #[error("{why}")]
     Mistaken { why: String },
 }
 
-/// Where a block is proposed to be instead.
+/// Returns the new proposed time of a block as text.
 fn now_at(title: &str, place: Option<(Time, Time)>) -> String {
     match place {
         Some((start, end)) => {
@@ -129,36 +129,36 @@ fn now_at(title: &str, place: Option<(Time, Time)>) -> String {
 }
 
 impl Fault {
-    /// Something else is where a block should be; it has another place now, or none.
+    /// Makes the error for a block whose time is taken; it has another time now, or none.
     pub(crate) fn taken(block: &Proposal, other: &Occurrence, place: Option<(Time, Time)>) -> Self {
         let (title, name) = (block.title.clone(), other.title.clone());
         Fault::Taken { title, other: name, from: other.start, to: other.end, place }
     }
 
-    /// A block would begin before this one, which it has to wait for, has ended.
+    /// Makes the error for a block that would begin before its predecessor has ended.
     pub(crate) fn early(block: &Proposal, first: &Proposal) -> Self {
         let (title, first_title) = (block.title.clone(), first.title.clone());
         Fault::Early { title, first: first_title, until: first.end }
     }
 
-    /// A block would end after this one, which has to wait for it, has begun.
+    /// Makes the error for a block that would end after its successor has begun.
     pub(crate) fn late(block: &Proposal, next: &Proposal) -> Self {
         let (title, next_title) = (block.title.clone(), next.title.clone());
         Fault::Late { title, next: next_title, from: next.start }
     }
 
-    /// A block is proposed for a later time, since it has to wait for this one.
+    /// Makes the error for a block that is proposed for a later time, after its predecessor.
     pub(crate) fn follows(block: &Proposal, first: &Proposal) -> Self {
         let (title, first) = (block.title.clone(), first.title.clone());
         Fault::Follows { title, first, place: (block.start, block.end) }
     }
 
-    /// What was asked for cannot be meant.
+    /// Makes the error for an invalid request.
     pub(crate) fn mistaken(why: impl Into<String>) -> Self {
         Fault::Mistaken { why: why.into() }
     }
 
-    /// A stable word for programs, and the HTTP status that goes with it.
+    /// Returns a stable code for programs, and the matching HTTP status.
     #[must_use]
     pub fn code(&self) -> (u16, &'static str) {
         match self {
@@ -217,7 +217,7 @@ impl Fault {
         }
     }
 
-    /// Whether the same can go better another time.
+    /// True if a retry may succeed.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             Fault::Graph { source } => source.may_pass(),

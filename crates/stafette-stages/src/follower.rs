@@ -1,8 +1,8 @@
-//! Follows the events of all runs, and writes down what they mean: handoffs in the graph, talk in
+//! Follows the events of all runs, and stores what they mean: handoffs in the graph, messages in
 //! the history, and what people approved.
 //!
-//! The place is kept in the file that is written to, after what was written. What is seen again
-//! after a kill has the same key as before and does nothing.
+//! The position is stored in the same file, after what was written. An event that is read again
+//! after a kill has the same key as before and no effect.
 
 mod talk;
 mod watch;
@@ -17,19 +17,19 @@ use stafette_knowledge::graph::{Graph, GraphError};
 use crate::{Fault, Stages};
 use watch::Watch;
 
-/// The name of the follower's place.
+/// The name of the follower's position.
 pub(crate) const CURSOR: &str = "events";
 
-/// How long to wait before something that failed is tried again.
+/// The pause before a failed operation is retried.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How many runs are kept in mind.
+/// The number of runs that are kept in memory.
 const REMEMBERED: usize = 256;
 
-/// The reason of a handoff to the one who looks for patterns beside the others.
+/// The reason of a handoff to the agent that looks for patterns beside the others.
 const BESIDE: &str = "beside";
 
-/// Follows the events.
+/// Follows the events of all runs.
 #[derive(Debug)]
 pub(crate) struct Follower {
     stages: Stages,
@@ -42,7 +42,7 @@ impl Follower {
         Follower { stages, engine, runs: HashMap::new() }
     }
 
-    /// Follows until `stop` is set or the engine is gone.
+    /// Runs until `stop` is set or the engine is gone.
     pub(crate) async fn live(mut self, mut stop: tokio::sync::watch::Receiver<bool>) {
         let Some(cursor) = self.begin().await else { return };
         let mut feed = self.engine.feed(cursor);
@@ -69,7 +69,7 @@ impl Follower {
         }
     }
 
-    /// Where the last one was; a store that was exchanged begins anew.
+    /// Returns the last position; a replaced store starts again.
     async fn begin(&self) -> Option<u64> {
         let head = self.engine.store().head().await.ok()?;
         let kept = self.stages.0.cursors.get(CURSOR).await;
@@ -78,7 +78,7 @@ impl Follower {
 
     async fn take(&mut self, page: &[Stored]) {
         for stored in page {
-            // Until it is written: what comes after it may build on it.
+            // Retried until it is written: later events may build on it.
             while let Err(fault) = self.one(stored).await {
                 if !fault.may_pass() {
                     tracing::error!(run = %stored.run, seq = stored.entry.seq, %fault, "not kept");
@@ -100,7 +100,7 @@ impl Follower {
         let run = stored.run;
         self.know(run, recorded.seq).await?;
         let Some(watch) = self.runs.get_mut(&run) else { return Ok(()) };
-        // A copy, so that what fails half-way is seen as if for the first time again.
+        // A copy, so that an event that fails half-way is handled as new again.
         let mut next = watch.clone();
         if let Some(batch) = next.mirror(&recorded) {
             self.stages.mirrored(&batch).await?;
@@ -131,7 +131,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Makes sure that a run is known as it was before event `seq`.
+    /// Loads a run as it was before event `seq`, unless it is loaded.
     async fn know(&mut self, run: RunId, seq: u64) -> Result<(), Fault> {
         if self.runs.contains_key(&run) {
             return Ok(());
@@ -153,7 +153,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Gives the one who looks for patterns a piece of work of its own, once.
+    /// Gives the agent that looks for patterns its own handoff, once.
     async fn put_beside(&self, run: RunId, agent: Party) {
         let reason = || Reason::Other(BESIDE.to_owned());
         let Ok(state) = self.engine.state(run).await else { return };
@@ -180,7 +180,7 @@ impl Follower {
 }
 
 impl Stages {
-    /// Mirrors a handoff. One that follows what is not known any more is mirrored alone.
+    /// Mirrors a handoff. If its predecessor is no longer known, it is mirrored without the link.
     async fn mirrored(&self, batch: &stafette_knowledge::graph::Batch) -> Result<(), Fault> {
         match self.0.graph.apply(batch).await {
             Err(GraphError::Missing { node, .. }) => {
@@ -198,7 +198,7 @@ impl Stages {
     }
 }
 
-/// An event as it is stored.
+/// Parses a stored event.
 pub(crate) fn parse(stored: &Stored) -> Option<Recorded> {
     let entry = &stored.entry;
     let event: Event = serde_json::from_str(&entry.body).ok()?;

@@ -1,6 +1,6 @@
-//! What the stages hand on, looked at before it is decided upon: recommendations against the
-//! constitution, options by their return, tasks against the calendar, and evidence that only a
-//! person's answer gives.
+//! Checks what the stages hand on before it is decided: recommendations against the constitution,
+//! options by their return, tasks against the calendar, and evidence that only a person's answer
+//! gives.
 
 pub(crate) mod approval;
 pub(crate) mod recommendation;
@@ -11,16 +11,16 @@ use stafette_engine::{Answered, Gate, Looked};
 use crate::stages::{read, value};
 use crate::{Actor, Fault, Stages};
 
-/// What a person says to a plan.
+/// The answer that approves a plan.
 pub(crate) const APPROVE: &str = "approve";
-/// What a person says to a plan that they do not want.
+/// The answer that rejects a plan.
 pub(crate) const DROP: &str = "drop";
 
-/// What is said to a run that wants something else to be known than was opened.
+/// The message for a run whose knowledge settings differ from those that the daemon opened.
 pub const CHANGED: &str = "[knowledge] in stafette.toml is not as it was when the daemon started: \
     end it with `stafette down`, and the next command starts one that goes by it";
 
-/// Evidence that comes from a person's answer and from nowhere else.
+/// Evidence that only a person's answer gives.
 const APPROVED: [&str; 3] = ["decision_id", "task_ids", "calendar_events"];
 
 impl Gate for Stages {
@@ -58,7 +58,7 @@ impl Gate for Stages {
     }
 }
 
-/// An offer with what its giver has in hand.
+/// An offer with the inputs that its giver holds.
 pub(crate) struct Hand<'a> {
     pub(crate) run: &'a Run,
     pub(crate) actor: Actor,
@@ -67,13 +67,13 @@ pub(crate) struct Hand<'a> {
 }
 
 impl Hand<'_> {
-    /// What is handed along under this name, or was before.
+    /// Returns the value under this name, from the offer or from earlier inputs.
     fn get(&self, key: &str) -> Option<&serde_json::Value> {
         let given = self.offer.outputs.get(key).or_else(|| self.held.get(key));
         given.filter(|value| !value.is_null())
     }
 
-    /// The same as a type of ours.
+    /// Returns the same value, parsed.
     fn read<T: serde::de::DeserializeOwned>(&self, key: &str) -> Result<T, String> {
         let mut one = Fields::new();
         one.extend(self.get(key).map(|value| (key.to_owned(), value.clone())));
@@ -109,7 +109,7 @@ impl Stages {
         hand.offer
     }
 
-    /// Options for a person: ranked, with the table to decide by.
+    /// Asks a person to choose between options: ranked, with a table.
     async fn ask_to_choose(&self, hand: &mut Hand<'_>) {
         use stafette_knowledge::rights::{Access, Data};
         let ranked = async {
@@ -136,7 +136,7 @@ impl Stages {
         }
     }
 
-    /// Tasks for a person: with the time that they would take.
+    /// Asks a person to approve tasks: with the time that they would take.
     async fn ask_for_time(&self, hand: &mut Hand<'_>) {
         let decision = hand.get("decision_id").and_then(|id| id.as_str()).map(str::to_owned);
         let Some(decision) = decision else {
@@ -153,7 +153,7 @@ impl Stages {
         match planned.await {
             Ok(plan) => {
                 let options = vec![APPROVE.to_owned(), DROP.to_owned()];
-                // A question stays as it was asked, and blocks can be moved.
+                // The question stays as it was asked, although blocks can be moved.
                 let table = plan.table() + "\nWhere the blocks are by now: `stafette calendar`";
                 ask(&mut hand.offer, "plan_approval", options, table);
                 hand.offer.outputs.remove("tasks");
@@ -164,13 +164,13 @@ impl Stages {
     }
 }
 
-/// What the path that an offer takes requires.
+/// Returns what the route of an offer requires.
 fn required<'a>(hand: &'a Hand<'_>) -> Option<&'a [String]> {
     let route = hand.run.workflow.route(&hand.offer.from, &hand.offer.to)?;
     Some(&route.requires)
 }
 
-/// A person is asked, and their silence is no yes.
+/// Turns an offer into a question to a person; no answer does not count as approval.
 fn ask(offer: &mut Offer, reason: &str, options: Vec<String>, table: String) {
     let before = offer.question.take().unwrap_or_default();
     let details = match (before.details.is_empty(), offer.detail.is_empty()) {
@@ -189,7 +189,7 @@ fn ask(offer: &mut Offer, reason: &str, options: Vec<String>, table: String) {
     });
 }
 
-/// What only a person's answer gives cannot be claimed.
+/// Objects to evidence that only a person's answer can give.
 fn approved_only(hand: &mut Hand<'_>) {
     for key in APPROVED {
         let claimed = hand.offer.outputs.get(key).filter(|value| !value.is_null());
@@ -203,7 +203,7 @@ fn approved_only(hand: &mut Hand<'_>) {
     }
 }
 
-/// Work that goes back to the first stage starts without the evidence of the round before.
+/// Removes the evidence of the last round from work that returns to the first stage.
 fn begin_again(hand: &mut Hand<'_>) {
     let workflow = &hand.run.workflow;
     let first = hand.offer.to.as_str() == workflow.workflow.entry.as_str();

@@ -10,7 +10,7 @@ use crate::{Actor, Fault, Stages, clock};
 /// The largest file of goals, in bytes.
 const LARGEST: u64 = 256 << 10;
 
-/// Which goals the graph has heard of.
+/// The goals that were last written to the graph.
 #[derive(Debug, Default)]
 pub(crate) struct Goals {
     told: Mutex<Option<String>>,
@@ -24,7 +24,7 @@ struct File {
 }
 
 impl Stages {
-    /// The goals as they are in the file; the graph knows them afterwards.
+    /// Returns the goals of the file, and updates the graph with them.
     pub(crate) async fn known_goals(&self) -> Result<Vec<Goal>, Fault> {
         let Some(path) = &self.0.settings.goals else { return Ok(Vec::new()) };
         let text = self.text(path, LARGEST)?;

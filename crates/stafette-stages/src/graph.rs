@@ -1,4 +1,4 @@
-//! The graph, for those who may.
+//! Access to the graph, with a check of rights.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,39 +13,40 @@ use stafette_knowledge::rights::{Access, Data};
 
 use crate::{Actor, Fault, Stages, clock};
 
-/// How long something that is being written down is waited for.
+/// The time limit for something that is about to be stored.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// The time between two looks whether it is there.
+/// The pause between two checks for it.
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
-/// How what is known is doing.
+/// The health of the knowledge base.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Health {
-    /// Where the graph is kept.
+    /// The backend that stores the graph.
     pub graph: GraphHome,
-    /// Its address, when it is a server.
+    /// The address of the graph server; `None` without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// How the graph is doing; `code` is `MCP_CONNECTION_FAILED` while it is away.
+    /// The state of the graph connection; `code` is `MCP_CONNECTION_FAILED` while it is
+    /// unreachable.
     pub condition: Condition,
-    /// Where events are kept, if anywhere.
+    /// The place where events are stored; `None` without a calendar.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calendar: Option<String>,
-    /// The user's own time zone: days and hours of the calendar are meant by its clock.
+    /// The user's time zone: days and hours of the calendar are local times in it.
     pub timezone: String,
-    /// Why the calendar cannot be used at the moment.
+    /// The reason why the calendar cannot be used at the moment; `None` if it can.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calendar_trouble: Option<String>,
-    /// Up to which event of all runs everything is written down.
+    /// The position up to which all events of all runs have been processed.
     pub position: u64,
 }
 
 impl Stages {
-    /// How what is known is doing.
+    /// Returns the health of the knowledge base.
     ///
     /// # Errors
-    /// When its own file cannot be read.
+    /// If its own file cannot be read.
     pub async fn health(&self) -> Result<Health, Fault> {
         let settings = &self.0.settings;
         let calendar = settings.calendar.as_ref();
@@ -64,11 +65,11 @@ impl Stages {
         })
     }
 
-    /// What is said of blocks of time that lost their place or their order, as far as they may see
-    /// the calendar.
+    /// Returns the warnings of blocks that lost their time or order, if the actor may read the
+    /// calendar.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub async fn waits(&self, actor: &Actor) -> Result<Vec<String>, Fault> {
         if !granted(&actor.party, Access::Read, Data::Calendar) {
             return Ok(Vec::new());
@@ -79,10 +80,11 @@ impl Stages {
         Ok(standing.filter_map(|block| block.trouble).collect())
     }
 
-    /// Batches that the graph refused when their turn came: for people, since they hold anything.
+    /// Returns the batches that the graph refused when their turn came: only for people, because
+    /// they can contain any data.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub async fn set_aside(&self, actor: &Actor) -> Result<Vec<SetAside>, Fault> {
         match actor.party {
             Party::Human => Ok(self.0.graph.set_aside().await?),
@@ -90,29 +92,29 @@ impl Stages {
         }
     }
 
-    /// The principles that every recommendation has to answer, if there are any.
+    /// Returns the principles that every recommendation has to answer, if there are any.
     ///
     /// # Errors
-    /// When they may not look, or the document cannot be used.
+    /// If the actor lacks the right, or the document is invalid.
     pub fn constitution(&self, actor: &Actor) -> Result<Option<Constitution>, Fault> {
         actor.may(Access::Read, Data::Goals)?;
         crate::gate::recommendation::constitution(self).map_err(Fault::mistaken)
     }
 
-    /// One node.
+    /// Returns one node.
     ///
     /// # Errors
-    /// When they may not look, or there is none.
+    /// If the actor lacks the right, or the node does not exist.
     pub async fn node(&self, actor: &Actor, key: &NodeKey) -> Result<Node, Fault> {
         actor.may(Access::Read, key.label.into())?;
         let found = self.0.graph.node(key).await?;
         found.ok_or_else(|| Fault::NoNode { node: key.clone() })
     }
 
-    /// What is within `reach` links of a node, as far as they may see it.
+    /// Returns the nodes within `reach` links of a node that the actor may read.
     ///
     /// # Errors
-    /// When they may not look, or the graph is away.
+    /// If the actor lacks the right, or the graph is unreachable.
     pub async fn around(
         &self,
         actor: &Actor,
@@ -128,19 +130,19 @@ impl Stages {
         Ok(picture)
     }
 
-    /// Decisions that nobody has taken up yet, the oldest first.
+    /// Returns decisions without tasks, oldest first.
     ///
     /// # Errors
-    /// When they may not look, or the graph is away.
+    /// If the actor lacks the right, or the graph is unreachable.
     pub async fn pending_decisions(&self, actor: &Actor, limit: usize) -> Result<Vec<Node>, Fault> {
         actor.may(Access::Read, Data::Decisions)?;
         Ok(self.0.graph.pending_decisions(limit).await?)
     }
 
-    /// The tasks of a decision, the oldest first; none for those who may see the decision alone.
+    /// Returns the tasks of a decision, oldest first; none if the actor may read only the decision.
     ///
     /// # Errors
-    /// When they may not look, or the graph is away.
+    /// If the actor lacks the right, or the graph is unreachable.
     pub async fn tasks_of(
         &self,
         actor: &Actor,
@@ -154,10 +156,10 @@ impl Stages {
         }
     }
 
-    /// Goals, each with the newest decisions that serve it.
+    /// Returns goals, each with the newest decisions that serve it.
     ///
     /// # Errors
-    /// When they may not look, or the graph is away.
+    /// If the actor lacks the right, or the graph is unreachable.
     pub async fn goals(&self, actor: &Actor, limit: usize) -> Result<Vec<GoalView>, Fault> {
         actor.may(Access::Read, Data::Goals)?;
         self.known_goals().await?;
@@ -168,10 +170,10 @@ impl Stages {
         Ok(goals)
     }
 
-    /// The ways from an insight to what it was learned from.
+    /// Returns the paths from an insight to its evidence.
     ///
     /// # Errors
-    /// When they may not look, there is no such insight, or the graph is away.
+    /// If the actor lacks the right, the insight does not exist, or the graph is unreachable.
     pub async fn evidence_of(
         &self,
         actor: &Actor,
@@ -182,18 +184,18 @@ impl Stages {
         Ok(self.0.graph.evidence_of(insight, limit).await?)
     }
 
-    /// How much there is.
+    /// Returns the number of nodes and links.
     ///
     /// # Errors
-    /// When the graph is away.
+    /// If the graph is unreachable.
     pub async fn size(&self) -> Result<Size, Fault> {
         Ok(self.0.graph.size().await?)
     }
 
-    /// All nodes of a label by their ids, those after one of them.
+    /// Returns nodes of a label by id, those after `after`.
     ///
     /// # Errors
-    /// When they may not look, or the graph is away.
+    /// If the actor lacks the right, or the graph is unreachable.
     pub async fn list(
         &self,
         actor: &Actor,
@@ -204,7 +206,7 @@ impl Stages {
         actor.may(Access::Read, label.into())?;
         let cursor = Cursor::AfterNode(NodeKey::new(label, after));
         let page = self.0.graph.page(&cursor, limit.min(PAGE)).await?;
-        // They come by label, so that another one is the end of it.
+        // Nodes are sorted by label, so another label is the end.
         let nodes = page.into_iter().map_while(|record| match record {
             Record::Node(node) if node.key().label == label => Some(node),
             _ => None,
@@ -212,10 +214,10 @@ impl Stages {
         Ok(nodes.collect())
     }
 
-    /// The next page of all that is in the graph, for a person, and where it goes on.
+    /// Returns the next page of the whole graph, for a person, and the position after it.
     ///
     /// # Errors
-    /// When an agent asks, or the graph is away.
+    /// If an agent asks, or the graph is unreachable.
     pub async fn export(
         &self,
         actor: &Actor,
@@ -228,10 +230,10 @@ impl Stages {
         Ok((page, next))
     }
 
-    /// Puts records of another graph in, as they are and on top of what is there.
+    /// Imports records of another graph as they are, over existing ones.
     ///
     /// # Errors
-    /// When an agent asks, a record cannot be meant, or the graph is away.
+    /// If an agent asks, a record is invalid, or the graph is unreachable.
     pub async fn import(&self, actor: &Actor, records: &[Record]) -> Result<Exchanged, Fault> {
         actor.is_person("put another graph in")?;
         stafette_knowledge::graph::check(records)?;
@@ -239,10 +241,10 @@ impl Stages {
         Ok(Exchanged::of(records))
     }
 
-    /// What came of a decision in the end, in money: a person says so.
+    /// Records the actual return of a decision, in money, as a person reports it.
     ///
     /// # Errors
-    /// When they may not, or there is no such decision.
+    /// If an agent asks, or the decision does not exist.
     pub async fn came_of(&self, actor: &Actor, decision: &str, actual: f64) -> Result<Node, Fault> {
         actor.is_person("say what came of a decision")?;
         let key = NodeKey::decision(decision);
@@ -257,11 +259,11 @@ impl Stages {
         self.node(actor, &key).await
     }
 
-    /// Why a decision is as it is, in the words of whoever prepared it. The decision itself is
-    /// written down by what follows the runs; until then this waits for a moment.
+    /// Records the reasons for a decision, in the words of the agent that prepared it. The follower
+    /// stores the decision itself; until then this waits for a moment.
     ///
     /// # Errors
-    /// When they may not, or there is no such decision.
+    /// If the actor lacks the right, or the decision does not exist.
     pub async fn give_reasons(
         &self,
         actor: &Actor,
@@ -285,10 +287,10 @@ impl Stages {
         self.write(actor, clock::now(), name, digest.writes).await
     }
 
-    /// An insight that an agent had itself; it changes nothing by itself.
+    /// Stores an insight of an agent; it changes no parameters.
     ///
     /// # Errors
-    /// When they may not.
+    /// If the actor lacks the right.
     pub async fn create_insight(
         &self,
         actor: &Actor,
@@ -318,8 +320,7 @@ impl Stages {
     }
 }
 
-/// Whether a party is an agent who may do this, without a word in the log: for what is only
-/// offered.
+/// True if a party is an agent with this right. Does not log: used to decide what is offered.
 pub(crate) fn granted(party: &Party, access: Access, data: Data) -> bool {
     stafette_knowledge::rights::check(party, access, data).is_ok()
 }

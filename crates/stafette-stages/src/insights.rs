@@ -1,4 +1,4 @@
-//! What is learned: patterns found in all that happened, and what people make of them.
+//! Learning: finds patterns in past work, and applies those that people accept.
 
 use std::collections::BTreeMap;
 
@@ -19,61 +19,61 @@ use crate::follower::parse;
 use crate::stages::{read, value};
 use crate::{Actor, Fault, Stages, clock};
 
-/// An insight with what has become of it.
+/// An insight with its state.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct InsightView {
-    /// The insight as the graph has it.
+    /// The insight as stored in the graph.
     #[serde(flatten)]
     pub node: Node,
-    /// What it would change if it is accepted.
+    /// The change that accepting it makes; `None` if it only informs.
     pub change: Option<Change>,
-    /// By which version of the parameters it is in force.
+    /// The version of the parameters by which it is in force; `None` if it is not.
     pub in_force: Option<u32>,
 }
 
-/// What the runs show, each read once: one that is over says the same for ever.
+/// The observations of each run, cached: those of a run that has ended never change.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     runs: tokio::sync::Mutex<BTreeMap<RunId, (u64, Vec<Observation>)>>,
-    /// Wakes whoever looks for patterns beside the runs.
+    /// Wakes the task that looks for patterns beside the runs.
     pub(crate) news: tokio::sync::Notify,
 }
 
-/// What had to be read for a look: nothing that was read before and is as it was.
+/// The amount of data that a reflection had to read; cached data is not counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Reading {
-    /// Runs.
+    /// The number of runs.
     pub runs: usize,
-    /// Their events.
+    /// The number of their events.
     pub events: usize,
-    /// Tasks and decisions of the graph.
+    /// The number of tasks and decisions of the graph.
     pub nodes: usize,
-    /// Blocks of time.
+    /// The number of blocks of time.
     pub blocks: usize,
 }
 
-/// What came of a look at all that happened.
+/// The result of a reflection on all past work.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Reflection {
-    /// How much was looked at.
+    /// The number of observations that were analysed.
     pub observations: usize,
-    /// How much had to be read for it.
+    /// The amount of data that had to be read for it.
     pub read: Reading,
-    /// What holds, the surest first.
+    /// The insights that hold, the most certain first.
     pub insights: Vec<NodeKey>,
 }
 
 impl Stages {
-    /// Looks for patterns in all that happened, and keeps those that hold.
+    /// Looks for patterns in all past work, and stores those that hold.
     ///
     /// # Errors
-    /// When they may not, or the runs or the graph cannot be read.
+    /// If the actor lacks the right, or the runs or the graph cannot be read.
     pub async fn reflect(&self, actor: &Actor, engine: &Engine) -> Result<Reflection, Fault> {
         actor.may(Access::Write, Data::Insights)?;
         self.look_back(engine).await
     }
 
-    /// The same when a run has ended.
+    /// Looks for patterns after a run has ended, without an actor.
     pub(crate) async fn look_back(&self, engine: &Engine) -> Result<Reflection, Fault> {
         let ledger = self.ledger().await?;
         let mut read = Reading::default();
@@ -109,7 +109,7 @@ impl Stages {
         });
         let mut writes = vec![Write::Put(entity)];
         for evidence in &insight.evidence {
-            // What was mirrored elsewhere, or long ago, cannot be linked.
+            // Evidence that was mirrored elsewhere, or long ago, cannot be linked.
             if self.0.graph.node(evidence).await?.is_some() {
                 let (from, to) = (key.clone(), evidence.clone());
                 writes.push(Write::Link { from, relation: Relation::LearnedFrom, to });
@@ -123,7 +123,7 @@ impl Stages {
         Ok(key)
     }
 
-    /// What the newest runs show. Only those are read that have gone on since they were last.
+    /// Returns the observations of the newest runs. Reads only those that have new events.
     async fn shown_by_runs(
         &self,
         engine: &Engine,
@@ -150,8 +150,8 @@ impl Stages {
         Ok(shown.flat_map(|(_, shown)| shown.iter().cloned()).collect())
     }
 
-    /// All that can be learned from, in the light of what is in force: of each kind the newest, so
-    /// that a look takes no longer because the history is long.
+    /// Returns all observations under the current parameters: the newest of each kind, so that a
+    /// long history does not make a reflection slower.
     async fn observations(
         &self,
         engine: &Engine,
@@ -165,7 +165,7 @@ impl Stages {
             if let Entity::Task(task) = node.entity
                 && let (Some(kind), Some(actual)) = (task.kind, task.actual_hours)
             {
-                // What the estimate would be by now: what was learned is not learned twice.
+                // The estimate as it would be now, so that nothing is learned twice.
                 let factor = parameters.estimates.get(&kind).copied().unwrap_or(1.0);
                 let estimated = task.estimated_hours.unwrap_or(task.effort_hours) * factor;
                 found.push(Observation::Task { kind, estimated, actual, evidence });
@@ -193,10 +193,10 @@ impl Stages {
         Ok(found)
     }
 
-    /// Insights that have all words of a topic, the surest first.
+    /// Returns insights that contain all words of a topic, the most certain first.
     ///
     /// # Errors
-    /// When they may not look, or the graph is away.
+    /// If the actor lacks the right, or the graph is unreachable.
     pub async fn insights(
         &self,
         actor: &Actor,
@@ -209,10 +209,10 @@ impl Stages {
         Ok(nodes.into_iter().map(|node| view(&ledger, node)).collect())
     }
 
-    /// Has an insight change what the stages reckon with.
+    /// Applies the change of an insight to the parameters.
     ///
     /// # Errors
-    /// When an agent asks, there is none, it changes nothing, or it is in force.
+    /// If an agent asks, or the insight does not exist, changes nothing, or is in force.
     pub async fn accept_insight(&self, actor: &Actor, id: &str) -> Result<Version, Fault> {
         actor.is_person("accept an insight")?;
         let node = self.node(actor, &NodeKey::insight(id)).await?;
@@ -225,10 +225,10 @@ impl Stages {
         Ok(self.0.versions.change(self.first_version(), accept).await?.0)
     }
 
-    /// Takes up an earlier version of the parameters again.
+    /// Restores an earlier version of the parameters as a new one.
     ///
     /// # Errors
-    /// When an agent asks, or there is no such version.
+    /// If an agent asks, or there is no such version.
     pub async fn roll_back(&self, actor: &Actor, to: u32) -> Result<Version, Fault> {
         actor.is_person("go back to an earlier version")?;
         let (at, by) = (clock::now(), actor.party.clone());
@@ -236,10 +236,10 @@ impl Stages {
         Ok(self.0.versions.change(self.first_version(), back).await?.0)
     }
 
-    /// All versions of what the stages reckon with, the oldest first; the last one is in force.
+    /// Returns all versions of the parameters, oldest first; the last one is in force.
     ///
     /// # Errors
-    /// When they may not look, or the file cannot be read.
+    /// If the actor lacks the right, or the file cannot be read.
     pub async fn parameters(&self, actor: &Actor) -> Result<Vec<Version>, Fault> {
         actor.may(Access::Read, Data::Parameters)?;
         Ok(self.ledger().await?.into())
@@ -258,7 +258,7 @@ fn change_of(node: &Node) -> Option<Change> {
     }
 }
 
-/// What a decision would be expected to return by these weights.
+/// Returns the expected return of a decision under these weights.
 fn expected(breakdown: &Fields, weights: &Weights) -> Option<f64> {
     let scored: Scored = serde_json::from_value(breakdown.clone().into()).ok()?;
     Some(scored.parts.iter().map(|part| part.amount * weights.of(part.term)).sum())
@@ -268,8 +268,8 @@ fn word(detector: Detector) -> String {
     value(&detector).as_str().unwrap_or_default().to_owned()
 }
 
-/// A name for an insight: the same pattern has the same one, until it is in force and a new pattern
-/// of its kind shows.
+/// Returns the key of an insight: the same pattern keeps its key, until it is in force and a new
+/// pattern of its kind appears.
 fn free_name(ledger: &Ledger, insight: &Insight) -> NodeKey {
     let plain = |c: char| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let subject: String = insight.subject.chars().map(plain).take(100).collect();

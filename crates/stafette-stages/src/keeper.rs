@@ -1,4 +1,4 @@
-//! What lives beside the runs: the follower, the queue of the graph, and a look at the calendar.
+//! Background tasks beside the runs: the follower, the queue of the graph, and the calendar.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use tokio::task::JoinSet;
 use crate::Stages;
 use crate::follower::Follower;
 
-/// How long to wait before the graph is tried again.
+/// The pause before the graph is tried again.
 const PAUSE: Duration = Duration::from_secs(2);
 
 impl Stages {
-    /// Begins to live beside the runs until `stop` is set.
+    /// Starts the background tasks; they run until `stop` is set.
     pub fn live(&self, engine: &Engine, tasks: &mut JoinSet<()>, stop: &watch::Receiver<bool>) {
         tasks.spawn(Follower::new(self.clone(), engine.clone()).live(stop.clone()));
         tasks.spawn(until(stop.clone(), self.clone().keep_graph(engine.clone())));
@@ -22,7 +22,7 @@ impl Stages {
         tasks.spawn(until(stop.clone(), self.clone().keep_learning(engine.clone())));
     }
 
-    /// Drains what waits for the graph, and has the runs say when it goes away.
+    /// Drains the queue of the graph, and alerts the runs when the graph becomes unreachable.
     async fn keep_graph(self, engine: Engine) {
         if let Err(fault) = self.known_goals().await {
             tracing::warn!(%fault, "the goals are not known yet");
@@ -46,7 +46,7 @@ impl Stages {
         }
     }
 
-    /// Tells everyone who looks at a run that the graph is away.
+    /// Reports to every unfinished run that uses the knowledge base that the graph is unreachable.
     async fn alert(&self, engine: &Engine, why: &str) {
         let Ok(unfinished) = engine.store().unfinished().await else { return };
         for run in unfinished {
@@ -60,8 +60,9 @@ impl Stages {
         }
     }
 
-    /// Looks for patterns when runs have ended, and once at the beginning: one may have ended while
-    /// nobody looked. Nothing waits for it, and whatever ends meanwhile is looked at together.
+    /// Looks for patterns when runs have ended, and once at the start, because a run may have ended
+    /// while the daemon was down. Nothing waits for it, and runs that end meanwhile are handled
+    /// together.
     async fn keep_learning(self, engine: Engine) {
         loop {
             match self.look_back(&engine).await {

@@ -1,21 +1,21 @@
-//! The four stages: what agents and people ask of threads, graph, calendar, decisions and insights,
-//! and what Stafette itself writes there.
+//! The four stages: operations of agents and people on threads, graph, calendar, decisions and
+//! insights, and what Stafette itself writes there.
 //!
-//! `stafette-knowledge` keeps and reckons; here it meets the runs. A follower of the events mirrors
-//! handoffs, records talk, and writes down what people approved. A gate looks at what the stages
-//! hand on: recommendations against the constitution, options by their return, tasks against the
-//! calendar.
+//! `stafette-knowledge` stores and computes; this crate connects it to the runs. A follower of the
+//! events mirrors handoffs, records messages, and stores what people approved. A gate checks what
+//! the stages hand on: recommendations against the constitution, options by their return, tasks
+//! against the calendar.
 //!
 //! Invariants:
-//! - Everything that is asked for passes [`Actor::may`], and so the one table of rights.
-//! - The gate changes nothing but where a block is proposed that lost its place: what it finds
-//!   becomes part of what arrives, and is written down by the follower once it is an event.
-//! - No two blocks that people said yes to overlap, also when they say it at once; and none that is
+//! - Every request passes [`Actor::may`], and so the one table of rights.
+//! - The gate changes nothing but the proposed time of a block that lost its own: its findings
+//!   become part of what arrives, and the follower stores them once they are an event.
+//! - No two approved blocks overlap, even if they are approved in parallel; and no block that is
 //!   moved here begins before what it has to wait for.
-//! - The follower keeps its place in the file that it writes to, and all that it writes has a key:
-//!   after a kill nothing is lost and nothing is there twice.
+//! - The follower stores its position in the file that it writes to, and all that it writes has a
+//!   key: after a kill nothing is lost and nothing is stored twice.
 //! - A decision and a block of time become real by a person's answer, and by nothing else.
-//! - Only a person changes what the stages reckon with.
+//! - Only a person changes the parameters of the stages.
 
 mod actor;
 mod booking;

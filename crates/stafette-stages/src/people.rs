@@ -1,4 +1,4 @@
-//! People who are not always there: a question's time runs while somebody could answer it.
+//! Absent people: the time of a question counts while a person could answer it.
 
 use stafette_core::handoff::State;
 use stafette_core::run::propose::HandoffAdmitted;
@@ -9,11 +9,11 @@ use stafette_knowledge::calendar::occurrence::Occurrence;
 
 use crate::{Fault, Stages};
 
-/// How far ahead somebody is looked for.
+/// The span that is searched for a time when a person is present.
 const AHEAD: Millis = Millis::hours(60 * 24);
 
 impl Stages {
-    /// Gives a question more time, or its default, when nobody can answer it in its time.
+    /// Gives a question more time, or its default answer, if no person is present in its time.
     pub(crate) async fn mind_the_hours(
         &self,
         engine: &Engine,
@@ -48,13 +48,12 @@ impl Stages {
         }
     }
 
-    /// Until when a question that was asked at `asked` should be open, and how much of its time
-    /// until `until` somebody is there. People get the time that was meant for them, a day of work
-    /// at most.
+    /// Returns the deadline of a question asked at `asked`, and the time until `until` in which a
+    /// person is present. People get the time that was meant for them, a working day at most.
     async fn presence(&self, asked: Time, until: Time) -> Result<(Time, Millis), Fault> {
         let to = asked + AHEAD;
         let mut busy = self.agenda(asked, to).await?.occurrences;
-        // A meeting does not keep anyone from an inbox; a day off does.
+        // A meeting keeps no one from an inbox; a day off does.
         busy.retain(|event| event.all_day);
         busy.extend(self.quiet(asked, to));
         let week = self.week();
@@ -65,7 +64,7 @@ impl Stages {
         Ok(deadline(&week.free(&busy, asked, to)?, wanted, until))
     }
 
-    /// The quiet hours of each day, as something that takes place.
+    /// Returns the quiet hours of each day as occurrences.
     fn quiet(&self, from: Time, to: Time) -> Vec<Occurrence> {
         let Some((begin, end)) = self.0.settings.people.quiet.as_deref().and_then(span_of) else {
             return Vec::new();
@@ -77,7 +76,7 @@ impl Stages {
         };
         let (Some(mut day), Some(last)) = (date(from), date(to)) else { return Vec::new() };
         let mut found = Vec::new();
-        // The night before may reach into the first day.
+        // The night before may extend into the first day.
         day = day.yesterday().unwrap_or(day);
         while day <= last {
             let at = |date: jiff::civil::Date, minutes: u16| {
@@ -112,8 +111,8 @@ fn hush(start: Time, end: Time) -> Occurrence {
     }
 }
 
-/// When somebody has been there for as long as is wanted, and how long they are there until
-/// `until`. Nobody waits shorter than before.
+/// Returns the moment at which a person has been present for `wanted`, and the time of presence
+/// until `until`. The deadline never gets earlier.
 fn deadline(free: &[(Time, Time)], wanted: Millis, until: Time) -> (Time, Millis) {
     let (mut there, mut before, mut moved) = (Millis(0), Millis(0), None);
     for (from, to) in free {
@@ -139,7 +138,7 @@ mod tests {
     fn b_13_a_deadline_waits_until_somebody_was_there_long_enough() {
         let days = [hours(9, 17), hours(33, 41)];
         let hour = Millis::hours(1);
-        // Asked at eight in the evening for an hour: tomorrow at ten.
+        // Asked at 20:00 for an hour: tomorrow at 10:00.
         let evening = deadline(&days[1..], hour, Time(21 * 3_600_000));
         assert_eq!(evening, (Time(34 * 3_600_000), Millis(0)));
         // Half an hour before the end of the day: the other half is tomorrow.

@@ -1,4 +1,4 @@
-//! Time for tasks: how long each takes, where there is room, and the calendar as it is.
+//! Plans time for tasks: estimates, free time, and the current calendar.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,92 +21,92 @@ use crate::{Actor, Fault, Stages, clock};
 /// The longest task, in hours.
 pub(crate) const LONGEST: f64 = 1000.0;
 
-/// The longest time that is looked at.
+/// The longest span of one request.
 pub(crate) const SPAN: Millis = Millis::hours(100 * 24);
 
-/// A task as an agent wishes it to be planned.
+/// A task as an agent wants it planned.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TaskWish {
-    /// Its name among the others.
+    /// The id, unique within the plan.
     pub id: String,
-    /// What is to be done.
+    /// The work to do, in a few words.
     pub title: String,
-    /// How many hours it should take, by the agent's own estimate.
+    /// The agent's own estimate, in hours.
     pub hours: f64,
-    /// The kind of work, by which estimates are learned.
+    /// The kind of work; estimates are learned per kind.
     #[serde(default)]
     pub kind: Option<String>,
-    /// How urgent it is.
+    /// The urgency of the task.
     #[serde(default)]
     pub priority: Priority,
-    /// When it must be done, as RFC 3339.
+    /// The moment by which it must be done, as RFC 3339; `None` without a deadline.
     #[serde(default)]
     pub deadline: Option<String>,
-    /// When it can begin, as RFC 3339.
+    /// The earliest start, as RFC 3339; `None` if it can begin immediately.
     #[serde(default)]
     pub not_before: Option<String>,
-    /// The names of those that must be done first.
+    /// The ids of the tasks that must be done first.
     #[serde(default)]
     pub after: Vec<String>,
 }
 
-/// How long a task is planned to take, and why.
+/// The planned effort of a task, and its derivation.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
-    /// The task's name among the others.
+    /// The id of the task within the plan.
     pub task: String,
-    /// What its agent thinks.
+    /// The agent's estimate, in hours.
     pub estimated: f64,
-    /// What that is multiplied with, by what was learned about its kind.
+    /// The learned factor for its kind of work; 1 if nothing was learned.
     pub factor: f64,
-    /// The two multiplied.
+    /// The planned effort in hours: estimate times factor.
     pub hours: f64,
 }
 
 /// One block of a plan.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Planned {
-    /// For which task, by its name among the others.
+    /// The id of its task within the plan.
     pub task: String,
-    /// What it is called.
+    /// The title of the task.
     pub title: String,
-    /// From when, as RFC 3339.
+    /// The start of the block, as RFC 3339.
     pub start: String,
-    /// Until when, as RFC 3339.
+    /// The end of the block, as RFC 3339.
     pub end: String,
 }
 
 /// A plan that waits for a person.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PlanView {
-    /// The decision that it carries out.
+    /// The id of the decision that it carries out.
     pub decision: String,
-    /// The tasks as they were wished for.
+    /// The tasks as requested.
     pub tasks: Vec<TaskWish>,
-    /// How long each takes.
+    /// The planned effort of each task.
     pub estimates: Vec<Estimate>,
-    /// When each is to be done.
+    /// The proposed blocks, by start.
     pub blocks: Vec<Planned>,
-    /// What found no place.
+    /// The tasks for which no time was found.
     pub homeless: Vec<UnplacedTask>,
-    /// The version of the parameters.
+    /// The version of the parameters that was used.
     pub version: u32,
-    /// What was learned and made a difference.
+    /// The insights that made a difference.
     pub learned: Vec<Learned>,
 }
 
-/// What takes place between two moments, and what is proposed for them.
+/// The events and proposals between two moments.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct WeekView {
-    /// What is in the calendar.
+    /// The events of the calendar.
     pub events: Vec<Occurrence>,
-    /// What was proposed, with what became of it.
+    /// The proposed blocks with their states.
     pub proposals: Vec<Proposal>,
-    /// What could not be read of the calendar.
+    /// One sentence for each part of the calendar that could not be read.
     pub doubts: Vec<String>,
 }
 
-/// A calendar and what was last seen of it.
+/// A calendar and its last known content.
 #[derive(Debug)]
 pub(crate) struct CalendarCache {
     pub(crate) calendar: Arc<dyn Calendar>,
@@ -125,12 +125,12 @@ impl CalendarCache {
         CalendarCache { calendar, page: tokio::sync::Mutex::default(), trouble: Mutex::new(None) }
     }
 
-    /// Why it cannot be used at the moment.
+    /// Returns the reason why it cannot be used at the moment; `None` if it can.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// All entries as they are now.
+    /// Returns all entries as they are now.
     pub(crate) async fn entries(&self) -> Result<Vec<Entry>, CalendarError> {
         let mut page = self.page.lock().await;
         let looked = self.calendar.changes(&page.seen).await;
@@ -153,12 +153,12 @@ impl Stages {
         self.0.diary.as_ref().ok_or(Fault::NoCalendar)
     }
 
-    /// The user's own time zone; what cannot be one was refused when the workflow was checked.
+    /// Returns the user's time zone; invalid ones were refused when the workflow was checked.
     pub(crate) fn zone(&self) -> TimeZone {
         TimeZone::get(&self.0.settings.week.timezone).unwrap_or(TimeZone::UTC)
     }
 
-    /// What takes place between two moments by the calendar; nothing when there is none.
+    /// Returns what takes place between two moments; nothing without a calendar.
     pub(crate) async fn agenda(&self, from: Time, to: Time) -> Result<Agenda, Fault> {
         let Some(diary) = &self.0.diary else {
             return Ok(Agenda { occurrences: Vec::new(), doubts: Vec::new() });
@@ -166,10 +166,10 @@ impl Stages {
         Ok(agenda(&diary.entries().await?, from, to, &self.zone()))
     }
 
-    /// What takes place and what is proposed between two moments.
+    /// Returns the events and proposals between two moments.
     ///
     /// # Errors
-    /// When they may not look, the time is none, or the calendar cannot be reached.
+    /// If the actor lacks the right, the time is invalid, or the calendar cannot be reached.
     pub async fn between(&self, actor: &Actor, from: Time, to: Time) -> Result<WeekView, Fault> {
         actor.may(Access::Read, Data::Calendar)?;
         if to <= from || to.since(from) > SPAN {
@@ -180,13 +180,14 @@ impl Stages {
         Ok(WeekView { events: occurrences, proposals, doubts })
     }
 
-    /// All that takes time between two moments: the calendar, and what was proposed and is not in it.
+    /// Returns everything that takes time between two moments: the calendar, and proposed blocks
+    /// that are not in it.
     pub(crate) async fn busy(&self, from: Time, to: Time) -> Result<Vec<Occurrence>, Fault> {
         let calendar = self.agenda(from, to).await?.occurrences;
         self.with_blocks(calendar, from, to, Stand::holds_time).await
     }
 
-    /// What is in the calendar, and the blocks `counting` that are not in it.
+    /// Adds the blocks outside the calendar that `counting` selects to the events.
     pub(crate) async fn with_blocks(
         &self,
         mut busy: Vec<Occurrence>,
@@ -203,16 +204,16 @@ impl Stages {
         Ok(busy)
     }
 
-    /// The time in which room is looked for.
+    /// Returns the span in which free time is searched.
     pub(crate) fn ahead(&self) -> (Time, Time) {
         let (now, home) = (clock::now(), self.0.settings.calendar.as_ref());
         (now, now + home.map_or(Millis::hours(14 * 24), |home| home.ahead))
     }
 
-    /// A plan for these tasks: how long each takes by what was learned, and where there is room.
+    /// Plans these tasks: the effort of each by what was learned, and free time for it.
     ///
     /// # Errors
-    /// When a wish cannot be meant, or the calendar cannot be reached.
+    /// If a task is invalid, or the calendar cannot be reached.
     pub async fn plan(
         &self,
         actor: &Actor,
@@ -298,7 +299,7 @@ fn want(task: &TaskWish, hours: f64) -> Result<Wanted, Fault> {
     Ok(Wanted {
         task: NodeKey::task(&task.id),
         title: task.title.clone(),
-        // Bounded above, and a minute at least.
+        // Bounded above, and at least a minute.
         length: Millis::minutes(((hours * 60.0).round() as u64).max(1)),
         priority: task.priority,
         deadline: moment(&task.deadline)?,
@@ -308,7 +309,7 @@ fn want(task: &TaskWish, hours: f64) -> Result<Wanted, Fault> {
 }
 
 impl PlanView {
-    /// The plan as people read it.
+    /// Returns the plan as a table for people.
     #[must_use]
     pub fn table(&self) -> String {
         let mut lines = Vec::new();

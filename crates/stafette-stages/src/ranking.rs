@@ -1,4 +1,4 @@
-//! Options by their return, with what was learned in it.
+//! Ranks options by their return, with learned parameters.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,34 +12,34 @@ use stafette_knowledge::roi::{Candidate, Ranking, Term, rank};
 
 use crate::{Actor, Fault, Stages};
 
-/// Something that was learned and counts from now on.
+/// An accepted insight that is in force.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Learned {
-    /// The insight.
+    /// The key of the insight.
     pub insight: NodeKey,
-    /// Since which version of the parameters.
+    /// The version of the parameters since which it applies.
     pub version: u32,
-    /// What it changes.
+    /// The change that it makes.
     pub change: Change,
-    /// The same in a sentence.
+    /// The same change, in a sentence.
     pub says: String,
 }
 
-/// Options by their return, and what that was reckoned with.
+/// Options ranked by their return, with the parameters that were used.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Ranked {
-    /// The options in their places.
+    /// The ranked options, with the winner and the sensitivity.
     #[serde(flatten)]
     pub ranking: Ranking,
-    /// The version of the parameters.
+    /// The version of the parameters that was used.
     pub version: u32,
-    /// What was learned and made a difference.
+    /// The insights that made a difference.
     pub learned: Vec<Learned>,
-    /// The options as they were given.
+    /// The options as given.
     pub options: Vec<Candidate>,
 }
 
-/// What is in force of what was learned, as far as it is `about` something that is used here.
+/// Returns the insights in force, those that are `about` something used here.
 pub(crate) fn in_force(ledger: &Ledger, about: impl Fn(&Change) -> bool) -> Vec<Learned> {
     let versions = ledger.versions().iter();
     let accepted = versions.filter_map(|version| match &version.cause {
@@ -68,10 +68,11 @@ fn says(change: &Change) -> String {
 }
 
 impl Stages {
-    /// Ranks options with what is in force now. Whoever asks may see goals and insights at least.
+    /// Ranks options with the current parameters. The actor must be allowed to read goals and
+    /// insights.
     ///
     /// # Errors
-    /// When a number cannot be meant, or an option serves a goal that is none.
+    /// If a number is out of range, or an option serves an unknown goal.
     pub async fn rank(&self, actor: &Actor, options: Vec<Candidate>) -> Result<Ranked, Fault> {
         use stafette_knowledge::rights::{Access, Data};
         actor.may(Access::Read, Data::Goals)?;
@@ -104,14 +105,14 @@ impl Stages {
 }
 
 impl Ranked {
-    /// What can be chosen, the best first; what lacks a number comes last.
+    /// Returns the choices, best first; options that lack a number come last.
     pub(crate) fn choices(&self) -> Vec<String> {
         let ranked = self.ranking.ranked.iter().map(|option| option.id.clone());
         let rest = self.ranking.incomplete.iter().map(|option| option.id.clone());
         ranked.chain(rest).collect()
     }
 
-    /// The ranking as a table for people, with its sensitivity.
+    /// Returns the ranking as a table for people, with its sensitivity.
     #[must_use]
     pub fn table(&self) -> String {
         let titles: BTreeMap<&str, &str> =

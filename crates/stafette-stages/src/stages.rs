@@ -1,4 +1,4 @@
-//! All that is known and planned in one project, opened.
+//! The opened knowledge base of one project.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -20,15 +20,15 @@ use crate::insights::Memory;
 use crate::planner::CalendarCache;
 use crate::{Actor, Fault, clock};
 
-/// What the stages are opened with.
+/// The settings for opening the stages.
 pub struct StagesSettings<'a> {
-    /// What the workflow says.
+    /// The `[knowledge]` section of the workflow.
     pub knowledge: Knowledge,
-    /// The project's folder.
+    /// The root folder of the project.
     pub root: &'a Path,
     /// The folder for Stafette's own files.
     pub state: &'a Path,
-    /// Where secrets are looked up by name.
+    /// Looks up a secret by name.
     pub secret: &'a dyn Fn(&str) -> Option<String>,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Debug for StagesSettings<'_> {
     }
 }
 
-/// All that is known and planned in one project. Cheap to clone.
+/// The knowledge base and the plans of one project. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Stages(pub(crate) Arc<Inner>);
 
@@ -58,10 +58,10 @@ pub(crate) struct Inner {
 }
 
 impl Stages {
-    /// Opens everything. No server is waited for.
+    /// Opens all stores without connecting to a server.
     ///
     /// # Errors
-    /// When a file cannot be used or an address is none.
+    /// If a file cannot be used or an address is invalid.
     pub fn open(settings: StagesSettings<'_>) -> Result<Self, Fault> {
         let StagesSettings { knowledge, root, state, secret } = settings;
         let file = state.join("knowledge.db");
@@ -114,14 +114,14 @@ impl Stages {
         })))
     }
 
-    /// What it was opened with.
+    /// Returns the settings it was opened with.
     #[must_use]
     pub fn settings(&self) -> &Knowledge {
         &self.0.settings
     }
 
-    /// Writes something together into the graph, when its giver may; under a key that is made of
-    /// what it is.
+    /// Writes a batch to the graph, if the actor may. The key has to identify what is written, so
+    /// that a repeated write has no effect.
     pub(crate) async fn write(
         &self,
         actor: &Actor,
@@ -135,19 +135,19 @@ impl Stages {
         Ok(())
     }
 
-    /// The versions of what the stages reckon with.
+    /// Returns the versions of the parameters.
     pub(crate) async fn ledger(&self) -> Result<Ledger, Fault> {
         Ok(self.0.versions.change(self.first_version(), |_| Ok(())).await?.1)
     }
 
-    /// Where learning starts.
+    /// Returns the ledger with the initial parameters.
     pub(crate) fn first_version(&self) -> Ledger {
         let weights = self.0.settings.roi.clone();
         let parameters = Parameters { weights, ..Parameters::default() };
         Ledger::new(parameters, clock::now(), Party::Human)
     }
 
-    /// When work can be done.
+    /// Returns the working hours.
     pub(crate) fn week(&self) -> Week {
         let week = &self.0.settings.week;
         Week {
@@ -160,7 +160,7 @@ impl Stages {
         }
     }
 
-    /// The text of a file of the project, within a limit.
+    /// Returns the text of a file of the project, within a size limit.
     pub(crate) fn text(&self, path: &str, limit: u64) -> Result<String, Fault> {
         use std::io::Read;
         let failed = |why: String| Fault::File { file: path.to_owned(), why };
@@ -175,12 +175,12 @@ impl Stages {
     }
 }
 
-/// A value as it is handed along.
+/// Converts a value to JSON to hand it on.
 pub(crate) fn value(of: &impl serde::Serialize) -> serde_json::Value {
     serde_json::to_value(of).unwrap_or_default()
 }
 
-/// What a value says, as a type of ours; `what` names it in the objection.
+/// Parses a value; `what` names it in the error.
 pub(crate) fn read<T: serde::de::DeserializeOwned>(
     fields: &Fields,
     what: &str,

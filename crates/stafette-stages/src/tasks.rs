@@ -1,4 +1,4 @@
-//! How far tasks have come: what estimates are learned from.
+//! The progress of tasks, from which estimates are learned.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,26 +10,26 @@ use stafette_knowledge::rights::{Access, Data};
 use crate::booking::IN_CALENDAR;
 use crate::{Actor, Fault, Stages, clock};
 
-/// What is told about a task.
+/// A report about a task.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskReport {
-    /// How far it has come.
+    /// The new state; if `None`, it becomes done with `actual_hours` and stays as it is without.
     #[serde(default)]
     pub status: Option<TaskStatus>,
-    /// How many hours it took.
+    /// The actual effort, in hours; `None` keeps the recorded value.
     #[serde(default)]
     pub actual_hours: Option<f64>,
-    /// When it was done, as RFC 3339; now otherwise.
+    /// The time at which it was done, as RFC 3339; now if `None`.
     #[serde(default)]
     pub done_at: Option<String>,
 }
 
 impl Stages {
-    /// Notes how far a task has come.
+    /// Records the progress of a task.
     ///
     /// # Errors
-    /// When they may not, there is no such task, or the graph is away.
+    /// If the actor lacks the right, the task does not exist, or the graph is unreachable.
     pub async fn report_task(
         &self,
         actor: &Actor,
@@ -64,7 +64,7 @@ impl Stages {
         Ok(Node { entity, made: provenance.clone(), changed: provenance })
     }
 
-    /// Notes at the last block of a task when it was really over.
+    /// Records at the last block of a task when it was really done.
     async fn ended(&self, task: &NodeKey, done_at: Time) -> Result<(), Fault> {
         let own = self.in_calendar().await?.into_iter().filter(|one| one.task == *task);
         if let Some(last) = own.max_by_key(|one| one.end) {

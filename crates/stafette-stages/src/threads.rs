@@ -1,4 +1,4 @@
-//! Threads of talk, for those who may.
+//! Access to threads of messages, with a check of rights.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,32 +9,32 @@ use uuid::Uuid;
 
 use crate::{Actor, Fault, Stages, clock};
 
-/// Something that is to be said in a thread.
+/// A new message for a thread.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Saying {
-    /// In which thread; a new one without it.
+    /// The id of the thread; `None` opens a new one.
     #[serde(default)]
     pub thread_id: Option<String>,
-    /// What a new thread is about.
+    /// The title of a new thread.
     #[serde(default)]
     pub title: Option<String>,
-    /// What is said.
+    /// The text of the message.
     pub body: String,
-    /// Names the message: said again under the same id, it is there once.
+    /// The id of the message: sent again under the same id, it is stored once.
     #[serde(default)]
     pub id: Option<String>,
 }
 
-/// The thread that Stafette itself records of an agent in a run.
+/// Returns the id of the thread that Stafette itself records of an agent in a run.
 pub(crate) fn own_thread(run: stafette_core::RunId, agent: &str) -> String {
     format!("{run}.{agent}")
 }
 
 impl Stages {
-    /// Says something in a thread, which is opened when there is none.
+    /// Adds a message to a thread, which is opened if it does not exist.
     ///
     /// # Errors
-    /// When they may not, or a text is empty or too long.
+    /// If the actor lacks the right, or a text is empty or too long.
     pub async fn say(&self, actor: &Actor, saying: Saying) -> Result<Message, Fault> {
         actor.may(Access::Write, Data::History)?;
         let (at, role) = (clock::now(), actor.party.as_str().to_owned());
@@ -62,10 +62,10 @@ impl Stages {
         }
     }
 
-    /// Threads, the newest first.
+    /// Returns threads, newest first.
     ///
     /// # Errors
-    /// When they may not look.
+    /// If the actor lacks the right.
     pub async fn threads(
         &self,
         actor: &Actor,
@@ -76,10 +76,10 @@ impl Stages {
         Ok(self.0.history.threads(filter, limit).await?)
     }
 
-    /// A thread and its messages after a number.
+    /// Returns a thread and its messages after a number.
     ///
     /// # Errors
-    /// When they may not look, or there is none.
+    /// If the actor lacks the right, or the thread does not exist.
     pub async fn thread(
         &self,
         actor: &Actor,
@@ -92,10 +92,10 @@ impl Stages {
         Ok((thread, self.0.history.messages(id, after, limit).await?))
     }
 
-    /// Messages with all of these words.
+    /// Returns messages that contain all of these words.
     ///
     /// # Errors
-    /// When they may not look.
+    /// If the actor lacks the right.
     pub async fn search(
         &self,
         actor: &Actor,
@@ -107,7 +107,7 @@ impl Stages {
         Ok(self.0.history.search(words, module, 0, limit).await?)
     }
 
-    /// Adds to the thread of an agent in a run what was heard there; said again, it is there once.
+    /// Adds a message to the thread of an agent in a run; a repeated one is stored once.
     pub(crate) async fn record(
         &self,
         thread: &Thread,
@@ -128,7 +128,7 @@ impl Stages {
     }
 }
 
-/// As much of a text as has this many bytes at most.
+/// Returns the longest beginning of a text with at most `limit` bytes.
 pub(crate) fn cut(text: &str, limit: usize) -> &str {
     let mut end = text.len().min(limit);
     while !text.is_char_boundary(end) {

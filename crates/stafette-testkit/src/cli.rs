@@ -1,4 +1,5 @@
-//! The agents' own command lines, pinned, each with a home of its own that points at a model server.
+//! The agents' own command lines in pinned versions, each with a separate home that points at a
+//! model server.
 
 mod home;
 mod install;
@@ -12,17 +13,17 @@ pub use install::InstallError;
 /// A command line that tests can use.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Cli {
-    /// Claude Code.
+    /// The Claude Code command line.
     Claude,
-    /// Codex.
+    /// The Codex command line.
     Codex,
 }
 
 impl Cli {
-    /// All of them.
+    /// All command lines that tests can use.
     pub const ALL: [Cli; 2] = [Cli::Claude, Cli::Codex];
 
-    /// The name of its program.
+    /// Returns the name of its program.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -31,7 +32,7 @@ impl Cli {
         }
     }
 
-    /// The version that everyone uses.
+    /// Returns the pinned version.
     #[must_use]
     pub fn version(self) -> &'static str {
         match self {
@@ -40,7 +41,7 @@ impl Cli {
         }
     }
 
-    /// The package and everything that it needs, with the sums of all of it.
+    /// Returns the package manifest and its lock file, with all checksums.
     fn manifest(self) -> (&'static str, &'static str) {
         match self {
             Cli::Claude => (
@@ -54,21 +55,21 @@ impl Cli {
         }
     }
 
-    /// The program, installed beside what cargo builds if it is not there yet.
+    /// Returns the program, and installs it beside cargo's build output if it is missing.
     ///
     /// # Errors
     ///
-    /// When npm is missing or cannot do it. What to do is said with it.
+    /// If npm is missing or fails. The message says what to do.
     pub fn install(self) -> Result<PathBuf, InstallError> {
         install::program(self)
     }
 
-    /// Makes it ready to work in `project` with the model at `url`: its settings go into `home`,
-    /// which may be shared with the others.
+    /// Prepares it to work in `project` with the model at `url`: its settings go into `home`, which
+    /// several command lines may share.
     ///
     /// # Errors
     ///
-    /// When it cannot be installed, or `home` cannot be written.
+    /// If it cannot be installed, or `home` cannot be written.
     pub fn prepare(self, home: &Path, project: &Path, url: &str) -> Result<Prepared, PrepareError> {
         let program = self.install()?;
         let env = match self {
@@ -79,13 +80,13 @@ impl Cli {
     }
 }
 
-/// Why a command line is not ready.
+/// The reason why a command line is not ready.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
-    /// It is not installed.
+    /// It could not be installed.
     #[error(transparent)]
     Install(#[from] InstallError),
-    /// Its home is not there.
+    /// Its home could not be written.
     #[error(transparent)]
     Home(#[from] HomeError),
 }
@@ -93,17 +94,17 @@ pub enum PrepareError {
 /// A command line that is ready to work.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Prepared {
-    /// Which one.
+    /// The kind of command line.
     pub cli: Cli,
-    /// Its program.
+    /// The path of its program.
     pub program: PathBuf,
-    /// What it has to see of the environment, besides `PATH` and `HOME`.
+    /// The environment variables that it needs, besides `PATH` and `HOME`.
     pub env: Vec<(String, String)>,
 }
 
 impl Prepared {
-    /// The words that start a turn without a terminal: the prompt comes on standard input, the
-    /// answer goes to standard output, and nobody is asked for permission.
+    /// Returns the arguments that start a turn without a terminal: the prompt comes on standard
+    /// input, the answer goes to standard output, and no permission is asked for.
     #[must_use]
     pub fn headless(&self) -> Vec<String> {
         let words: &[&str] = match self.cli {
@@ -113,7 +114,7 @@ impl Prepared {
         self.words(words)
     }
 
-    /// The same with a stream of JSON lines on standard output.
+    /// Returns the same arguments with a stream of JSON lines on standard output.
     #[must_use]
     pub fn streamed(&self) -> Vec<String> {
         let mut words = self.headless();
@@ -126,19 +127,19 @@ impl Prepared {
         words
     }
 
-    /// The words that open it in a terminal. A first prompt may follow them.
+    /// Returns the arguments that open it in a terminal. A first prompt may follow them.
     #[must_use]
     pub fn terminal(&self) -> Vec<String> {
         let words: &[&str] = match self.cli {
-            // With a blank instead of `=`, the prompt would be taken for one more tool.
+            // With a space instead of `=`, the prompt would be read as one more tool.
             Cli::Claude => &["--permission-mode", "acceptEdits", "--allowedTools=Bash"],
             Cli::Codex => &["--no-alt-screen"],
         };
         self.words(words)
     }
 
-    /// The same as somebody with an account and not with a key: Claude Code tells only them when
-    /// their quota is back. Codex tells everyone.
+    /// Signs in with an account instead of a key: Claude Code reports only to accounts when their
+    /// quota is back. Codex reports it to everyone.
     #[must_use]
     pub fn with_account(mut self) -> Self {
         for (name, _) in &mut self.env {
@@ -149,7 +150,7 @@ impl Prepared {
         self
     }
 
-    /// A command of these words with nothing in its environment but what it needs.
+    /// Makes a command of these arguments, with nothing in its environment but what it needs.
     #[must_use]
     pub fn command(&self, words: &[String]) -> Command {
         let mut command = Command::new(words.first().map_or("false", String::as_str));
@@ -159,7 +160,7 @@ impl Prepared {
         command
     }
 
-    /// The names of the variables that it has to see, for an allow-list.
+    /// Returns the names of the variables that it needs, for an allow-list.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
         self.env.iter().map(|(name, _)| name.as_str()).collect()

@@ -1,20 +1,20 @@
-//! A disk that is full soon, for one test.
+//! A nearly full disk, for one test.
 
 use std::process::Command;
 
 const SMALL: &str = "STAFETTE_TEST_SMALL_DISK";
 
-/// Whether this is a test on such a disk.
+/// True inside a test on such a disk.
 #[must_use]
 pub fn is_small() -> bool {
     std::env::var_os(SMALL).is_some()
 }
 
-/// Runs a test of this program once more, with its temporary files on a disk of so many megabytes,
-/// which is gone with the process. Where no mount is allowed, it says so and runs nothing.
+/// Runs a test of this program again, with its temporary files on a disk of this size, which is
+/// removed with the process. Where mounts are not allowed, it prints that and runs nothing.
 ///
 /// # Panics
-/// When the test fails, or there is none of that name.
+/// If the test fails, or does not exist.
 pub fn run_on_a_small_one(megabytes: u32, test: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     let script = r#"mount -t tmpfs -o "size=$1m" none "$2" && exec "$3" --exact "$4" --nocapture"#;

@@ -1,4 +1,4 @@
-//! A model server on loopback that says what its script says.
+//! A model server on loopback that answers by a script.
 
 mod ask;
 mod completions;
@@ -32,16 +32,16 @@ pub use script::{Reply, Rule, Script, Usage};
 use journal::Journal;
 use wire::Answer;
 
-/// The most requests that are answered and kept; one that comes after them is refused.
+/// The most requests that are answered and recorded; later ones are refused.
 const REQUESTS: usize = 500;
 
-/// The largest request.
+/// The largest request body, in bytes.
 const BODY: usize = 16 * 1024 * 1024;
 
 /// The longest time that a stalled answer stays open.
 const STALL: Duration = Duration::from_secs(300);
 
-/// Headers that carry keys.
+/// Headers that contain keys.
 const KEYS: [&str; 3] = ["authorization", "x-api-key", "cookie"];
 
 /// Headers in which agents name their conversation.
@@ -56,7 +56,7 @@ pub struct ModelServer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Everything that the server knows.
+/// The state of the server.
 #[derive(Debug, Default)]
 struct Mind {
     journal: Journal,
@@ -64,11 +64,11 @@ struct Mind {
     memory: Mutex<Memory>,
 }
 
-/// What the server has to remember between two requests.
+/// The state that the server keeps between two requests.
 #[derive(Debug, Default)]
 struct Memory {
     script: Script,
-    /// Which rule has begun to answer a prompt of a conversation.
+    /// The rule that has begun to answer a prompt of a conversation.
     begun: HashMap<(Option<String>, String), usize>,
 }
 
@@ -77,7 +77,7 @@ impl ModelServer {
     ///
     /// # Errors
     ///
-    /// When there is no port or no thread to be had.
+    /// If no port or thread is available.
     pub fn start(script: Script) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
@@ -101,25 +101,25 @@ impl ModelServer {
         Ok(ModelServer { address, mind, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Where it listens, without a path: `http://127.0.0.1:PORT`.
+    /// Returns the address without a path: `http://127.0.0.1:PORT`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Everything that it was asked so far, in order.
+    /// Returns all requests so far, in order.
     #[must_use]
     pub fn exchanges(&self) -> Vec<Exchange> {
         self.mind.journal.all()
     }
 
-    /// Waits until what it was asked is as `wanted`; whether it became so in time.
+    /// Waits until the requests are as `wanted`; returns false if the time is up.
     #[must_use]
     pub fn wait(&self, limit: Duration, wanted: impl Fn(&[Exchange]) -> bool) -> bool {
         self.mind.journal.wait(limit, wanted)
     }
 
-    /// How many turns began with a prompt that contains this text.
+    /// Returns the number of turns that began with a prompt containing this text.
     #[must_use]
     pub fn turns(&self, prompt: &str) -> usize {
         turns(&self.exchanges(), prompt)
@@ -130,13 +130,13 @@ impl Drop for ModelServer {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A server that broke has been heard of by its requests.
+            // A broken server has already failed its requests.
             let _ = thread.join();
         }
     }
 }
 
-/// How many turns among these began with a prompt that contains this text.
+/// Counts the turns among these that began with a prompt containing this text.
 #[must_use]
 pub fn turns(exchanges: &[Exchange], prompt: &str) -> usize {
     let begins = |ask: &&Ask| ask.step == 0 && !ask.aside && ask.prompt.contains(prompt);
@@ -202,7 +202,7 @@ impl Mind {
 }
 
 impl Memory {
-    /// The rule that answers: the one that began the turn, or else the first that fits.
+    /// Returns the rule that answers: the one that began the turn, or else the first that matches.
     fn choose(&mut self, ask: &Ask) -> Option<usize> {
         let turn = (ask.session.clone(), ask.prompt.clone());
         if ask.step > 0
@@ -227,7 +227,7 @@ fn say(ask: &Ask, reply: &Reply, number: usize) -> Answer {
     }
 }
 
-/// A refusal that no agent tries again.
+/// Refuses in a way that no agent retries.
 fn refuse(ask: Option<&Ask>, message: &str) -> Answer {
     let kind = "invalid_request_error";
     match ask.map(|ask| ask.dialect) {
@@ -237,7 +237,7 @@ fn refuse(ask: Option<&Ask>, message: &str) -> Answer {
     }
 }
 
-/// What a model server does besides answering.
+/// Handles requests other than prompts.
 fn service(method: &Method, path: &str, length: usize) -> (Outcome, Answer) {
     let answer = match (method, path) {
         (&Method::POST, "/v1/messages/count_tokens") => json!({ "input_tokens": length / 4 }),
@@ -245,7 +245,7 @@ fn service(method: &Method, path: &str, length: usize) -> (Outcome, Answer) {
             let model = json!({ "id": "scripted", "type": "model", "object": "model" });
             json!({ "object": "list", "data": [model], "models": [], "has_more": false })
         }
-        // Some look whether anybody is there before they begin.
+        // Some agents check that the server is there before they begin.
         (&Method::GET | &Method::HEAD, "/") => json!({}),
         _ => {
             let error = json!({ "type": "not_found_error", "message": "There is no such path." });
@@ -284,7 +284,7 @@ fn send(answer: Answer, pause: Duration) -> Response<Body> {
     builder.body(body).unwrap_or_default()
 }
 
-/// Sends one event after the other.
+/// Sends one event after another.
 fn flow(events: VecDeque<String>, open: bool, pause: Duration) -> Body {
     Body::from_stream(stream::unfold((events, false), move |(mut events, begun)| async move {
         let Some(event) = events.pop_front() else {

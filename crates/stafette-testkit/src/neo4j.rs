@@ -10,10 +10,10 @@ use std::time::Duration;
 use crate::server::{Running, free_port, loopback};
 use crate::tools;
 
-/// How long it may take to start on a busy machine.
+/// The time limit for starting on a busy machine.
 const START: Duration = Duration::from_secs(180);
 
-/// A server with its data in a folder. It ends when it is dropped.
+/// A server with its data in a folder. It is killed on drop.
 #[derive(Debug)]
 pub struct Neo4j {
     folder: PathBuf,
@@ -22,10 +22,10 @@ pub struct Neo4j {
 }
 
 impl Neo4j {
-    /// Starts one without data in a folder of the caller's.
+    /// Starts a server without data in a folder of the caller.
     ///
     /// # Errors
-    /// When its jars cannot be had, or it does not start.
+    /// If its jars are not available, or it does not start.
     pub fn start(folder: &Path) -> io::Result<Self> {
         let port = free_port()?;
         fs::create_dir_all(folder.join("conf"))?;
@@ -49,12 +49,12 @@ impl Neo4j {
     /// Starts it on the same port with the same data, after [`kill`](Self::kill).
     ///
     /// # Errors
-    /// When it does not start.
+    /// If it does not start.
     pub fn start_again(&mut self) -> io::Result<()> {
         let jars = tools::maven("neo4j", include_str!("../neo4j/pom.xml"))
             .map_err(|error| io::Error::other(error.to_string()))?;
         let mut command = Command::new("java");
-        // Small, and compiled only lightly: it lives for a minute.
+        // Small, and compiled only lightly: it runs for a minute.
         command.args(["-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]);
         for package in ["java.nio", "java.io", "java.util.concurrent", "sun.nio.ch"] {
             command.arg(format!("--add-opens=java.base/{package}=ALL-UNNAMED"));
@@ -72,25 +72,25 @@ impl Neo4j {
         Ok(())
     }
 
-    /// Ends it at once, in the middle of whatever it does.
+    /// Kills it immediately, in the middle of its work.
     pub fn kill(&mut self) {
         self.running = None;
     }
 
-    /// Its process id while it runs.
+    /// Returns its process id while it runs.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.running.as_ref().map(Running::pid)
     }
 
-    /// Where it can be reached.
+    /// Returns the address to connect to.
     #[must_use]
     pub fn uri(&self) -> String {
         format!("bolt://127.0.0.1:{}", self.port)
     }
 }
 
-/// Whether somebody there speaks Bolt: offered 4.4, it says so.
+/// True if a server answers the Bolt handshake for version 4.4.
 fn answers(port: u16) -> bool {
     let greet = || -> io::Result<bool> {
         let mut stream = TcpStream::connect_timeout(&loopback(port), Duration::from_secs(1))?;

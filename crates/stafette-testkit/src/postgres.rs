@@ -15,31 +15,31 @@ use rustix::process::{Pid, Signal, geteuid, kill_process};
 use crate::server::{Running, free_port};
 use crate::tools;
 
-/// How long it may take to start on a busy machine, the repair of its log included.
+/// The time limit for starting on a busy machine, including the recovery of its log.
 const START: Duration = Duration::from_secs(180);
 
-/// How long it may take to end when it is asked to.
+/// The time limit for an orderly shutdown.
 const END: Duration = Duration::from_secs(30);
 
-/// Between two looks.
+/// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Names a server of the machine that tests are to use instead of one of their own.
+/// The variable with the URL of an existing server, which tests use instead of their own.
 pub const OTHER: &str = "STAFETTE_TEST_POSTGRES_URL";
 
-/// The user who owns everything, and who is let in without a word.
+/// The user who owns everything and needs no password.
 pub const USER: &str = "stafette";
 
-/// A user who is asked for [`PASSWORD`] on loopback; tests make it themselves.
+/// A user who needs [`PASSWORD`] on loopback; tests create it themselves.
 pub const GUARDED: &str = "guarded";
 
-/// The word that [`GUARDED`] is asked for.
+/// The password of [`GUARDED`].
 pub const PASSWORD: &str = "secret";
 
-/// Who runs it when the tests are run by root, whom it refuses.
+/// The system user that runs the server if the tests run as root, which it refuses.
 const SYSTEM_USER: &str = "postgres";
 
-/// A server with its data in a folder. It ends when it is dropped.
+/// A server with its data in a folder. It ends on drop.
 #[derive(Debug)]
 pub struct Postgres {
     folder: PathBuf,
@@ -48,11 +48,11 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Starts one without data in a folder of the caller's, which has to be a short path that
-    /// everybody may enter: run by root, it is given to another user.
+    /// Starts a server without data in a folder of the caller, which must have a short path that
+    /// every user may enter: run by root, it is given to another user.
     ///
     /// # Errors
-    /// When it cannot be installed, or does not start.
+    /// If it cannot be installed, or does not start.
     pub fn start(folder: &Path) -> io::Result<Self> {
         let programs = programs()?;
         fs::create_dir_all(folder)?;
@@ -73,8 +73,8 @@ impl Postgres {
         Ok(server)
     }
 
-    /// The same, and from another machine only by TLS: on loopback nobody else is let in. Who vouches
-    /// for its certificate, of `localhost`, is in `ca.pem` in the folder.
+    /// Starts a server that accepts only TLS on loopback. The authority for its certificate, issued
+    /// to `localhost`, is in `ca.pem` in the folder.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -102,7 +102,7 @@ impl Postgres {
     /// Starts it on the same port with the same data, after [`kill`](Self::kill).
     ///
     /// # Errors
-    /// When it does not start.
+    /// If it does not start.
     pub fn start_again(&mut self) -> io::Result<()> {
         let program = programs()?.join("postgres");
         let deadline = Instant::now() + START;
@@ -119,7 +119,7 @@ impl Postgres {
             command.args(settings.iter().flat_map(|setting| ["-c", setting]));
             let socket = self.folder.join(format!(".s.PGSQL.{}", self.port));
             let pid = self.folder.join("data/postmaster.pid");
-            // The server itself notes when it lets people in.
+            // The server itself records when it accepts connections.
             let ready = || {
                 let note = fs::read_to_string(&pid).unwrap_or_default();
                 let ready = note.lines().nth(7).is_some_and(|status| status.trim() == "ready");
@@ -131,47 +131,47 @@ impl Postgres {
                     self.running = Some(running);
                     return Ok(());
                 }
-                // What is left of a killed one needs a moment to notice.
+                // The remaining processes of a killed server need a moment to notice.
                 Err(_) if Instant::now() < deadline => thread::sleep(PAUSE),
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Ends it at once, in the middle of whatever it does.
+    /// Kills it immediately, in the middle of its work.
     pub fn kill(&mut self) {
         self.running = None;
-        // Or the next one takes what is noted here for its own.
+        // Otherwise the next server would take this record for its own.
         let _ = fs::remove_file(self.folder.join(format!(".s.PGSQL.{}", self.port)));
     }
 
-    /// Ends one process of it at once, such as the one that a client talks to. The server then
-    /// throws everybody out and repairs itself.
+    /// Kills one of its processes immediately, such as the one that serves a client. The server
+    /// then disconnects everyone and recovers.
     pub fn kill_process(&self, pid: i32) {
         if let Some(pid) = Pid::from_raw(pid) {
             let _ = kill_process(pid, Signal::KILL);
         }
     }
 
-    /// Its process id while it runs.
+    /// Returns its process id while it runs.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.running.as_ref().map(Running::pid)
     }
 
-    /// Where it can be reached on loopback, for a user.
+    /// Returns its URL on loopback, for a user.
     #[must_use]
     pub fn url_of(&self, user: &str) -> String {
         format!("postgres://{user}@127.0.0.1:{}/postgres", self.port)
     }
 
-    /// Where it can be reached on loopback.
+    /// Returns its URL on loopback.
     #[must_use]
     pub fn url(&self) -> String {
         self.url_of(USER)
     }
 
-    /// Where it can be reached without a network.
+    /// Returns its URL on the Unix socket.
     #[must_use]
     pub fn socket_url(&self) -> String {
         let folder = self.folder.display().to_string().replace('/', "%2F");
@@ -181,7 +181,8 @@ impl Postgres {
 
 impl Postgres {
     fn stop(&mut self) {
-        // In order, because a killed one leaves a piece of the machine's shared memory behind.
+        // An orderly shutdown, because a killed server leaves a piece of the machine's shared
+        // memory behind.
         if let Some(running) = &mut self.running
             && let Some(pid) = i32::try_from(running.pid()).ok().and_then(Pid::from_raw)
             && kill_process(pid, Signal::QUIT).is_ok()
@@ -201,7 +202,7 @@ impl Drop for Postgres {
     }
 }
 
-/// A server that the tests of one process share, for as long as one of them has it.
+/// A server that the tests of one process share, as long as one of them holds it.
 #[derive(Debug)]
 pub struct Shared {
     url: String,
@@ -209,10 +210,10 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Starts it when nobody has it. [`OTHER`] may name one that runs already.
+    /// Returns the shared server, and starts it if necessary. [`OTHER`] may name an existing one.
     ///
     /// # Errors
-    /// When it does not start.
+    /// If it does not start.
     pub fn get() -> io::Result<Arc<Self>> {
         static SERVER: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
         let mut server = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
@@ -231,13 +232,13 @@ impl Shared {
         Ok(shared)
     }
 
-    /// Where it can be reached.
+    /// Returns the URL of the server.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The same with a schema that nobody else has.
+    /// Returns the URL with a new schema that no other test uses.
     #[must_use]
     pub fn fresh(&self) -> String {
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -257,7 +258,8 @@ impl Drop for Shared {
     }
 }
 
-/// A folder for the shared server of this process. What processes that are gone left is removed.
+/// Makes a folder for the shared server of this process, and removes those of processes that have
+/// ended.
 fn folder() -> io::Result<PathBuf> {
     let (all, name) = (std::env::temp_dir(), "stafette-postgres-");
     for entry in fs::read_dir(&all)?.flatten() {
@@ -269,7 +271,7 @@ fn folder() -> io::Result<PathBuf> {
         }
         let note = fs::read_to_string(entry.path().join("data/postmaster.pid"));
         let pid = note.unwrap_or_default().lines().next().and_then(|pid| pid.parse::<i32>().ok());
-        // Only if the process still is that server: numbers are given again.
+        // Only if the process still is that server: process ids are reused.
         if let Some(pid) = pid
             && fs::read_link(format!("/proc/{pid}/cwd")).ok() == Some(entry.path().join("data"))
             && let Some(pid) = Pid::from_raw(pid)
@@ -283,7 +285,7 @@ fn folder() -> io::Result<PathBuf> {
     Ok(all.join(format!("{name}{}-{now}", std::process::id())))
 }
 
-/// The folder of its programs, which Debian keeps off the path.
+/// Returns the folder of its programs, which Debian keeps off the path.
 fn programs() -> io::Result<PathBuf> {
     let there = || {
         let versions = fs::read_dir("/usr/lib/postgresql").ok()?.flatten();
@@ -293,7 +295,7 @@ fn programs() -> io::Result<PathBuf> {
     tools::debian_where("postgresql", there).map_err(|error| io::Error::other(error.to_string()))
 }
 
-/// A program of it, as somebody who may run it.
+/// Makes a command for one of its programs, as a user who may run it.
 fn ours(program: &Path) -> Command {
     if !geteuid().is_root() {
         return Command::new(program);

@@ -4,12 +4,12 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Writes a program that can be run at once. A process of its own does it: what this one has open
-/// for writing, whatever another test starts at that moment has open too, and nobody can run a file
-/// that somebody writes to.
+/// Writes a program that can be run immediately. A child process writes it: a file that this
+/// process has open for writing is inherited by whatever another test starts at that moment, and a
+/// file that is open for writing cannot be run.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn write(path: &Path, text: &str) -> io::Result<()> {
     let mut shell = Command::new("sh");
     shell.args(["-c", r#"cat > "$1" && chmod 755 "$1""#, "sh"]).arg(path);

@@ -10,19 +10,19 @@ use std::time::Duration;
 use crate::server::{Running, free_port, loopback};
 use crate::tools;
 
-/// How long it may take to start on a busy machine.
+/// The time limit for starting on a busy machine.
 const START: Duration = Duration::from_secs(180);
 
-/// Pinned, with what it needs.
+/// The pinned requirements of its Python environment.
 const REQUIREMENTS: &str = "radicale==3.9.0\n";
 
-/// The name that it lets in.
+/// The user name that it accepts.
 pub const USER: &str = "ada";
 
-/// The word that it asks for.
+/// The password of that user.
 pub const PASSWORD: &str = "secret";
 
-/// A server with its calendars in a folder. It ends when it is dropped.
+/// A server with its calendars in a folder. It is killed on drop.
 #[derive(Debug)]
 pub struct Radicale {
     folder: PathBuf,
@@ -31,10 +31,10 @@ pub struct Radicale {
 }
 
 impl Radicale {
-    /// Starts one without calendars in a folder of the caller's.
+    /// Starts a server without calendars in a folder of the caller.
     ///
     /// # Errors
-    /// When it cannot be installed, or does not start.
+    /// If it cannot be installed, or does not start.
     pub fn start(folder: &Path) -> io::Result<Self> {
         let port = free_port()?;
         fs::create_dir_all(folder)?;
@@ -56,7 +56,7 @@ impl Radicale {
     /// Starts it on the same port with the same calendars, after [`kill`](Self::kill).
     ///
     /// # Errors
-    /// When it does not start.
+    /// If it does not start.
     pub fn start_again(&mut self) -> io::Result<()> {
         let python = tools::python("radicale", REQUIREMENTS)
             .map_err(|error| io::Error::other(error.to_string()))?;
@@ -69,18 +69,18 @@ impl Radicale {
         Ok(())
     }
 
-    /// Ends it at once.
+    /// Kills the server immediately.
     pub fn kill(&mut self) {
         self.running = None;
     }
 
-    /// Its process id while it runs.
+    /// Returns its process id while it runs.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.running.as_ref().map(Running::pid)
     }
 
-    /// Where it can be reached.
+    /// Returns the URL of the server.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/", self.port)

@@ -1,4 +1,4 @@
-//! A server of others as a child process: on a free port, waited for, and gone with its owner.
+//! A third-party server as a child process: on a free port, awaited, and ended with its owner.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Between two looks at a server that starts.
+/// The pause between two checks of a starting server.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The first port that is given to a server.
 const FIRST: u16 = 12_000;
 
-/// A port that is free, and stays so until its server is there: the system gives none of these to
-/// those who want any, and each process of tests begins elsewhere.
+/// Returns a port that is free, and stays so until its server listens: the system never assigns
+/// these ports automatically, and each test process begins at another one.
 pub(crate) fn free_port() -> io::Result<u16> {
     static TAKEN: AtomicU32 = AtomicU32::new(0);
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
@@ -37,12 +37,12 @@ pub(crate) fn loopback(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// A child that ends when it is dropped.
+/// A child process that is killed on drop.
 #[derive(Debug)]
 pub(crate) struct Running(Child);
 
 impl Running {
-    /// Starts it with what it says in a file, and waits until `ready` says so.
+    /// Starts it with its output in a file, and waits until `ready` returns true.
     pub(crate) fn start(
         command: &mut Command,
         log: &Path,
@@ -68,12 +68,12 @@ impl Running {
         Ok(running)
     }
 
-    /// Its process id.
+    /// Returns its process id.
     pub(crate) fn pid(&self) -> u32 {
         self.0.id()
     }
 
-    /// Whether it has ended by itself.
+    /// True if it has ended on its own.
     pub(crate) fn is_over(&mut self) -> bool {
         !matches!(self.0.try_wait(), Ok(None))
     }
@@ -81,8 +81,8 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Without a chance to tidy up: that is what tests of an outage want, and what the others
-        // have written is in a temporary folder.
+        // Without a chance to clean up: tests of an outage want that, and the data of the others is
+        // in a temporary folder.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

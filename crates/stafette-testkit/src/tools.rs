@@ -1,7 +1,7 @@
-//! Programs of others that tests meet, installed once into the folder of what cargo builds.
+//! Third-party programs for tests, installed once into cargo's build folder.
 //!
-//! Everything is pinned: a Python tool by its requirements, a Node tool by its lock file, a Java tool
-//! by its project file. A Debian package is whatever the machine's Debian has.
+//! Everything is pinned: a Python tool by its requirements, a Node tool by its lock file, a Java
+//! tool by its project file. A Debian package has the version of the machine's Debian.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-/// What a shell is told to make a certificate for `localhost`, and the one that vouches for it.
+/// The shell script that makes a certificate for `localhost`, and the authority that signs it.
 pub const CERTIFICATES: &str = "\
     openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=ca && \
     openssl req -newkey rsa:2048 -nodes -keyout key.pem -out asked.csr -subj /CN=localhost && \
@@ -20,46 +20,47 @@ pub const CERTIFICATES: &str = "\
     openssl x509 -req -in asked.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out cert.pem -days 2 \
       -extfile more";
 
-/// How often an installation is tried: a registry may have a bad moment.
+/// The number of tries for an installation: a registry may fail for a moment.
 const TRIES: usize = 3;
 
-/// Why a tool is not there.
+/// The reason why a tool is not available.
 #[derive(Debug, Error)]
 pub enum ToolError {
-    /// Something that installs it could not be started.
+    /// A program that installs it could not be started.
     #[error("{tool} needs `{program}`, which cannot be started: {source}")]
     Missing {
-        /// What was to be installed.
+        /// The tool to install.
         tool: String,
-        /// What is missing.
+        /// The program that is missing.
         program: String,
-        /// What happened.
+        /// The error of the system.
         source: io::Error,
     },
-    /// It was started and did not do it.
+    /// The installation was started and failed.
     #[error("{tool} could not be installed: `{command}` said {message}")]
     Failed {
-        /// What was to be installed.
+        /// The tool to install.
         tool: String,
-        /// What was tried.
+        /// The command that failed.
         command: String,
-        /// What it said last.
+        /// The end of its output.
         message: String,
     },
-    /// The folder for it cannot be used.
+    /// The installation folder cannot be used.
     #[error("{} cannot be used: {source}", path.display())]
     Folder {
-        /// Which path.
+        /// The path in question.
         path: PathBuf,
-        /// What happened.
+        /// The error of the file system.
         source: io::Error,
     },
 }
 
-/// A Python environment with these packages, one `name==version` a line. Its programs are in `bin`.
+/// Returns a Python environment with these packages, one `name==version` per line. Its programs are
+/// in `bin`.
 ///
 /// # Errors
-/// When Python or pip are missing or fail.
+/// If Python or pip are missing or fail.
 pub fn python(name: &str, requirements: &str) -> Result<PathBuf, ToolError> {
     once(name, &[requirements], |folder| {
         run(name, folder, "python3", &["-m", "venv", "."])?;
@@ -71,10 +72,10 @@ pub fn python(name: &str, requirements: &str) -> Result<PathBuf, ToolError> {
     })
 }
 
-/// A folder with the packages of a lock file in `node_modules`.
+/// Returns a folder with the packages of a lock file in `node_modules`.
 ///
 /// # Errors
-/// When npm is missing or fails.
+/// If npm is missing or fails.
 pub fn node(name: &str, package: &str, lock: &str) -> Result<PathBuf, ToolError> {
     once(name, &[package, lock], |folder| {
         for (file, text) in [("package.json", package), ("package-lock.json", lock)] {
@@ -86,10 +87,10 @@ pub fn node(name: &str, package: &str, lock: &str) -> Result<PathBuf, ToolError>
     })
 }
 
-/// A folder with the jars of a Maven project and of all that it depends on in `lib`.
+/// Returns a folder with the jars of a Maven project and of its dependencies in `lib`.
 ///
 /// # Errors
-/// When Maven is missing or fails.
+/// If Maven is missing or fails.
 pub fn maven(name: &str, pom: &str) -> Result<PathBuf, ToolError> {
     once(name, &[pom], |folder| {
         let file = folder.join("pom.xml");
@@ -100,10 +101,10 @@ pub fn maven(name: &str, pom: &str) -> Result<PathBuf, ToolError> {
     })
 }
 
-/// A program of a Debian package, installed when it is missing. That needs root.
+/// Returns a program of a Debian package, and installs it if it is missing, which needs root.
 ///
 /// # Errors
-/// When it is missing and cannot be installed.
+/// If it is missing and cannot be installed.
 pub fn debian(program: &str, package: &str) -> Result<PathBuf, ToolError> {
     let places = ["/usr/bin", "/usr/local/bin", "/usr/sbin"];
     debian_where(package, || {
@@ -111,10 +112,10 @@ pub fn debian(program: &str, package: &str) -> Result<PathBuf, ToolError> {
     })
 }
 
-/// The same for what is looked for elsewhere.
+/// Returns a file of a Debian package, found by `there`, and installs the package if it is missing.
 ///
 /// # Errors
-/// When it is missing and cannot be installed.
+/// If it is missing and cannot be installed.
 pub(crate) fn debian_where(
     package: &str,
     there: impl Fn() -> Option<PathBuf>,
@@ -128,11 +129,11 @@ pub(crate) fn debian_where(
     if let Some(path) = there() {
         return Ok(path);
     }
-    // Somebody else of the machine may be installing something.
+    // Another process may be installing something.
     let patient = ["-o", "DPkg::Lock::Timeout=600", "-o", "Acquire::Retries=3"];
     let apt = |words: &[&str]| run(package, &cache, "apt-get", &[&patient[..], words].concat());
     let install = ["install", "-y", "-qq", "--no-install-recommends", package];
-    // The list of packages may be missing or old, which only the second try needs to know.
+    // The list of packages may be missing or old; only a second try needs it.
     if apt(&install).is_err() {
         tried(|| {
             apt(&["update", "-qq"])?;
@@ -146,7 +147,7 @@ pub(crate) fn debian_where(
     })
 }
 
-/// Makes a folder once, whoever asks first; what it is made of is part of its name.
+/// Makes a folder once, even if several tests ask for it; its name depends on what it is made of.
 fn once(
     name: &str,
     made_of: &[&str],
@@ -157,7 +158,7 @@ fn once(
     let sum: String = sum.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     let cache = cache();
     let folder = cache.join(format!("{name}-{sum}"));
-    // The folder keeps its path, since environments know theirs: a stamp says that it is whole.
+    // The folder keeps its path, since environments contain theirs: a stamp marks it as complete.
     let whole = folder.join("whole");
     if whole.exists() {
         return Ok(folder);
@@ -178,7 +179,7 @@ fn once(
     Ok(folder)
 }
 
-/// Tries until it works, though not forever.
+/// Retries a few times until it works.
 fn tried(install: impl Fn() -> Result<(), ToolError>) -> Result<(), ToolError> {
     let done = (1..TRIES).find_map(|_| install().ok());
     done.map_or_else(install, Ok)
@@ -221,7 +222,7 @@ fn unusable(path: &Path) -> impl FnOnce(io::Error) -> ToolError {
     move |source| ToolError::Folder { path, source }
 }
 
-/// Beside what is built, so that it goes when that goes.
+/// Returns a folder beside the build output, so that both are removed together.
 pub(crate) fn cache() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     // Agents are shown this path: one without detours is easier to read.
@@ -238,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_tool_is_made_once_and_again_when_it_was_left_half_made() {
-        // It fails so often, and then it works.
+        // It fails this many times, and then it works.
         let made = |fails: usize| {
             let tries = Cell::new(0);
             let made = once("kit-test", &["v1", &std::process::id().to_string()], |folder| {

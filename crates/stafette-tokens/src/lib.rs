@@ -1,35 +1,36 @@
-//! How many tokens a text is, by a real tokenizer.
+//! Counts the tokens of a text with a real tokenizer.
 //!
 //! **Invariants.** The vocabulary is part of the program: nothing is read or fetched. The same text
-//! always counts the same. No text is long enough to hold anybody up: what is longer than
-//! [`MAX_BYTES`] is not counted at all.
+//! always has the same count. No text can block the caller for long: texts longer than
+//! [`MAX_BYTES`] are not counted at all.
 
 use thiserror::Error;
 
-/// The longest text that is counted, in bytes. Some texts of this length take long, so there has to
-/// be an end.
+/// The longest text that is counted, in bytes. Some texts of this length are slow to count, so
+/// there has to be a limit.
 pub const MAX_BYTES: usize = 64_000;
 
-/// The vocabulary that is counted by, for those who want to count again.
+/// The name of the vocabulary, for programs that want to repeat the count.
 pub const VOCABULARY: &str = "o200k_base";
 
 /// A text that is too long to be counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[error("{bytes} bytes are too many to count the tokens of; at most {MAX_BYTES} are")]
 pub struct TooLong {
-    /// How long it is.
+    /// The length of the text in bytes.
     pub bytes: usize,
 }
 
-/// How many tokens `text` is. The first call loads the vocabulary, which takes a moment.
+/// Returns the number of tokens of `text`. The first call loads the vocabulary, which takes a
+/// moment.
 ///
 /// # Errors
-/// When it is longer than [`MAX_BYTES`].
+/// If it is longer than [`MAX_BYTES`].
 pub fn count(text: &str) -> Result<u64, TooLong> {
     if text.len() > MAX_BYTES {
         return Err(TooLong { bytes: text.len() });
     }
-    // What looks like a marker of the model's own is text here: agents wrote it.
+    // A text that looks like a marker of the model counts as plain text here: agents wrote it.
     let tokens = tiktoken_rs::o200k_base_singleton().encode_ordinary(text);
     Ok(u64::try_from(tokens.len()).unwrap_or(u64::MAX))
 }

@@ -1,16 +1,17 @@
 //! Changes of the user's own checkout, as sets that are applied whole or not at all.
 //!
-//! What is proposed waits in `changes` of the project's state folder: a record for each set, and
-//! every content by its digest. To apply a set, its new files are put ready, the journal says what
-//! is going to happen, they are swapped in, the project's own command is asked, and then the journal
-//! says that they stay; or everything is swapped back. The journal is the truth: whoever opens the
-//! folder after a crash finishes or takes back what it says.
+//! Proposed sets wait in `changes` of the project's state folder: a record for each set, and every
+//! content by its digest. To apply a set, its new files are staged, the journal records the plan,
+//! the files are swapped in, the project's own command validates them, and then the journal records
+//! that they stay; or everything is swapped back. The journal is authoritative: the process that
+//! opens the folder after a crash finishes or rolls back what it records.
 //!
 //! Invariants:
 //! - The project is as before a set or as after it, once [`Changes::recover`] has run.
-//! - Nothing outside of the project is read or written, whatever is swapped for a link meanwhile.
-//! - What a set was not made against is not written over; what somebody has written meanwhile comes
-//!   back, or is kept.
+//! - Nothing outside of the project is read or written, even if a file is replaced by a link
+//!   meanwhile.
+//! - A file that is not as the set expects is not overwritten; what another program has written
+//!   meanwhile is restored, or kept.
 
 mod change_store;
 mod commit;
@@ -48,126 +49,127 @@ pub use proposal::Draft;
 pub use queue::{Left, Report, RolledBack};
 pub use validation::mark;
 
-/// Why a change could not be proposed, applied or undone. Nothing of the project has changed.
+/// The reason why a change could not be proposed, applied or undone. The project has not changed.
 #[derive(Debug, Error)]
 pub enum ChangeError {
-    /// There is no such change.
+    /// The change does not exist.
     #[error("there is no change {id}")]
     NoChange {
-        /// What was asked for.
+        /// The id that was requested.
         id: ChangeId,
     },
-    /// A path leads elsewhere.
+    /// A path leads out of the project.
     #[error(transparent)]
     Path(#[from] BadPath),
-    /// An edit says too little or too much.
+    /// An edit is incomplete or contradictory.
     #[error("{file}: {flaw}")]
     Edit {
-        /// Which file.
+        /// The file as the edit names it.
         file: String,
-        /// What is wrong with it.
+        /// The reason, in a few words.
         flaw: &'static str,
     },
-    /// The set is empty, or larger than a set may be.
+    /// The set is empty, or larger than allowed.
     #[error("{flaw}")]
     Size {
-        /// What is wrong with it.
+        /// The reason, in a few words.
         flaw: &'static str,
     },
-    /// Two paths are one file somewhere.
+    /// Two paths are the same file on some file systems.
     #[error("{first} and {second} are one file, or one is in the other, on some file systems")]
     Collision {
-        /// One.
+        /// The first of the two paths.
         first: FilePath,
-        /// The other.
+        /// The second of the two paths.
         second: FilePath,
     },
-    /// The workflow keeps it from every change.
+    /// The workflow protects the file from every change.
     #[error("{file} is protected: `{pattern}` in `[changes]` covers it")]
     Protected {
-        /// Which file.
+        /// The file that is protected.
         file: FilePath,
-        /// By which pattern.
+        /// The pattern that protects it.
         pattern: String,
     },
-    /// There is something else than a file.
+    /// The path is something else than a regular file.
     #[error("{file} is {kind}, which no change may touch")]
     NotAFile {
-        /// Where.
+        /// The path in question.
         file: FilePath,
-        /// What is there.
+        /// The kind of object at the path, in words.
         kind: &'static str,
     },
-    /// Somebody else has changed it.
+    /// The file has changed since the change was made.
     #[error("{file} is not what the change was made against")]
     Changed {
-        /// Which file.
+        /// The file that has changed.
         file: FilePath,
     },
-    /// A person has to say yes.
+    /// A person must approve the change first.
     #[error("{id} needs a person's yes: {}", told(gates))]
     NeedsPerson {
-        /// Which change.
+        /// The id of the change.
         id: ChangeId,
-        /// To what.
+        /// The reasons why a person must approve.
         gates: Vec<Gate>,
     },
-    /// It is not so far, or too far.
+    /// The status of the change does not allow the operation.
     #[error("{id} is {}, so it cannot be {wanted}", status.as_str())]
     Status {
-        /// Which change.
+        /// The id of the change.
         id: ChangeId,
-        /// How far it is.
+        /// The current status of the change.
         status: ChangeStatus,
-        /// What was asked for.
+        /// The requested operation, as a participle.
         wanted: &'static str,
     },
-    /// It is somebody else's.
+    /// Another agent proposed the change.
     #[error("{id} is a change of {by}, who alone can revise it")]
     NotYours {
-        /// Which change.
+        /// The id of the change.
         id: ChangeId,
-        /// Whose it is.
+        /// The agent that proposed it.
         by: String,
     },
-    /// Later changes stand on it.
+    /// Later changes build on it.
     #[error("{id} has later changes on top of it: {}", on_top(later))]
     Later {
-        /// Which change.
+        /// The id of the change.
         id: ChangeId,
-        /// Which later ones, and a file of each that they share.
+        /// The later changes, each with a file that they share.
         later: Vec<(ChangeId, FilePath)>,
     },
-    /// Somebody else is at it.
+    /// Another process is applying a change.
     #[error("another change is being applied")]
     Busy,
-    /// A file of ours is not what we have written.
+    /// A file of the change store is damaged.
     #[error("{} cannot be understood: {source}", path.display())]
     Unreadable {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the parser.
         source: serde_json::Error,
     },
-    /// The file system did not do it.
+    /// The file system failed.
     #[error("cannot {what} {}: {source}", path.display())]
     Files {
-        /// What was tried.
+        /// The operation that was tried, as a verb.
         what: &'static str,
-        /// With what.
+        /// The path that it was tried on.
         path: PathBuf,
-        /// Why it failed.
+        /// The error of the file system.
         source: io::Error,
     },
-    /// What was begun cannot be taken back at the moment. The journal has it: it is tried again.
+    /// A started change cannot be rolled back at the moment. The journal keeps it, so that it is
+    /// retried.
     #[error("{why}; and it cannot be taken back yet: {source}")]
     Stuck {
-        /// Why it is to be taken back.
+        /// The reason for the roll-back.
         why: String,
-        /// Why it cannot.
+        /// The reason why the roll-back failed.
         source: Box<ChangeError>,
     },
-    /// Git did not do it.
+    /// A git command failed.
     #[error(transparent)]
     Git(GitError),
 }
@@ -191,14 +193,14 @@ fn on_top(later: &[(ChangeId, FilePath)]) -> String {
     said.collect::<Vec<_>>().join(", ")
 }
 
-/// What was left to do after a crash.
+/// The work that was left after a crash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Recovered {
-    /// Nothing.
+    /// There was nothing left to do.
     Nothing,
-    /// Files were taken back to what they were.
+    /// Files were rolled back to their earlier state.
     TakenBack,
-    /// What had been decided was written down.
+    /// A decided change was recorded.
     Finished,
 }
 
@@ -210,44 +212,43 @@ pub struct Changes {
     store: ChangeStore,
 }
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Debug)]
 enum End {
     Landed(Vec<Change>),
     TakenBack { why: String, output: String, notes: Vec<String> },
 }
 
-/// What is asked of an attempt besides its files.
+/// The conditions of an attempt besides its files.
 #[derive(Debug)]
 struct Terms<'r> {
     message: String,
     validate: &'r [String],
     timeout: Duration,
     commit: bool,
-    /// Folders that go with the files in them, when it is a way back.
+    /// Folders to remove with the files in them, if it is an undo.
     emptied: Option<Vec<String>>,
 }
 
 impl Changes {
-    /// The changes of a project that keeps its state in `home`, on the same file system.
+    /// Opens the changes of a project that keeps its state in `home`, on the same file system.
     pub fn open(project: &Path, home: &Path) -> Result<Changes, ChangeError> {
         let failed = |source| ChangeError::files("open", project, source);
         let inside = ConfinedDir::open(project).map_err(failed)?;
         Ok(Changes { folder: project.to_owned(), project: inside, store: ChangeStore::open(home)? })
     }
 
-    /// All changes, the oldest first.
+    /// Returns all changes, oldest first.
     pub fn list(&self) -> Result<Vec<Change>, ChangeError> {
         self.store.list()
     }
 
-    /// One change.
+    /// Returns one change by its id.
     pub fn get(&self, id: ChangeId) -> Result<Change, ChangeError> {
         self.store.get(id)
     }
 
-    /// Finishes or takes back what a crash has left in the middle. Every other operation does so
-    /// first.
+    /// Finishes or rolls back what a crash has interrupted. Every other operation does so first.
     pub async fn recover(&self) -> Result<Recovered, ChangeError> {
         let _hold = self.store.hold().await?;
         self.recover_held().await
@@ -268,7 +269,7 @@ impl Changes {
         }
     }
 
-    /// Whether a change may be applied now.
+    /// Checks that a change may be applied now.
     fn ready(change: &Change, rules: &ChangeRules) -> Result<(), ChangeError> {
         let id = change.id;
         match change.status {
@@ -276,7 +277,7 @@ impl Changes {
             ChangeStatus::Pending | ChangeStatus::Failed => {}
             status => return Err(ChangeError::Status { id, status, wanted: "applied" }),
         }
-        // By the rules of today, not only by those it was proposed under.
+        // By today's rules, not only by those it was proposed under.
         let foreign = change.gates.iter().filter(|gate| gate.kind == GateKind::Foreign).cloned();
         let gates: Vec<Gate> = gates(&change.edits, rules).into_iter().chain(foreign).collect();
         match gates.is_empty() || change.approved_by.is_some() {
@@ -285,7 +286,7 @@ impl Changes {
         }
     }
 
-    /// Keeps what the steps are about to displace.
+    /// Saves what the steps are about to displace.
     fn back_up(&self, steps: &[Step]) -> Result<(), ChangeError> {
         for step in steps {
             let Some(before) = &step.before else { continue };
@@ -305,8 +306,8 @@ impl Changes {
         Ok(())
     }
 
-    /// Takes the steps, asks the project's command, and has them stay or takes them back. `settle`
-    /// says what the changes are once they stay.
+    /// Takes the steps, runs the project's command, and keeps or rolls back the result. `settle`
+    /// updates the changes once they stay.
     async fn carry_out(
         &self,
         steps: Vec<Step>,
@@ -328,7 +329,7 @@ impl Changes {
         let mut journal = match begun {
             Ok(journal) => journal,
             Err(error) => {
-                // What was put ready may be what fills the disk.
+                // The staged files may be what fills the disk.
                 let _ = self.store.clear_stage();
                 return Err(error);
             }
@@ -344,7 +345,7 @@ impl Changes {
         Ok(End::TakenBack { why, output, notes })
     }
 
-    /// Everything up to the decision, which is the journal that says so.
+    /// Does everything up to the decision, which is the journal entry that records it.
     async fn try_to_land(
         &self,
         journal: &mut Journal,
@@ -392,11 +393,11 @@ impl Changes {
         Ok(())
     }
 
-    /// Writes down what has been decided. To repeat it is safe.
+    /// Records a decision. Safe to repeat.
     async fn finish(&self, landing: Landing) -> Result<Vec<Change>, ChangeError> {
         let Landing { mut changes, commit, emptied } = landing;
         for folder in emptied.iter().rev() {
-            // What is not empty has something of somebody in it, and stays.
+            // A folder that is not empty has other files in it, and stays.
             let _ = self.project.remove_folder(folder);
             crash::point();
         }

@@ -1,4 +1,4 @@
-//! The git program: started clean, awaited with a limit, and quoted when it fails.
+//! Runs git: with a clean environment and a time limit, and with its message if it fails.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
@@ -11,10 +11,10 @@ use thiserror::Error;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-/// Longest a command may take. A checkout of a large repository on a slow disk takes minutes.
+/// The time limit of a command. A checkout of a large repository on a slow disk takes minutes.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// What would make git look at, or write to, something else than it is told.
+/// Variables that would make git read or write something else than intended.
 const MISLEADING: [&str; 8] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -26,8 +26,8 @@ const MISLEADING: [&str; 8] = [
     "GIT_CONFIG_PARAMETERS",
 ];
 
-/// Settings for every command: hooks and watchers are programs, and what runs here runs outside of
-/// an agent's sandbox.
+/// Settings for every command: hooks and watchers are programs, and git runs here outside of an
+/// agent's sandbox.
 const SETTINGS: [&str; 8] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -39,51 +39,51 @@ const SETTINGS: [&str; 8] = [
     "advice.addEmbeddedRepo=false",
 ];
 
-/// A git command that did not do what it was asked for.
+/// A git command failed.
 #[derive(Debug, Error)]
 pub enum GitError {
-    /// There is no git, or it may not be run.
+    /// Git is not installed, or may not be run.
     #[error("`{command}` did not start: {source}")]
     NotStarted {
-        /// What was to be run.
+        /// The command line that was tried.
         command: String,
-        /// Why it was not.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// It was ended because it took too long.
+    /// The command took too long and was killed.
     #[error("`{command}` was ended after {} seconds", after.as_secs())]
     Slow {
-        /// What was run.
+        /// The command line that was run.
         command: String,
-        /// How long it was waited for.
+        /// The time limit that it exceeded.
         after: Duration,
     },
-    /// It failed and said why.
+    /// Git reported an error.
     #[error("`{command}` failed ({status}): {stderr}")]
     Failed {
-        /// What was run.
+        /// The command line that was run.
         command: String,
-        /// How it ended.
+        /// The exit status of git.
         status: std::process::ExitStatus,
-        /// What it said.
+        /// The output on standard error.
         stderr: String,
     },
 }
 
-/// A repository as git is told of it. Nothing is read from the `.git` of a work tree: whoever works
-/// there could have it point to a repository whose settings start programs.
+/// A repository, given to git explicitly. Nothing is read from the `.git` of a work tree: an agent
+/// that works there could point it to a repository whose settings start programs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
-    /// The work tree, where there is one.
+    /// The work tree; `None` for the shared part.
     pub(crate) tree: Option<PathBuf>,
-    /// What belongs to the work tree: its HEAD and its index.
+    /// The git folder of the work tree: its HEAD and its index.
     pub(crate) own: PathBuf,
-    /// What all work trees share.
+    /// The git folder that all work trees share.
     pub(crate) common: PathBuf,
 }
 
 impl Place {
-    /// Begins a command here.
+    /// Prepares a command in this repository.
     pub(crate) fn git<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Git {
         let mut git = Git::new(self.tree.as_deref().unwrap_or(&self.common), arguments);
         git.set("GIT_DIR", &self.own);
@@ -97,7 +97,7 @@ impl Place {
     }
 }
 
-/// One command.
+/// One git command, to be run.
 #[derive(Debug)]
 pub(crate) struct Git {
     folder: PathBuf,
@@ -107,7 +107,7 @@ pub(crate) struct Git {
 }
 
 impl Git {
-    /// Begins a command in a folder, for the repository that git finds there.
+    /// Prepares a command in a folder, for the repository that git finds there.
     pub(crate) fn new<A: AsRef<OsStr>>(
         folder: &Path,
         arguments: impl IntoIterator<Item = A>,
@@ -125,13 +125,13 @@ impl Git {
         self.variables.push((name, value.as_ref().to_owned()));
     }
 
-    /// With an index of our own: the one that is there keeps what is staged in it.
+    /// Uses a separate index: the existing one keeps what is staged in it.
     pub(crate) fn index(mut self, index: &Path) -> Git {
         self.set("GIT_INDEX_FILE", index);
         self
     }
 
-    /// In the name of Stafette, for commits that nobody made.
+    /// Commits in the name of Stafette, for commits that have no other author.
     pub(crate) fn in_our_name(mut self) -> Git {
         for name in ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"] {
             self.set(name, "Stafette");
@@ -142,25 +142,25 @@ impl Git {
         self
     }
 
-    /// With paths taken letter by letter.
+    /// Takes paths literally, without patterns.
     pub(crate) fn literally(mut self) -> Git {
         self.set("GIT_LITERAL_PATHSPECS", "1");
         self
     }
 
-    /// With this on its standard input.
+    /// Passes this on standard input.
     pub(crate) fn input(mut self, input: impl Into<Vec<u8>>) -> Git {
         self.input = input.into();
         self
     }
 
-    /// How it would be typed, for messages.
+    /// Returns the command line for messages.
     fn line(&self) -> String {
         let words = self.arguments.iter().map(|word| word.to_string_lossy().into_owned());
         std::iter::once("git".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
     }
 
-    /// What it printed, or why it failed.
+    /// Returns its output, or the reason why it failed.
     pub(crate) async fn bytes(self) -> Result<Vec<u8>, GitError> {
         let mut command = Command::new("git");
         for name in MISLEADING {
@@ -179,11 +179,11 @@ impl Git {
             .map_err(|source| GitError::NotStarted { command: self.line(), source })?;
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         if let Some(mut stdin) = child.stdin.take() {
-            // A command that does not read its input says on its own what is wrong with it.
+            // A command that does not read its input reports its own error.
             let _ = stdin.write_all(&self.input).await;
         }
         let Ok(output) = tokio::time::timeout(PATIENCE, child.wait_with_output()).await else {
-            // Its filters are programs of their own and would live on.
+            // Its filters are separate processes and would keep running.
             if let Some(group) = group {
                 let _ = kill_process_group(group, Signal::KILL);
             }
@@ -198,19 +198,19 @@ impl Git {
         Err(GitError::Failed { command: self.line(), status: output.status, stderr })
     }
 
-    /// What it printed as one text.
+    /// Returns its output as one text.
     pub(crate) async fn text(self) -> Result<String, GitError> {
         Ok(String::from_utf8_lossy(&self.bytes().await?).trim_end().to_owned())
     }
 
-    /// What it printed as paths, one a line.
+    /// Returns its output as paths, one per line.
     pub(crate) async fn paths(self) -> Result<Vec<PathBuf>, GitError> {
         let bytes = self.bytes().await?;
         let lines = bytes.strip_suffix(b"\n").unwrap_or(&bytes).split(|byte| *byte == b'\n');
         Ok(lines.map(|line| PathBuf::from(OsString::from_vec(line.to_vec()))).collect())
     }
 
-    /// Nothing where it says no.
+    /// Returns its output, or `None` if it exits with status 1.
     pub(crate) async fn answer(self) -> Result<Option<String>, GitError> {
         match self.text().await {
             Ok(text) => Ok(Some(text)),
@@ -219,7 +219,7 @@ impl Git {
         }
     }
 
-    /// Only that it succeeds.
+    /// Checks only that it succeeds.
     pub(crate) async fn run(self) -> Result<(), GitError> {
         self.bytes().await.map(drop)
     }

@@ -1,12 +1,12 @@
-//! The folders that agents work in: a worktree for each, and what the work in it looks like. And
-//! changes of the user's own checkout, as sets that get in whole or not at all.
+//! The folders that agents work in: a worktree for each, and a fingerprint of the work in it. Also
+//! changes of the user's own checkout, as sets that are applied whole or not at all.
 //!
 //! Invariants:
-//! - Looking changes nothing: not the index, not the files, not the history.
+//! - Reading changes nothing: not the index, not the files, not the history.
 //! - Nothing is removed or overwritten before it is saved, and nothing outside of the worktrees'
 //!   folder is removed at all.
-//! - Git is told where everything is; nothing that an agent can write leads it elsewhere or has it
-//!   start a program.
+//! - Git gets every path explicitly; nothing that an agent can write redirects it or makes it start
+//!   a program.
 
 pub mod changes;
 mod git;
@@ -25,13 +25,13 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-/// Git answers at once or something is wrong with it.
+/// Git answers quickly or something is wrong with it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the work in `folder` looks like: the same text as long as no file differs, also of files
-/// that are not committed. Nothing where there is no git repository.
+/// Returns a fingerprint of the work in `folder`: the same text as long as no file differs,
+/// uncommitted files included. `None` where there is no git repository.
 pub async fn fingerprint(folder: &Path) -> Option<String> {
-    // An index of our own: the user's keeps what is staged in it.
+    // A separate index: the user's keeps what is staged in it.
     let scratch = tempfile::tempdir().ok()?;
     let index = scratch.path().join("index");
     ask(folder, &index, &["read-tree", "--empty"]).await?;
@@ -41,7 +41,7 @@ pub async fn fingerprint(folder: &Path) -> Option<String> {
 
 async fn ask(folder: &Path, index: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new("git")
-        // Nothing that an agent may have configured is started by looking.
+        // Reading starts nothing that an agent may have configured.
         .args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"])
         .args(arguments)
         .current_dir(folder)

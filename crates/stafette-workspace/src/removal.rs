@@ -1,4 +1,4 @@
-//! Folders are removed by their handle, so that no link leads out of where they are.
+//! Removes folders by their handle, so that no link leads out of them.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
@@ -11,7 +11,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// Deeper folders are not entered: each level holds a handle, and nobody works that deep.
+/// The deepest folder that is entered: each level holds a handle, and real work is not that deep.
 const DEEPEST: usize = 256;
 
 const FOLDER: OFlags =
@@ -24,12 +24,13 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
-    /// Opens a folder. The way to it may have links in it, the folder itself may not be one.
+    /// Opens a folder. The path to it may contain links, the folder itself may not be one.
     pub(crate) fn open(folder: &Path) -> io::Result<Ground> {
         Ok(Ground { handle: openat(CWD, folder, FOLDER, Mode::empty())? })
     }
 
-    /// The folder that `relative` names, and the name of its last part, without following a link.
+    /// Opens the folder that contains `relative`, and returns its last part, without following a
+    /// link.
     fn parent<'p>(&self, relative: &'p Path) -> io::Result<(OwnedFd, &'p OsStr)> {
         let refuse = || io::Error::other(format!("{} leads elsewhere", relative.display()));
         let mut handle = self.handle.try_clone()?;
@@ -45,14 +46,15 @@ impl Ground {
         }
     }
 
-    /// Moves what is at `from` to `to`, both within.
+    /// Moves `from` to `to`, both within the folder.
     pub(crate) fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let (from_folder, from_name) = self.parent(from)?;
         let (to_folder, to_name) = self.parent(to)?;
         Ok(renameat(from_folder, from_name, to_folder, to_name)?)
     }
 
-    /// Removes what is at `relative`, whole. Nothing there is fine; links are removed, not followed.
+    /// Removes `relative` with its content. Succeeds if nothing is there; links are removed, not
+    /// followed.
     pub(crate) fn remove(&self, relative: &Path) -> io::Result<()> {
         let parent = self.parent(relative);
         let (folder, name) = match parent {
@@ -87,7 +89,7 @@ fn remove(folder: &OwnedFd, name: &CStr, depth: usize) -> io::Result<()> {
     for entry in &entries {
         match remove(&inner, entry, depth - 1) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !is_opened => {
-                // Some caches take the right to write away from their folders.
+                // Some caches remove the write permission from their folders.
                 fchmod(inner.as_fd(), Mode::RWXU)?;
                 is_opened = true;
                 remove(&inner, entry, depth - 1)?;
@@ -98,7 +100,7 @@ fn remove(folder: &OwnedFd, name: &CStr, depth: usize) -> io::Result<()> {
     Ok(unlinkat(folder, name, AtFlags::REMOVEDIR)?)
 }
 
-/// How many bytes a folder takes up, without following links.
+/// Returns the bytes that a folder takes up, without following links.
 pub(crate) fn measure(folder: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let mut waiting = vec![folder.to_owned()];
@@ -106,7 +108,7 @@ pub(crate) fn measure(folder: &Path) -> u64 {
     while let Some(folder) = waiting.pop() {
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
         for entry in entries.flatten() {
-            // What vanishes while it is counted does not count.
+            // Files that vanish during the count are ignored.
             let Ok(metadata) = entry.metadata() else { continue };
             total += metadata.blocks() * 512;
             if metadata.is_dir() {

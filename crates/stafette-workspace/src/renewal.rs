@@ -1,8 +1,8 @@
-//! The team changes its own program: the change is applied, the program built and tried, and the
-//! running one replaced. Whatever fails on the way, and whenever we die, the old one comes back.
+//! Replaces the team's own program: the change is applied, the program is built and tried, and the
+//! running one is replaced. If any step fails, or this process dies, the old program is restored.
 //!
-//! A note says what is under way and is there before anything is touched. It goes when the new
-//! program has shown that it runs; a note that is found later means that it has not.
+//! A note records what is in progress before anything is touched. It is removed when the new
+//! program has proved that it runs; a note that is found later means that it has not.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -19,92 +19,92 @@ use crate::changes::crash;
 use crate::changes::validation::{ValidationOutcome, validate};
 use crate::{ChangeError, Changes};
 
-/// The program is known to run on so many changes, the newest ones.
+/// The number of changes, the newest ones, on which the program is known to run.
 const REMEMBERED: usize = 256;
 
-/// How a program gets new code, and the way back.
+/// Replaces a program with new code, and restores the old one on failure.
 #[derive(Clone, Debug)]
 pub struct Renewals {
     project: PathBuf,
     folder: PathBuf,
 }
 
-/// How far a renewal got.
+/// The stage that a renewal reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// The change was to be applied and validated.
+    /// Applying and validating the change.
     Apply,
-    /// The program was to be built.
+    /// Building the new program.
     Build,
-    /// The new one was to prove that it can read what the old one has left.
+    /// Proving that the new program can read the old one's data.
     Prove,
-    /// The old one was to make room for the new one.
+    /// Replacing the old program by the new one.
     Replace,
-    /// All of it is done.
+    /// The renewal is complete.
     Done,
 }
 
-/// What became of a renewal.
+/// The outcome of a renewal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Renewal {
-    /// The change that brought the new code.
+    /// The change with the new code.
     pub change: ChangeId,
-    /// How far it got; all but `done` means that the old program is back.
+    /// The stage that it reached; anything but `done` means that the old program was restored.
     pub stage: Stage,
-    /// Why not further.
+    /// The reason for stopping there; empty if it is done.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
-    /// The end of what was printed.
+    /// The end of the output.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub output: String,
 }
 
-/// A program cannot be renewed, or not be brought back.
+/// A program cannot be renewed, or not be restored.
 #[derive(Debug, Error)]
 pub enum RenewalError {
-    /// The change cannot be applied or taken back.
+    /// The change cannot be applied or rolled back.
     #[error(transparent)]
     Change(#[from] ChangeError),
-    /// The program is not where a program of the project can be.
+    /// The program is not a file within the project.
     #[error("`{program}` is not a file in the project")]
     Outside {
-        /// What was named.
+        /// The path that was given.
         program: String,
     },
-    /// A file cannot be kept or put back.
+    /// A file cannot be saved or restored.
     #[error("{} cannot be kept or put back", path.display())]
     Files {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the file system.
         source: io::Error,
     },
 }
 
-/// What is under way.
+/// The record of a renewal in progress.
 #[derive(Debug, Serialize, Deserialize)]
 struct Note {
     change: ChangeId,
     program: String,
-    /// Whether there was a program before.
+    /// True if there was a program before.
     kept: bool,
 }
 
 impl Renewals {
-    /// The renewals of a project that keeps its state in `home`.
+    /// Opens the renewals of a project that keeps its state in `home`.
     #[must_use]
     pub fn open(project: &Path, home: &Path) -> Self {
         Renewals { project: project.to_owned(), folder: home.join("self") }
     }
 
-    /// Gives the program new code: of a change that is applied for that, or of one that the project has
-    /// already. `replace` has the running one make room for the new one, and
-    /// says why that one does not run, if it does not; the caller starts the old one again when
-    /// the answer is not [`Stage::Done`].
+    /// Builds and starts the program with the code of a change, which is applied for that unless it
+    /// already is. `replace` stops the running program for the new one, and returns the reason if
+    /// the new one does not run; the caller starts the old one again if the result is not
+    /// [`Stage::Done`].
     ///
     /// # Errors
-    /// When the change may not be applied, and when the way back is blocked.
+    /// If the change may not be applied, or the roll-back fails.
     pub async fn renew(
         &self,
         changes: &Changes,
@@ -152,17 +152,17 @@ impl Renewals {
         Ok(Renewal { change, stage, why, output })
     }
 
-    /// Whether the program runs on this change as it is in the project now.
+    /// True if the program runs on this change as it is in the project now.
     ///
     /// # Errors
-    /// When the change cannot be read.
+    /// If the change cannot be read.
     pub fn runs_on(&self, change: ChangeId, changes: &Changes) -> Result<bool, RenewalError> {
         let known = fs::read_to_string(self.folder.join("runs-on")).unwrap_or_default();
         let order = changes.get(change)?.order;
         Ok(order.is_some_and(|order| known.lines().any(|line| line == order.to_string())))
     }
 
-    /// Notes that the program runs on a change: by its place among all that were ever applied.
+    /// Records that the program runs on a change: by its place among all that were ever applied.
     fn remember(&self, change: ChangeId, changes: &Changes) -> Result<(), RenewalError> {
         let path = self.folder.join("runs-on");
         let known = fs::read_to_string(&path).unwrap_or_default();
@@ -193,10 +193,10 @@ impl Renewals {
         replaced.map_err(|why| (Stage::Replace, why, String::new()))
     }
 
-    /// Brings the old program back when a renewal was under way; tells of which change.
+    /// Restores the old program if a renewal was in progress; returns its change.
     ///
     /// # Errors
-    /// When the way back is blocked.
+    /// If the roll-back fails.
     pub async fn recover(
         &self,
         changes: &Changes,
@@ -215,7 +215,7 @@ impl Renewals {
         Ok(Some(note.change))
     }
 
-    /// The old sources and the old program are back. To repeat it is safe.
+    /// Restores the old sources and the old program. Safe to repeat.
     async fn roll_back(
         &self,
         changes: &Changes,
@@ -236,8 +236,8 @@ impl Renewals {
             },
         }
         crash::point();
-        // What was put back is older than what was built from its successor: without a new time,
-        // the next build would take that for the newest.
+        // Restored files are older than what was built from their successors: without a new time,
+        // the next build would take that for up to date.
         for path in changes.get(note.change)?.paths() {
             let touched = File::options().write(true).open(self.project.join(path.as_str()));
             drop(touched.and_then(|file| file.set_modified(SystemTime::now())));
@@ -246,7 +246,7 @@ impl Renewals {
         self.forget()
     }
 
-    /// Where the program is: beneath the project, by a plain path.
+    /// Returns the path of the program, which must be within the project and plain.
     fn program(&self, program: &str) -> Result<PathBuf, RenewalError> {
         let path = Path::new(program);
         let plain = |part| matches!(part, Component::Normal(_));
@@ -264,7 +264,7 @@ impl Renewals {
         self.folder.join("renewal.json")
     }
 
-    /// Keeps the program as it is; tells whether there is one.
+    /// Saves the current program; returns true if there is one.
     fn keep(&self, program: &Path) -> Result<bool, RenewalError> {
         let failed = |source| RenewalError::Files { path: program.to_owned(), source };
         fs::create_dir_all(&self.folder).map_err(failed)?;
@@ -309,7 +309,7 @@ impl Renewals {
     }
 }
 
-/// Puts a copy of `from` in the place of `to`, whole: also of a program that runs.
+/// Replaces `to` by a copy of `from`, atomically, even if it is running.
 fn put(from: &Path, to: &Path) -> io::Result<()> {
     let folder = to.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;

@@ -1,9 +1,9 @@
-//! One git worktree for each agent of a run, so that nobody works in somebody else's files.
+//! One git worktree for each agent of a run, so that no agent works in another's files.
 //!
-//! A worktree lies in `worktrees/RUN/AGENT` of the project's state folder, on a branch
-//! `stafette/RUN/AGENT`. Beside the worktrees of a run, in `.notes`, is written what each of them
-//! is: where no agent can change it, and before the worktree is made, so that what a crash left
-//! half-made is known as such.
+//! A worktree is in `worktrees/RUN/AGENT` of the project's state folder, on a branch
+//! `stafette/RUN/AGENT`. Beside the worktrees of a run, in `.notes`, each of them is recorded:
+//! where no agent can change it, and before the worktree is made, so that a half-made one after a
+//! crash is recognised.
 //!
 //! Invariants:
 //! - The user's checkout, index and branches are never changed.
@@ -32,72 +32,72 @@ pub use baton::{Landed, Passed};
 pub use garbage::{Collected, Kept, Quota};
 pub use snapshot::SnapshotRef;
 
-/// Where folders wait to be removed.
+/// The folder for folders that are about to be removed.
 const TRASH: &str = ".trash";
 
-/// Why a worktree could not be opened, passed on, saved or removed.
+/// The reason why a worktree could not be opened, passed on, saved or removed.
 #[derive(Debug, Error)]
 pub enum WorktreeError {
-    /// Git did not do it.
+    /// A git command failed.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// The project is in no repository.
+    /// The project is not in a git repository.
     #[error("{} is not in a git repository: run `git init` there", folder.display())]
     NoRepository {
-        /// The project.
+        /// The folder of the project.
         folder: PathBuf,
     },
-    /// The file system did not do it.
+    /// The file system failed.
     #[error("cannot {what} {}: {source}", path.display())]
     Files {
-        /// What was tried.
+        /// The operation that was tried, as a verb.
         what: &'static str,
-        /// With what.
+        /// The path that it was tried on.
         path: PathBuf,
-        /// Why it failed.
+        /// The error of the file system.
         source: io::Error,
     },
-    /// What is in a worktree could not be saved, so it stays.
+    /// The content of a worktree could not be saved, so it stays.
     #[error("{} stays, since its work could not be saved: {source}", path.display())]
     NotSaved {
-        /// The worktree.
+        /// The path of the worktree.
         path: PathBuf,
-        /// Why it could not be saved.
+        /// The reason why saving failed.
         source: Box<WorktreeError>,
     },
-    /// A repository in the worktree holds what the outer one cannot.
+    /// The worktree contains a repository, which the outer one cannot save.
     #[error(
         "{} stays, since it has repositories of its own in it: {}; move or remove them",
         path.display(),
         list(nested)
     )]
     Nested {
-        /// The worktree.
+        /// The path of the worktree.
         path: PathBuf,
-        /// The repositories, seen from it.
+        /// The nested repositories, relative to the worktree.
         nested: Vec<PathBuf>,
     },
-    /// A branch that is to be written is somebody's checkout.
+    /// A branch to be written is checked out elsewhere.
     #[error("the branch {branch} is checked out in {}: choose another name", path.display())]
     CheckedOut {
-        /// The branch.
+        /// The name of the branch.
         branch: String,
-        /// Where.
+        /// The path of that checkout.
         path: PathBuf,
     },
-    /// Something in it is no file of the project, so that it cannot be a change.
+    /// The worktree contains something that cannot be part of a change.
     #[error("links, repositories and files outside of the project are no change: {}", list(paths))]
     NotFiles {
-        /// What.
+        /// The paths in question.
         paths: Vec<PathBuf>,
     },
-    /// A file in it is larger than a change may hold.
+    /// A file is larger than a change may hold.
     #[error("a file is larger than the 16 MiB that a change may hold")]
     TooLarge,
-    /// A branch that is to be written has commits that would be lost.
+    /// A branch to be written has commits that would be lost.
     #[error("the branch {branch} has other work on it: choose another name, or remove it")]
     Diverged {
-        /// The branch.
+        /// The name of the branch.
         branch: String,
     },
 }
@@ -106,27 +106,27 @@ fn list(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// What a new worktree begins with.
+/// The starting point of a new worktree.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Base {
-    /// What the project has committed.
+    /// The project's last commit.
     Committed,
-    /// That, and the user's uncommitted changes, which stay uncommitted.
+    /// The last commit and the user's uncommitted changes, which stay uncommitted.
     AsItIs,
-    /// Where another agent of the run has got to, uncommitted work included.
+    /// The state of another agent's worktree, uncommitted work included.
     Of(Worktree),
 }
 
-/// A worktree that is there.
+/// The existing worktree of an agent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Worktree {
-    /// Whose run it is.
+    /// The run that it belongs to.
     pub run: RunId,
-    /// Who works in it.
+    /// The agent that works in it.
     pub agent: AgentName,
-    /// Where it is.
+    /// The path of the worktree.
     pub path: PathBuf,
-    /// The project's folder in it: where its agent begins to work.
+    /// The project's folder in it, where its agent starts.
     pub folder: PathBuf,
     /// The branch that it is on.
     pub branch: String,
@@ -134,13 +134,13 @@ pub struct Worktree {
 }
 
 impl Worktree {
-    /// Where git keeps this worktree's HEAD and index.
+    /// Returns the folder with this worktree's HEAD and index.
     #[must_use]
     pub fn git_own(&self) -> &Path {
         &self.place.own
     }
 
-    /// Where git keeps what all worktrees share: objects, branches, hooks and settings.
+    /// Returns the folder that all worktrees share: objects, branches, hooks and settings.
     #[must_use]
     pub fn git_common(&self) -> &Path {
         &self.place.common
@@ -154,24 +154,24 @@ pub struct Worktrees {
     project: Place,
     /// The shared part of the repository, without a work tree.
     shared: Place,
-    /// The project, seen from the top of its checkout.
+    /// The path of the project within its checkout.
     prefix: PathBuf,
-    /// Where the worktrees are.
+    /// The folder of the worktrees.
     root: PathBuf,
-    /// Git's own locks are taken or refused, not waited for.
+    /// Serialises git commands: git's own locks fail instead of waiting.
     turn: Mutex<()>,
 }
 
-/// What a worktree is, as written down beside it.
+/// The record of a worktree, stored beside it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Note {
     branch: String,
-    /// Its name among the repository's worktrees; nothing while it is being made.
+    /// Its name among the repository's worktrees; `None` while it is being made.
     name: Option<String>,
 }
 
 impl Worktrees {
-    /// The worktrees of a project that keeps its state in `home`.
+    /// Opens the worktrees of a project that keeps its state in `home`.
     pub async fn new(project: &Path, home: &Path) -> Result<Worktrees, WorktreeError> {
         let ask = ["rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir"];
         let refused = |error| match error {
@@ -187,7 +187,7 @@ impl Worktrees {
             .map_err(|_| WorktreeError::NoRepository { folder: project.to_owned() })?;
         let root = home.join("worktrees");
         make_folder(&root)?;
-        // Git writes down where worktrees are without links, so we compare without links.
+        // Git records the paths of worktrees without links, so we compare without links.
         let root = root.canonicalize().map_err(|source| WorktreeError::Files {
             what: "find",
             path: root,
@@ -202,9 +202,9 @@ impl Worktrees {
         })
     }
 
-    /// The worktree of an agent in a run. It is made on `base` when it is not there; when it is,
-    /// it is as its agent left it, apart from locks that a killed git has left. Its agent must be
-    /// at rest.
+    /// Returns the worktree of an agent in a run. It is made from `base` if it does not exist;
+    /// otherwise it is as its agent left it, apart from locks that a killed git has left. Its agent
+    /// must be idle.
     pub async fn open(
         &self,
         run: RunId,
@@ -226,7 +226,7 @@ impl Worktrees {
                 self.write_note(&worktree, Some(name))?;
                 Ok(worktree)
             }
-            // It was never given to an agent, so what is there is half a checkout at most.
+            // It was never given to an agent, so it is half a checkout at most.
             Some(Note { name: None, .. }) => {
                 self.discard(&path).await?;
                 self.make(run, agent, base).await
@@ -236,7 +236,7 @@ impl Worktrees {
         }
     }
 
-    /// The worktree of an agent if it is there.
+    /// Returns the worktree of an agent if it exists.
     #[must_use]
     pub fn get(&self, run: RunId, agent: &AgentName) -> Option<Worktree> {
         let Note { branch, name } = self.note(run, agent)?;
@@ -244,8 +244,8 @@ impl Worktrees {
         worktree.path.is_dir().then_some(worktree)
     }
 
-    /// Removes a worktree, whose agent must be at rest. What is in it and not committed is saved
-    /// first, or it stays. Its branch stays in any case.
+    /// Removes a worktree, whose agent must be idle. Uncommitted work in it is saved first, or it
+    /// stays. Its branch stays in any case.
     pub async fn close(
         &self,
         worktree: &Worktree,
@@ -277,7 +277,7 @@ impl Worktrees {
         Ok(snapshot)
     }
 
-    /// The branch that the outcome of a run is left on.
+    /// Returns the name of the branch with the result of a run.
     #[must_use]
     pub fn result_branch(run: RunId) -> String {
         format!("stafette/result/{}", run.short())
@@ -323,7 +323,7 @@ impl Worktrees {
         Ok(worktree)
     }
 
-    /// Gives a folder that git has forgotten, or that nobody wrote down, back to git as it is.
+    /// Registers a folder that git has forgotten, or that has no record, as it is.
     async fn adopt(
         &self,
         run: RunId,
@@ -354,7 +354,7 @@ impl Worktrees {
         Ok(worktree)
     }
 
-    /// Where a new worktree begins: a commit, and files that differ from it.
+    /// Returns the starting point of a new worktree: a commit, and files that differ from it.
     async fn start(&self, base: &Base) -> Result<(String, Option<String>), WorktreeError> {
         let place = match base {
             Base::Of(giver) => &giver.place,
@@ -362,7 +362,7 @@ impl Worktrees {
         };
         let head = match self.head(place).await? {
             Some(head) => head,
-            // Nothing is committed yet. The user's first commit is not ours to make.
+            // There is no commit yet. The user's first commit is not ours to make.
             None => {
                 let empty = self.shared.git(["mktree"]).text().await?;
                 let message = "The run begins with nothing";
@@ -381,7 +381,7 @@ impl Worktrees {
         place.git(["rev-parse", "--quiet", "--verify", "HEAD^{commit}"]).answer().await
     }
 
-    /// A branch for an agent that is no checkout of somebody else.
+    /// Finds a branch for an agent that is not checked out elsewhere.
     async fn free_branch(
         &self,
         run: RunId,
@@ -399,7 +399,7 @@ impl Worktrees {
         Ok(branch)
     }
 
-    /// Where a branch is checked out.
+    /// Returns the path where a branch is checked out.
     async fn checkout_of(&self, branch: &str) -> Result<Option<PathBuf>, GitError> {
         let full = format!("refs/heads/{branch}");
         let ask = self.shared.git(["for-each-ref", "--format=%(worktreepath)", &full]);
@@ -407,7 +407,7 @@ impl Worktrees {
         Ok(found.filter(|path| !path.as_os_str().is_empty()))
     }
 
-    /// Adds a worktree, on the branch if there is one and else on a new one; gives its name.
+    /// Adds a worktree, on the branch if it exists and otherwise on a new one; returns its name.
     async fn add(
         &self,
         path: &Path,
@@ -420,7 +420,7 @@ impl Worktrees {
         if exists.is_none() {
             self.shared.git(["update-ref", &full, head, ""]).run().await?;
         }
-        // Twice: over a worktree that was there, and one whose making was cut off.
+        // Forced twice: over an earlier worktree, and over one whose creation was interrupted.
         let words = ["worktree", "add", "--force", "--force"].iter().chain(options);
         let words = words.map(|word| Path::new(*word).as_os_str());
         let words = words.chain([path.as_os_str(), Path::new(branch).as_os_str()]);
@@ -434,7 +434,7 @@ impl Worktrees {
         Ok(Path::new(said.trim_end()).file_name().map(text).unwrap_or_default())
     }
 
-    /// Takes away what a killed git has left, and ties folder and repository together again.
+    /// Removes what a killed git has left, and connects folder and repository again.
     fn mend(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
         let own = &worktree.place.own;
         for lock in ["index.lock", "HEAD.lock", "ORIG_HEAD.lock"] {
@@ -450,14 +450,14 @@ impl Worktrees {
         let link = worktree.path.join(".git");
         write(&own.join("gitdir"), format!("{}\n", link.display()))?;
         if link.symlink_metadata().is_ok_and(|link| link.is_dir()) {
-            // Somebody made a repository of it. Its work is saved and passed on all the same, only
-            // its commits are its own.
+            // The agent made a repository of it. Its work is still saved and passed on, only its
+            // commits stay there.
             return Ok(());
         }
         write(&link, format!("gitdir: {}\n", own.display()))
     }
 
-    /// Removes a folder below the worktrees: out of sight at once, then file by file.
+    /// Removes a folder below the worktrees: renamed first, then removed file by file.
     async fn discard(&self, path: &Path) -> Result<(), WorktreeError> {
         let failed =
             |source| WorktreeError::Files { what: "remove", path: path.to_owned(), source };
@@ -472,13 +472,13 @@ impl Worktrees {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             other => other.map_err(failed)?,
         }
-        // Build output is many files, and other runs go on meanwhile.
+        // Build output is many files, and other runs continue meanwhile.
         let removed = tokio::task::spawn_blocking(move || ground.remove(&gone)).await;
         removed.map_err(io::Error::other).and_then(|removed| removed).map_err(failed)
     }
 
-    /// Has git forget a worktree whose folder is gone. `git worktree prune` would have it forget
-    /// the user's worktrees on a disk that is not there at the moment, too.
+    /// Makes git forget a worktree whose folder is gone. `git worktree prune` would also forget the
+    /// user's worktrees on a disk that is not mounted at the moment.
     async fn forget(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
         if worktree.place.own.exists() {
             let words = ["worktree", "remove", "--force", "--force"].map(Path::new);
@@ -500,7 +500,7 @@ impl Worktrees {
     }
 
     fn note(&self, run: RunId, agent: &AgentName) -> Option<Note> {
-        // A note that cannot be read is as good as none: the folder is then adopted as it is.
+        // An unreadable record counts as none: the folder is then adopted as it is.
         serde_json::from_slice(&std::fs::read(self.note_path(run, agent)).ok()?).ok()
     }
 
@@ -517,12 +517,12 @@ impl Worktrees {
     }
 }
 
-/// An agent's name as a folder and as a part of a branch, neither of which may have dots anywhere.
+/// Encodes an agent's name for a folder and for a branch, neither of which may contain dots.
 fn plain(agent: &AgentName) -> String {
     agent.as_str().replace('.', "%2e")
 }
 
-/// The agent that [`plain`] made this of.
+/// Decodes what [`plain`] encoded.
 fn named(plain: &str) -> Option<AgentName> {
     plain.replace("%2e", ".").parse().ok()
 }
@@ -547,7 +547,7 @@ fn rename(from: &Path, to: &Path) -> Result<(), WorktreeError> {
     })
 }
 
-/// Writes a small file as a whole.
+/// Writes a small file atomically.
 fn write(path: &Path, content: String) -> Result<(), WorktreeError> {
     let failed = |source| WorktreeError::Files { what: "write", path: path.to_owned(), source };
     let folder = path.parent().unwrap_or(Path::new("."));

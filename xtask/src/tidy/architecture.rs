@@ -1,13 +1,13 @@
-//! The tables of `ARCHITECTURE.md` that rules are read from.
+//! Reads the tables of `ARCHITECTURE.md` that rules are based on.
 
 use std::collections::BTreeSet;
 
 use super::tree::Tree;
 
-/// Where the tables are.
+/// The file with the tables.
 pub(super) const PATH: &str = "ARCHITECTURE.md";
 
-/// A row of a table: what its first and its last cell name.
+/// A row of a table: the names in its first and its last cell.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Row {
     pub(super) line: usize,
@@ -15,7 +15,7 @@ pub(super) struct Row {
     pub(super) values: BTreeSet<String>,
 }
 
-/// The rows of the table after `<!-- tidy: NAME -->`; nothing when there is no such table.
+/// Returns the rows of the table after `<!-- tidy: NAME -->`; `None` if there is no such table.
 pub(super) fn table(tree: &Tree, name: &str) -> Option<Vec<Row>> {
     let mark = format!("<!-- tidy: {name} -->");
     let text = &tree.get(PATH)?.text;
@@ -29,7 +29,7 @@ pub(super) fn table(tree: &Tree, name: &str) -> Option<Vec<Row>> {
     (!rows.is_empty()).then_some(rows)
 }
 
-/// The head of a table and the line under it name nothing, so they are no rows.
+/// Parses a row. The head of a table and the line under it name nothing, so they are no rows.
 fn row(line: usize, text: &str) -> Option<Row> {
     let cells: Vec<&str> = text.trim().trim_matches('|').split('|').collect();
     let name = names(cells.first()?).next()?.to_owned();
@@ -37,7 +37,7 @@ fn row(line: usize, text: &str) -> Option<Row> {
     Some(Row { line, name, values })
 }
 
-/// What stands between backticks.
+/// Returns the texts between backticks.
 fn names(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }

@@ -1,4 +1,4 @@
-//! Which crate uses which: what cargo says must be what `ARCHITECTURE.md` says.
+//! The dependencies between crates: cargo's view must match `ARCHITECTURE.md`.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,28 +11,28 @@ use super::architecture::{PATH, table};
 use super::{Finding, Tree};
 use crate::shell;
 
-/// Crates that must not know each other, not even in their tests.
+/// Crates that must not depend on each other, not even in their tests.
 const STRANGERS: [(&str, &str); 1] = [("stafette-store", "stafette-agents")];
 
-/// The crates of the workspace and what they use.
+/// The crates of the workspace and their dependencies.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     pub(super) crates: BTreeMap<String, Uses>,
 }
 
-/// What one crate uses.
+/// The dependencies of one crate.
 #[derive(Debug, Default)]
 pub(super) struct Uses {
     /// Crates of the workspace that are part of it or of its build.
     ours: BTreeSet<String>,
     /// Crates of the workspace that only its tests use.
     in_tests: BTreeSet<String>,
-    /// Everything that is part of it, near and far, by the way it came in.
+    /// All direct and indirect dependencies, each with the path by which it came in.
     pub(super) everything: BTreeMap<String, Vec<String>>,
 }
 
 impl Graph {
-    /// Asks cargo.
+    /// Reads the dependencies from cargo.
     pub(super) fn read(root: &Path) -> Result<Graph, String> {
         let said = shell::output(Command::new("rustc").current_dir(root).arg("-vV"));
         let said = said.map_err(|error| error.to_string())?;
@@ -75,7 +75,7 @@ impl Graph {
     }
 }
 
-/// The ids of what a package uses in a certain way: `normal`, `build` or `dev`.
+/// Returns the ids of a package's dependencies of some kind: `normal`, `build` or `dev`.
 fn uses<'a>(
     nodes: &BTreeMap<&'a str, &'a Value>,
     id: &str,

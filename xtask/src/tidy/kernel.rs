@@ -1,4 +1,4 @@
-//! The kernel knows no coordinator by name: they are added and taken out under `team/` alone.
+//! The kernel knows no coordinator by name: they are added and removed under `team/` alone.
 
 use super::Finding;
 use super::source::Source;
@@ -6,7 +6,7 @@ use super::tree::Tree;
 
 const CORE: &str = "crates/stafette-core/src/";
 
-/// What belongs to the kernel, besides the transitions.
+/// The files of the kernel, besides the transitions.
 const FILES: [&str; 9] = [
     "amount.rs",
     "event.rs",
@@ -19,10 +19,10 @@ const FILES: [&str; 9] = [
     "trace.rs",
 ];
 
-/// The transitions.
+/// The folder of the transitions.
 const FOLDER: &str = "run/";
 
-/// Words of coordinators, in comments too: whoever has to explain one here has a leak to explain.
+/// Words of coordinators, in comments too: a comment that has to explain one here explains a leak.
 const WORDS: [&str; 5] = ["phase", "council", "generation", "lineage", "vote"];
 
 pub(super) fn check(tree: &Tree, sources: &[Source]) -> Vec<Finding> {
@@ -55,8 +55,8 @@ fn mentions(tree: &Tree, source: &Source) -> Vec<Finding> {
     findings
 }
 
-/// The first word of the line that belongs to a coordinator: one of theirs, or a type such as
-/// `ChangeId`.
+/// Returns the first word of the line that belongs to a coordinator: one of theirs, or a type such
+/// as `ChangeId`.
 fn mention(line: &str) -> Option<&str> {
     let is_part = |letter: char| letter.is_alphanumeric();
     line.split(|letter| !is_part(letter)).find(|word| {

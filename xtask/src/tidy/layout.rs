@@ -1,19 +1,19 @@
-//! How files are named, how long they are, and how they end.
+//! Rules about the names, lengths and ends of files.
 
 use super::Finding;
 use super::source::Source;
 use super::tree::{File, Tree};
 
-/// Past this a file is more than one thing.
+/// The most lines of a file; a longer one is more than one thing.
 const LONGEST: usize = 700;
 
-/// Names that say nothing about what is inside.
+/// Names that say nothing about the content.
 const EMPTY_NAMES: [&str; 10] = [
     "common", "helper", "helpers", "manager", "managers", "misc", "shared", "stuff", "util",
     "utils",
 ];
 
-/// What is written by hand, line by line.
+/// Extensions of files that are written by hand, line by line.
 const WRITTEN: [&str; 10] = ["css", "html", "js", "md", "rs", "sh", "toml", "ts", "yaml", "yml"];
 
 pub(super) fn check(tree: &Tree, sources: &[Source]) -> Vec<Finding> {

@@ -5,7 +5,7 @@ use toml::{Table, Value};
 use super::Finding;
 use super::tree::{File, Tree};
 
-/// What a crate does not decide for itself.
+/// Keys that a crate does not decide for itself.
 const INHERITED: [&str; 5] = ["version", "edition", "rust-version", "license", "publish"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -30,7 +30,7 @@ fn one(file: &File) -> Vec<Finding> {
     }
     let own = package.and_then(|package| package.get("name")).and_then(Value::as_str);
     for (name, dependency) in dependencies(&manifest) {
-        // A crate's tests may use the crate itself, with a feature that nobody else needs.
+        // A crate's tests may use the crate itself, with a feature that no other crate needs.
         if !is_inherited(Some(dependency)) && own != Some(name) {
             messages.push(format!(
                 "`{name}` must be listed under `[workspace.dependencies]` and be \
@@ -45,7 +45,7 @@ fn is_inherited(value: Option<&Value>) -> bool {
     value.and_then(|value| value.get("workspace")).and_then(Value::as_bool) == Some(true)
 }
 
-/// All of them, also those for one system only.
+/// Returns all dependencies, also those for one system only.
 fn dependencies(manifest: &Table) -> Vec<(&String, &Value)> {
     let targets = manifest.get("target").and_then(Value::as_table);
     let targets = targets.into_iter().flat_map(Table::values).filter_map(Value::as_table);

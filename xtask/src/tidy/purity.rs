@@ -1,4 +1,4 @@
-//! The core decides and performs nothing: no clock, no chance, no files, no sockets.
+//! The core decides and performs nothing: no clock, no randomness, no files, no sockets.
 
 use super::Finding;
 use super::graph::Graph;
@@ -6,7 +6,7 @@ use super::source::{Source, Word};
 
 const CORE: &str = "stafette-core";
 
-/// Crates that can do something, wherever they come in.
+/// Crates with effects, direct or indirect.
 const DOERS: [&str; 12] = [
     "async-std",
     "axum",
@@ -22,10 +22,10 @@ const DOERS: [&str; 12] = [
     "tokio-postgres",
 ];
 
-/// Modules of the standard library that can do something.
+/// Modules of the standard library with effects.
 const MODULES: [&str; 6] = ["env", "fs", "net", "os", "process", "thread"];
 
-/// Names that tell the time or draw lots.
+/// Names that read the clock or draw random numbers.
 const NAMES: [&str; 8] =
     ["Instant", "SystemTime", "UNIX_EPOCH", "getrandom", "new_v4", "now_v7", "rand", "tokio"];
 

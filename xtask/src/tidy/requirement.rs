@@ -6,11 +6,11 @@ use std::fmt;
 use super::Finding;
 use super::source::Source;
 
-/// How many requirements each part has.
+/// The number of requirements of each part.
 const PARTS: [(&str, usize); 6] =
     [("s1", 18), ("s2", 11), ("s3", 6), ("s4", 10), ("s5", 11), ("b", 30)];
 
-/// How many tests each requirement has.
+/// The number of tests of each requirement.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Coverage {
     tests: BTreeMap<(usize, usize), usize>,
@@ -39,7 +39,7 @@ pub(super) fn check(sources: &[Source]) -> (Coverage, Vec<Finding>) {
     (coverage, findings)
 }
 
-/// The names of the test functions in a file.
+/// Returns the names of the test functions in a file.
 fn tests<'a>(source: &'a Source) -> Vec<(usize, &'a str)> {
     let mut found = Vec::new();
     let mut words = source.words();
@@ -56,14 +56,14 @@ fn tests<'a>(source: &'a Source) -> Vec<(usize, &'a str)> {
     found
 }
 
-/// What the name of a test says about requirements.
+/// The reference to a requirement in the name of a test.
 #[derive(PartialEq, Eq, Debug)]
 enum Named {
-    /// Nothing.
+    /// The name refers to none.
     None,
-    /// It proves one: its part, by place in [`PARTS`], and its number.
+    /// The test proves one: its part, by place in [`PARTS`], and its number.
     Known(usize, usize),
-    /// It looks like an id and is none.
+    /// The name looks like an id but matches none.
     Unknown,
 }
 

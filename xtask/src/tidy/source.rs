@@ -1,4 +1,4 @@
-//! Rust files, with the code told apart from comments, literals and tests.
+//! Rust files, with code separated from comments, literals and tests.
 
 mod literal;
 
@@ -6,33 +6,33 @@ use std::ops::Range;
 
 use super::tree::{File, Tree};
 
-/// A Rust file.
+/// A parsed Rust file.
 #[derive(Debug)]
 pub(super) struct Source<'a> {
-    /// From the root.
+    /// The path from the root.
     pub(super) path: &'a str,
-    /// The file with comments and literals blanked out; every line and column is where it was.
+    /// The file with comments and literals blanked out; every line and column stays in place.
     pub(super) code: String,
     tests: Tests,
 }
 
-/// Which parts are only there for tests.
+/// The parts that exist only for tests.
 #[derive(PartialEq, Eq, Debug)]
 enum Tests {
     Whole,
     Parts(Vec<Range<usize>>),
 }
 
-/// A word of code and where it stands.
+/// A word of code and its position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Word<'a> {
     pub(super) text: &'a str,
     pub(super) start: usize,
-    /// The code after it, without leading blanks.
+    /// The code after it, without leading spaces.
     pub(super) rest: &'a str,
 }
 
-/// All Rust files of the tree.
+/// Returns all Rust files of the tree.
 pub(super) fn sources(tree: &Tree) -> Vec<Source<'_>> {
     let rust: Vec<&File> = tree.files.iter().filter(|file| file.has_ending(&["rs"])).collect();
     let mut found: Vec<Source> = rust.iter().map(|file| Source::new(file)).collect();
@@ -58,7 +58,7 @@ impl<'a> Source<'a> {
         Source { path: &file.path, code, tests: Tests::Parts(parts) }
     }
 
-    /// The modules in files of their own that only tests have, without their ending.
+    /// Returns the paths of test-only modules in files of their own, without their extension.
     fn test_modules(&self) -> Vec<String> {
         let here = self.path.trim_end_matches(".rs");
         let folder = match here.rsplit_once('/') {
@@ -71,7 +71,7 @@ impl<'a> Source<'a> {
             .collect()
     }
 
-    /// Whether what stands at `offset` is only there for tests.
+    /// True if the code at `offset` exists only for tests.
     pub(super) fn is_test(&self, offset: usize) -> bool {
         match &self.tests {
             Tests::Whole => true,
@@ -79,12 +79,12 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The number of the line at `offset`, from 1.
+    /// Returns the number of the line at `offset`, from 1.
     pub(super) fn line(&self, offset: usize) -> usize {
         self.code[..offset].matches('\n').count() + 1
     }
 
-    /// The words of the code: names and keywords.
+    /// Returns the words of the code: names and keywords.
     pub(super) fn words(&self) -> impl Iterator<Item = Word<'_>> {
         words(&self.code)
     }
@@ -101,8 +101,8 @@ fn words(code: &str) -> impl Iterator<Item = Word<'_>> {
     })
 }
 
-/// Everything behind a `cfg` that speaks of tests: where it begins and ends, and its name when it
-/// is a module in a file of its own.
+/// Returns everything behind a `cfg` that mentions tests: its start and end, and its name if it is
+/// a module in a file of its own.
 fn guarded(code: &str) -> impl Iterator<Item = (usize, usize, Option<&str>)> {
     code.match_indices("#[cfg(").filter_map(|(start, opening)| {
         let after = start + opening.len();
@@ -121,7 +121,7 @@ fn guarded(code: &str) -> impl Iterator<Item = (usize, usize, Option<&str>)> {
     })
 }
 
-/// The end of the block that opens at `open`.
+/// Returns the end of the block that opens at `open`.
 fn closing(code: &str, open: usize) -> usize {
     let mut depth = 0_usize;
     for (at, byte) in code.bytes().enumerate().skip(open) {

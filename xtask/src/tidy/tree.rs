@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// What holds what is made, not what is written: folders, and the file `.git` of a worktree.
+/// Folders with generated files, and the file `.git` of a worktree.
 const MADE: [&str; 5] = ["target", "node_modules", "dist", ".git", ".stafette"];
 
 /// A file could not be read.
@@ -23,12 +23,12 @@ pub(super) struct Tree {
     pub(super) files: Vec<File>,
 }
 
-/// One file.
+/// One file of the project.
 #[derive(Debug)]
 pub(super) struct File {
-    /// From the root, with `/` on every system.
+    /// The path from the root, with `/` on every system.
     pub(super) path: String,
-    /// What it says; nothing when it is not text.
+    /// The content; empty if it is not text.
     pub(super) text: String,
 }
 
@@ -68,7 +68,7 @@ impl Tree {
         self.files.iter().find(|file| file.path == path)
     }
 
-    /// A small world for the tests of a rule.
+    /// Makes a small tree for the tests of a rule.
     #[cfg(test)]
     pub(super) fn of<const N: usize>(files: [(&str, &str); N]) -> Tree {
         let file = |(path, text): (&str, &str)| File { path: path.into(), text: text.into() };
@@ -77,12 +77,12 @@ impl Tree {
 }
 
 impl File {
-    /// Written by us, as opposed to recorded from somewhere.
+    /// True if the file was written by us, and not recorded from elsewhere.
     pub(super) fn is_ours(&self) -> bool {
         !self.path.starts_with("fixtures/") && self.path != "LICENSE" && self.path != "Cargo.lock"
     }
 
-    /// The name without folders and without its ending.
+    /// Returns the name without folders and without its extension.
     pub(super) fn stem(&self) -> &str {
         let name = self.path.rsplit('/').next().unwrap_or(&self.path);
         name.split_once('.').map_or(name, |(stem, _)| stem)

@@ -1,5 +1,5 @@
-//! Words that have no place: notes to oneself, code that is not there, tests that wait or do not
-//! run, and names of one's own machine.
+//! Forbidden words: notes to oneself, code that is not there, tests that sleep or are ignored, and
+//! paths of one's own machine.
 
 use super::Finding;
 use super::source::{Source, Word};
@@ -8,7 +8,7 @@ use super::tree::{File, Tree};
 /// Written in two halves, so that this file does not find itself.
 const NOTES: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
 
-/// Where people and their machines keep things: with a slash on both sides, a path of one's own.
+/// Folders of users and their machines: with a slash on both sides, a path of one machine.
 const HOMES: [&str; 5] = ["Users", "home", "root", "work", "workspace"];
 
 /// Hosts that only some machines can reach.
@@ -19,7 +19,7 @@ pub(super) fn check(tree: &Tree, sources: &[Source]) -> Vec<Finding> {
     texts.flat_map(remarks).chain(sources.iter().flat_map(code)).collect()
 }
 
-/// What no file may say, not even in a comment.
+/// Finds what no file may contain, not even in a comment.
 fn remarks(file: &File) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (number, line) in (1..).zip(file.text.lines()) {
@@ -39,7 +39,7 @@ fn remarks(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// What no code may do.
+/// Finds what no code may contain.
 fn code(source: &Source) -> Vec<Finding> {
     let objection = |word: &Word| match word.text {
         "todo" | "unimplemented" if word.rest.starts_with('!') => {
@@ -71,7 +71,7 @@ fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// Whether an absolute path begins with this folder.
+/// True if an absolute path begins with this folder.
 fn has_path(line: &str, folder: &str) -> bool {
     line.match_indices(&format!("/{folder}/")).any(|(start, _)| {
         let before = line[..start].chars().next_back();

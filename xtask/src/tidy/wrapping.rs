@@ -1,5 +1,5 @@
-//! Foreign types stop in the one place that wraps them, so that replacing what they come from is a
-//! change in one place.
+//! Foreign types stop in the one place that wraps them, so that replacing their crate is a change
+//! in one place.
 
 use super::Finding;
 use super::architecture::{PATH, Row, table};
@@ -44,13 +44,13 @@ fn leaks(row: &Row, source: &Source) -> Vec<Finding> {
         .collect()
 }
 
-/// `a/b` is the file `a/b.rs` and everything below `a/b/`.
+/// True if a file is in a place: `a/b` is the file `a/b.rs` and everything below `a/b/`.
 fn is_in(path: &str, place: &str) -> bool {
     let rest = path.strip_prefix(place);
     rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
 }
 
-/// The tests of the crate that a place is in may look behind its wrapping.
+/// True for tests of the crate that contains the place: they may look behind its wrapping.
 fn is_tested_by(path: &str, place: &str) -> bool {
     let home = place.split("/src").next().unwrap_or(place);
     path.strip_prefix(home).is_some_and(|rest| rest.starts_with("/tests/"))

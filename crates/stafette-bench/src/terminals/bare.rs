@@ -1,4 +1,4 @@
-//! A terminal with nothing around it: the reference.
+//! A bare terminal of the system: the reference.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -24,13 +24,14 @@ impl BarePty {
         unlockpt(&ours)?;
         let name = ptsname(&ours, Vec::new())?;
         let path = std::path::Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
-        // Or it becomes the terminal of whoever leads a session and has none, and ends it.
+        // Otherwise it would become the controlling terminal of a session leader that has none, and
+        // end it.
         let unowned = OpenptFlags::NOCTTY.bits().cast_signed();
         let program = OpenOptions::new().read(true).write(true).custom_flags(unowned).open(path)?;
         Ok(BarePty { ours: ours.into(), program })
     }
 
-    /// Types a key and waits for the system to show it.
+    /// Types a key and waits for the system to echo it.
     pub(super) fn echo(&mut self) -> Result<Duration, BenchError> {
         let begin = Instant::now();
         self.ours.write_all(b"k")?;
@@ -41,7 +42,7 @@ impl BarePty {
         }
     }
 
-    /// Reads all that a program prints; tells how many bytes that were.
+    /// Reads all output of a program; returns the number of bytes.
     pub(super) fn read_all(self, program: &str) -> Result<u64, BenchError> {
         let BarePty { mut ours, program: side } = self;
         let output = Stdio::from(side);
@@ -53,7 +54,7 @@ impl BarePty {
                 Ok(0) => break,
                 Ok(read) => count += read as u64,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // Its last program has gone: that is the end of a terminal.
+                // Its last program has ended, and so has the terminal.
                 Err(_) => break,
             }
         }

@@ -1,4 +1,4 @@
-//! Agents in terminals that do nothing but sit there, or print.
+//! Agents in terminals that are idle, or only print.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use tokio::time::timeout;
 
 use crate::BenchError;
 
-/// How long a program may take to start, or to print all that it has.
+/// The time limit for a program to start, or to print everything.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The run that they are in.
+/// The id of their run.
 const RUN: &str = "00000000-0000-7000-8000-000000000000";
 
 /// The agents of one run, recorded as a daemon records them.
@@ -41,7 +41,7 @@ impl Crew {
         })
     }
 
-    /// Another agent, in a terminal in which `program` runs.
+    /// Adds an agent, in a terminal in which `program` runs.
     pub(super) async fn join(&mut self, program: &str) -> Result<Terminal, BenchError> {
         let (mut session, agent) = self.start(program)?;
         loop {
@@ -55,7 +55,7 @@ impl Crew {
         Ok(self.terminals.get(self.run, &agent).ok_or("no terminal")?)
     }
 
-    /// An agent that is there until its program has printed everything.
+    /// Adds an agent and waits until its program has printed everything.
     pub(super) async fn see_through(&mut self, program: &str) -> Result<(), BenchError> {
         let (mut session, agent) = self.start(program)?;
         loop {

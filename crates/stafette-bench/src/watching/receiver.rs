@@ -1,4 +1,4 @@
-//! Somebody who takes traces on this machine, and forgets them.
+//! A receiver of traces on this machine that discards them.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use crate::BenchError;
 
-/// Listens until it is dropped.
+/// A listener that ends on drop.
 pub(super) struct Receiver {
     address: SocketAddr,
     task: JoinHandle<()>,
@@ -20,7 +20,7 @@ impl Receiver {
         let address = listener.local_addr()?;
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                // Whoever is not served tries again.
+                // A sender that is not served tries again.
                 let _ = take(stream).await;
             }
         });
@@ -38,7 +38,7 @@ impl Drop for Receiver {
     }
 }
 
-/// Reads one request and says thanks.
+/// Reads one request and answers with success.
 async fn take(stream: TcpStream) -> std::io::Result<()> {
     let mut stream = BufReader::new(stream);
     let mut length = 0;

@@ -1,5 +1,5 @@
-//! A calendar behind CalDAV (RFC 4791): found from a server's address, read by its versions, and
-//! written only over the version that was read.
+//! A calendar on a CalDAV server (RFC 4791): discovered from a server's address, read by version,
+//! and written only over the version that was read.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,19 +17,19 @@ mod xml;
 use server::{Answer, Server};
 use xml::Response;
 
-/// How many entries are asked for at once.
+/// The number of entries in one request.
 const STEP: usize = 50;
 
-/// Where a calendar is, and who comes.
+/// The address of a calendar and the credentials for it.
 #[derive(Clone)]
 pub struct CalDavSettings {
-    /// The address of the server, of the user's place on it, or of the calendar itself.
+    /// The URL of the server, of the user's home on it, or of the calendar itself.
     pub url: String,
-    /// Who comes.
+    /// The user name to sign in with.
     pub user: String,
-    /// With which word. It is never printed.
+    /// The user's password. It is never printed.
     pub password: String,
-    /// The calendar's name as people see it, when the user has several.
+    /// The display name of the calendar; needed if the user has several.
     pub calendar: Option<String>,
 }
 
@@ -59,10 +59,10 @@ const CTAG: &str = r#"<propfind xmlns="DAV:" xmlns:s="http://calendarserver.org/
 const ETAGS: &str = r#"<propfind xmlns="DAV:"><prop><getetag/><resourcetype/></prop></propfind>"#;
 
 impl CalDav {
-    /// A calendar at this address. Nothing is connected yet.
+    /// Creates a client for this address without connecting.
     ///
     /// # Errors
-    /// When the address cannot be meant.
+    /// If the address is invalid.
     pub fn new(settings: &CalDavSettings) -> Result<Self, CalendarError> {
         let start = Address::parse(&settings.url)?;
         let server = Server::new(&start, &settings.user, &settings.password);
@@ -70,18 +70,18 @@ impl CalDav {
         Ok(CalDav { server, start, wanted, found: OnceCell::new() })
     }
 
-    /// The calendar's own address.
+    /// Returns the URL of the calendar itself.
     ///
     /// # Errors
-    /// When it cannot be found.
+    /// If it cannot be found.
     pub async fn address(&self) -> Result<String, CalendarError> {
         self.collection().await.map(ToString::to_string)
     }
 
-    /// Makes a calendar of this name in the user's place. One that is there already stays.
+    /// Creates a calendar with this name in the user's home. An existing one is left alone.
     ///
     /// # Errors
-    /// When the server does not let us.
+    /// If the server refuses.
     pub async fn make(&self, name: &str, title: &str) -> Result<(), CalendarError> {
         check_name(&format!("{name}.ics"))?;
         let home = self.home().await?;
@@ -115,13 +115,13 @@ impl CalDav {
         answer.multistatus()
     }
 
-    /// From the address that was given to the principal, from there to the user's calendars.
+    /// Finds the principal from the given address, and the user's calendars from there.
     async fn home(&self) -> Result<Address, CalendarError> {
         let mut principal = None;
         for at in [self.start.clone(), self.start.join("/.well-known/caldav")?] {
             let found = match self.propfind(&at, "0", PRINCIPAL).await {
                 Ok(found) => found,
-                // An address that is not there is a reason to look at the next.
+                // If an address does not exist, the next one is tried.
                 Err(CalendarError::Gone { .. } | CalendarError::Failed { .. }) => continue,
                 Err(error) => return Err(error),
             };
@@ -215,7 +215,7 @@ impl CalDav {
             (200..=299, Some(etag)) => {
                 Ok(Entry { name: name.to_owned(), etag, text: text.to_owned() })
             }
-            // The server changed something in it and wants it to be read.
+            // The server changed the entry and expects the client to read it.
             (200..=299, None) => self.read(name).await,
             _ => Err(answer.trouble(name)),
         }
@@ -247,7 +247,7 @@ impl CalDav {
             changed.extend(self.several(collection, names).await?);
         }
         changed.sort_by(|a, b| a.name.cmp(&b.name));
-        // What was changed once more while we read is taken as it was read.
+        // An entry that changed again during the read counts as it was read.
         for entry in &changed {
             etags.insert(entry.name.clone(), entry.etag.clone());
         }
@@ -289,7 +289,7 @@ fn no_version(name: &str) -> CalendarError {
     CalendarError::Unusable { name: name.to_owned(), why }
 }
 
-/// One part of an address, whoever made it; it cannot lead anywhere else.
+/// Accepts one part of a URL from any source, if it cannot lead anywhere else.
 fn check_segment(name: &str) -> Result<(), CalendarError> {
     let fits = (1..=500).contains(&name.len()) && name != "." && name != "..";
     let plain = |byte: u8| byte.is_ascii_graphic() && !b"/\\?#\"<>^`{|}".contains(&byte);
@@ -308,7 +308,7 @@ impl Answer {
         }
     }
 
-    /// What a status that was not hoped for means.
+    /// Translates an unexpected status into an error.
     fn trouble(&self, name: &str) -> CalendarError {
         let name = name.to_owned();
         let why = format!("the server answered {}", self.status);

@@ -5,44 +5,44 @@ use std::fmt::Write as _;
 
 use thiserror::Error;
 
-/// How deep components may be nested.
+/// The deepest nesting of components.
 const DEEPEST: usize = 8;
 
-/// The text is not iCalendar.
+/// The text is not valid iCalendar.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("line {line}: {why}")]
 pub struct ContentError {
-    /// Where, counted in folded lines.
+    /// The number of the folded line, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The reason, in a sentence.
     pub why: String,
 }
 
-/// A property: `NAME;PARAM=value:value`.
+/// A property of a component: `NAME;PARAM=value:value`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Property {
-    /// Its name in capitals.
+    /// The name in capitals.
     pub name: String,
-    /// Its parameters in their order; names in capitals, values without quotes.
+    /// The parameters in their order; names in capitals, values without quotes.
     pub params: Vec<(String, String)>,
-    /// Its value as it is written.
+    /// The value as it is written, still escaped.
     pub value: String,
 }
 
 impl Property {
-    /// A property without parameters.
+    /// Makes a property without parameters.
     #[must_use]
     pub fn new(name: &str, value: impl Into<String>) -> Self {
         Property { name: name.to_owned(), params: Vec::new(), value: value.into() }
     }
 
-    /// A property whose value is text.
+    /// Makes a property whose value is text, and escapes it.
     #[must_use]
     pub fn text(name: &str, text: &str) -> Self {
         Property::new(name, escape(text))
     }
 
-    /// A parameter's value.
+    /// Returns the value of a parameter.
     #[must_use]
     pub fn param(&self, name: &str) -> Option<&str> {
         self.params.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
@@ -52,22 +52,22 @@ impl Property {
 /// A component: `BEGIN:NAME` to `END:NAME`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Component {
-    /// Its name in capitals.
+    /// The name in capitals.
     pub name: String,
-    /// Its properties in their order.
+    /// The properties in their order.
     pub properties: Vec<Property>,
-    /// What is inside.
+    /// The nested components, in their order.
     pub components: Vec<Component>,
 }
 
 impl Component {
-    /// An empty one.
+    /// Makes an empty component.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Component { name: name.to_owned(), ..Component::default() }
     }
 
-    /// Reads one.
+    /// Parses one component.
     ///
     /// # Errors
     /// Names the line that cannot be read.
@@ -99,24 +99,24 @@ impl Component {
         Err(ContentError { line, why: "it ends before it is complete".to_owned() })
     }
 
-    /// The first property of a name.
+    /// Returns the first property with this name.
     #[must_use]
     pub fn property(&self, name: &str) -> Option<&Property> {
         self.properties.iter().find(|property| property.name == name)
     }
 
-    /// All properties of a name.
+    /// Returns all properties with this name.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Property> {
         self.properties.iter().filter(move |property| property.name == name)
     }
 
-    /// The text of a property.
+    /// Returns the unescaped text of a property.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<String> {
         self.property(name).map(|property| unescape(&property.value))
     }
 
-    /// Puts a property in the place of all of its name.
+    /// Replaces all properties of this name by one.
     pub fn set(&mut self, property: Property) {
         let place = self.properties.iter().position(|found| found.name == property.name);
         self.properties.retain(|found| found.name != property.name);
@@ -124,7 +124,7 @@ impl Component {
         self.properties.insert(place, property);
     }
 
-    /// Writes it, folded at 75 bytes and with the line ends that the standard asks for.
+    /// Writes the component, folded at 75 bytes and with the line ends that the standard requires.
     #[must_use]
     pub fn print(&self) -> String {
         let mut out = String::new();
@@ -150,7 +150,7 @@ impl Component {
     }
 }
 
-/// Lines with those that go on put together; numbered by where they begin.
+/// Joins folded lines; each is numbered by where it begins.
 fn unfolded(text: &str) -> Vec<(usize, String)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
     for (number, line) in (1..).zip(text.split('\n')) {
@@ -194,7 +194,7 @@ fn property(line: &str) -> Option<Property> {
         Some((name.to_ascii_uppercase(), value.trim_matches('"').to_owned()))
     });
     Some(Property {
-        // Some programs put a group in front: `item1.DTSTART`.
+        // Some programs write a group in front: `item1.DTSTART`.
         name: name.rsplit('.').next().unwrap_or(name).to_ascii_uppercase(),
         params: params.collect::<Option<_>>()?,
         value: value?.to_owned(),
@@ -214,7 +214,7 @@ fn fold(line: &str, out: &mut String) {
     out.push_str("\r\n");
 }
 
-/// Text as a value.
+/// Escapes text for use as a value.
 #[must_use]
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -229,7 +229,7 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// A value as text.
+/// Turns an escaped value back into text.
 #[must_use]
 pub fn unescape(value: &str) -> String {
     let mut out = String::with_capacity(value.len());

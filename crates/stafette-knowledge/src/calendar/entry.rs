@@ -1,4 +1,4 @@
-//! Entries of our own: a block of time for a task.
+//! Calendar entries that Stafette writes: a block of time for a task.
 
 use stafette_core::Time;
 
@@ -6,10 +6,10 @@ use super::content::{Component, ContentError, Property};
 use super::zone::utc;
 use crate::graph::NodeKey;
 
-/// The property that names the task.
+/// The property with the key of the task.
 pub const TASK: &str = "X-STAFETTE-TASK";
 
-/// A new entry's name, from the event's id.
+/// Returns the name of a new entry, made from the id of its event.
 #[must_use]
 pub fn name(uid: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '@');
@@ -17,7 +17,7 @@ pub fn name(uid: &str) -> String {
     format!("{uid}.ics")
 }
 
-/// The text of a new entry.
+/// Returns the iCalendar text of a new entry.
 #[must_use]
 pub fn event(
     uid: &str,
@@ -48,10 +48,10 @@ pub fn event(
     calendar.print()
 }
 
-/// The same entry at another time; everything else in it stays.
+/// Returns the same entry at another time; everything else in it stays.
 ///
 /// # Errors
-/// When the text cannot be read.
+/// If the text cannot be read.
 pub fn moved(text: &str, start: Time, end: Time, now: Time) -> Result<String, ContentError> {
     let mut calendar = Component::parse(text)?;
     let event = calendar.components.iter_mut().find(|part| part.name == "VEVENT");

@@ -1,4 +1,4 @@
-//! A calendar as a folder of iCalendar files, one entry a file.
+//! A calendar as a folder of iCalendar files, one entry per file.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,22 +13,22 @@ use super::{
     Calendar, CalendarError, Changes, Entry, LARGEST_ENTRY, MOST_ENTRIES, Reply, Seen, check_name,
 };
 
-/// A folder of `.ics` files. Its versions are made of what is in the files.
+/// A folder of `.ics` files. The version of an entry is computed from the content of its file.
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// One of us at a time compares and writes. Other programs are noticed by their versions; the
-    /// moment between looking and renaming stays theirs, as with any folder.
+    /// Held while this process compares and writes. Changes by other programs are noticed by their
+    /// versions; between the check and the rename a race with them remains, as with any folder.
     turn: Arc<Mutex<()>>,
 }
 
 type Answer<T> = Result<T, CalendarError>;
 
 impl Folder {
-    /// The calendar in this folder, which is made when it is missing.
+    /// Opens the calendar in this folder, which is created if it is missing.
     ///
     /// # Errors
-    /// When the folder cannot be made.
+    /// If the folder cannot be created.
     pub fn open(path: &Path) -> Answer<Self> {
         fs::create_dir_all(path).map_err(|error| failed(&error))?;
         Ok(Folder { path: path.to_owned(), turn: Arc::default() })
@@ -94,7 +94,7 @@ impl Folder {
         Ok(Entry { name: name.to_owned(), etag: etag(text), text: text.to_owned() })
     }
 
-    /// Whether the entry is as the caller believes.
+    /// Checks that the entry still has the version that the caller expects.
     fn expect(&self, name: &str, expected: Option<&str>) -> Answer<()> {
         let found = match self.read(name) {
             Ok(entry) => Some(entry.etag),
@@ -117,7 +117,8 @@ impl Folder {
             if check_name(&name).is_err() || etags.len() >= MOST_ENTRIES {
                 continue;
             }
-            // A file that goes while we look is gone; one that cannot be used is not ours.
+            // A file that vanishes during the read is skipped, and so is one that is no valid
+            // entry.
             if let Ok(entry) = self.read(&name) {
                 etags.insert(name.clone(), entry.etag.clone());
                 if seen.etags.get(&name) != Some(&entry.etag) {

@@ -1,4 +1,4 @@
-//! When the events of a calendar take place.
+//! Computes when the events of a calendar take place.
 
 use std::collections::BTreeSet;
 
@@ -15,44 +15,44 @@ use super::zone::{When, Zones};
 use super::{Entry, entry};
 use crate::graph::NodeKey;
 
-/// The most times that one event takes place in one answer.
+/// The most occurrences of one event in one answer.
 pub const MOST: usize = 5_000;
 
-/// One time that an event takes place.
+/// One occurrence of an event.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Occurrence {
-    /// In which entry of the calendar.
+    /// The name of the calendar entry that holds the event.
     pub entry: String,
-    /// The event's own id.
+    /// The id of the event.
     pub uid: String,
-    /// Which of its times, by when it was planned, when it has several.
+    /// The originally planned start of this occurrence; `None` if the event does not recur.
     pub recurrence: Option<Time>,
-    /// What it is.
+    /// The title of the event.
     pub title: String,
-    /// What else is to be said.
+    /// The description of the event; may be empty.
     pub notes: String,
-    /// From when.
+    /// The start of the occurrence.
     pub start: Time,
-    /// Until when.
+    /// The end of the occurrence.
     pub end: Time,
-    /// Whether it is for whole days.
+    /// True if the event lasts whole days.
     pub all_day: bool,
-    /// Whether nothing else can be done in that time.
+    /// True if the event blocks its time for anything else.
     pub busy: bool,
-    /// The task that it is for.
+    /// The task that the event is for; `None` for events of other programs.
     pub task: Option<NodeKey>,
 }
 
-/// What was found in entries, and what could not be read in them.
+/// The occurrences in a set of entries, and what could not be read in them.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Agenda {
-    /// By their beginning.
+    /// The occurrences, by start.
     pub occurrences: Vec<Occurrence>,
-    /// One sentence for each thing that was not understood.
+    /// One sentence for each part that was not understood.
     pub doubts: Vec<String>,
 }
 
-/// What takes place between two moments, in the user's zone where an event names none.
+/// Returns what takes place between two moments. Events without a zone are read in `home`.
 #[must_use]
 pub fn agenda(entries: &[Entry], from: Time, to: Time, home: &TimeZone) -> Agenda {
     let mut agenda = Agenda::default();
@@ -77,7 +77,7 @@ fn read(
     let events: Vec<&Component> =
         calendar.components.iter().filter(|part| part.name == "VEVENT").collect();
     let uid = |event: &Component| event.text("UID").unwrap_or_default();
-    // An event's exceptions take the place of the times that they name.
+    // Exceptions of an event replace the occurrences that they name.
     let mut replaced: BTreeSet<(String, Time)> = BTreeSet::new();
     for event in &events {
         if let Some(when) = first(&mut zones, event, "RECURRENCE-ID") {
@@ -139,7 +139,7 @@ impl Event<'_> {
             if planned.is_none() && replaced.contains(&(uid.to_owned(), begin)) {
                 continue;
             }
-            // Something without a length still takes place.
+            // An event without a duration still takes place.
             if begin >= to || end < from || (end == from && begin < from) {
                 continue;
             }
@@ -176,7 +176,7 @@ impl Event<'_> {
         };
         let span: jiff::Span =
             text.parse().map_err(|_| format!("`{text}` is not a length of time"))?;
-        // A day of a duration is a day on the wall, however many hours it has.
+        // A day in a duration is a calendar day, regardless of how many hours it has.
         let days = i64::from(span.get_weeks()) * 7 + i64::from(span.get_days());
         let rest = span.weeks(0).days(0);
         let rest = SignedDuration::try_from(rest).map_err(|error| error.to_string())?;
@@ -190,7 +190,7 @@ impl Event<'_> {
         }
     }
 
-    /// All times that begin before `to`.
+    /// Returns all occurrences that begin before `to`.
     fn times(&mut self, start: &When, to: Time) -> Result<Vec<When>, String> {
         let until = match start {
             When::Clock(_, Some(zone)) => civil(to, zone),
@@ -210,7 +210,7 @@ impl Event<'_> {
         let less: Vec<&Property> = self.event.all("EXDATE").collect();
         let less = list(self.zones, less);
         let gone: BTreeSet<Time> = less.iter().map(|when| when.moment(self.home)).collect();
-        // Some programs leave out a day of an event with a clock.
+        // Some programs exclude a date although the event has a time of day.
         let days: Vec<_> = less
             .iter()
             .filter_map(|when| match when {
@@ -224,13 +224,13 @@ impl Event<'_> {
         });
         times.sort_by_key(|time| time.moment(home));
         times.dedup_by_key(|time| time.moment(home));
-        // The last ones count: the first are long past when there are so many.
+        // The last ones are kept: with so many, the first are long past.
         let skip = times.len().saturating_sub(MOST);
         Ok(times.split_off(skip))
     }
 }
 
-/// How long an event is.
+/// The length of an event.
 enum Length {
     Days(i64),
     Exact(Millis),
@@ -253,27 +253,27 @@ fn civil(moment: Time, zone: &TimeZone) -> DateTime {
     zone.to_datetime(moment)
 }
 
-/// What became of a block that was planned for a task.
+/// A planned block of a task that was changed in the calendar.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "drift", rename_all = "snake_case")]
 pub enum Drift {
-    /// It is at another time.
+    /// The block now takes place at another time.
     Moved {
-        /// Which block.
+        /// The block as it was planned.
         planned: Occurrence,
-        /// From when now.
+        /// The start in the calendar now.
         start: Time,
-        /// Until when now.
+        /// The end in the calendar now.
         end: Time,
     },
-    /// It is gone.
+    /// The block was deleted.
     Deleted {
-        /// Which block.
+        /// The block as it was planned.
         planned: Occurrence,
     },
 }
 
-/// Which planned blocks somebody has moved or deleted.
+/// Returns the planned blocks that were moved or deleted in the calendar.
 #[must_use]
 pub fn drifts(planned: &[Occurrence], now: &[Occurrence]) -> Vec<Drift> {
     let drift = |planned: &Occurrence| {

@@ -1,5 +1,5 @@
-//! What comes before what: the blocks of one plan, some of which wait for others. Whoever moves one
-//! keeps that order: what waits for it moves along behind it, or it cannot go there.
+//! The order of the blocks of one plan, some of which wait for others. Moving a block keeps that
+//! order: blocks that wait for it move along after it, or the move is refused.
 
 use stafette_core::{Priority, Time};
 
@@ -7,44 +7,44 @@ use super::occurrence::Occurrence;
 use super::proposal::{Proposal, Stand};
 use super::slots::{Wanted, Week, propose};
 
-/// The blocks of one plan that take time.
+/// The blocks of one plan that take time, in order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Chain {
     blocks: Vec<Proposal>,
 }
 
-/// Where room is looked for.
+/// The limits within which free time is searched.
 #[derive(Clone, Copy, Debug)]
 pub struct Room<'a> {
-    /// All that takes time; blocks of the chain are known in it by their ids.
+    /// Everything that takes time; blocks of the chain are recognised in it by their ids.
     pub busy: &'a [Occurrence],
-    /// When work can be done.
+    /// The working hours and the rules for blocks.
     pub week: &'a Week,
-    /// From when to when.
+    /// The first and the last moment to search.
     pub span: (Time, Time),
 }
 
 impl Chain {
-    /// The chain of a plan's blocks.
+    /// Makes the chain of a plan's blocks.
     #[must_use]
     pub fn new(mut blocks: Vec<Proposal>) -> Self {
         blocks.retain(|block| block.state.holds_time());
         Chain { blocks }
     }
 
-    /// Its blocks.
+    /// Returns the blocks of the chain.
     #[must_use]
     pub fn blocks(&self) -> &[Proposal] {
         &self.blocks
     }
 
-    /// What must be done first and ends only after a block has begun: the last of it.
+    /// Returns the last predecessor that ends only after the block has begun.
     #[must_use]
     pub fn ahead_of(&self, block: &Proposal) -> Option<&Proposal> {
         self.first(block).filter(|first| first.end > block.start)
     }
 
-    /// Whatever of the chain would move along with a block, if it has to.
+    /// Returns the blocks that would move along with this one if necessary.
     #[must_use]
     pub fn behind(&self, block: &Proposal, free: fn(Stand) -> bool) -> Vec<&Proposal> {
         let mut found = self.waiting(block);
@@ -52,11 +52,11 @@ impl Chain {
         found
     }
 
-    /// Has a block where it is now, and puts behind it what waits for it: those blocks at their new
-    /// times. What is not `free` stays where it is.
+    /// Keeps a block at its new time and moves the blocks that wait for it after it. Returns those
+    /// blocks at their new times. Blocks that are not `free` stay where they are.
     ///
     /// # Errors
-    /// The block that waits for it, cannot stay, and cannot be put behind it.
+    /// The block that waits for it, cannot stay, and cannot be moved after it.
     pub fn follow(
         &self,
         moved: &Proposal,
@@ -65,7 +65,7 @@ impl Chain {
     ) -> Result<Vec<Proposal>, Box<Proposal>> {
         let mut chain = self.with(moved);
         let mut along = Vec::new();
-        // Each has its place for good once nothing that it waits for has to move any more.
+        // A block has its final place once nothing that it waits for has to move any more.
         while let Some(early) = chain.next_early(moved) {
             let place = match free(early.state) {
                 true => chain.place(&early, room, free, true),
@@ -79,8 +79,9 @@ impl Chain {
         Ok(along)
     }
 
-    /// Another place for a block, not before it was: where nobody else has to move, or else with what
-    /// waits for it behind it. The block comes first.
+    /// Finds another place for a block, not earlier than it was: preferably one where no other
+    /// block has to move, otherwise with the blocks that wait for it after it. The block comes
+    /// first.
     #[must_use]
     pub fn elsewhere(
         &self,
@@ -97,7 +98,7 @@ impl Chain {
         })
     }
 
-    /// The last of what must be done before a block; what is done already is not waited for.
+    /// Returns the last unfinished predecessor of a block; finished tasks are not waited for.
     fn first(&self, block: &Proposal) -> Option<&Proposal> {
         let open = |one: &&Proposal| {
             let own = self.blocks.iter().filter(|other| other.task == one.task);
@@ -106,7 +107,7 @@ impl Chain {
         self.blocks.iter().filter(open).max_by_key(|one| one.end)
     }
 
-    /// All that waits for a block, also by way of others.
+    /// Returns all blocks that wait for this one, directly or indirectly.
     fn waiting(&self, block: &Proposal) -> Vec<&Proposal> {
         let mut tasks = vec![&block.task];
         let mut found: Vec<&Proposal> = Vec::new();
@@ -121,7 +122,7 @@ impl Chain {
         }
     }
 
-    /// A block that waits for `moved` and begins too early, with nothing before it that does.
+    /// Returns a block that waits for `moved` and begins too early, and has no such predecessor.
     fn next_early(&self, moved: &Proposal) -> Option<Proposal> {
         let mut early = self.waiting(moved);
         early.retain(|one| self.ahead_of(one).is_some());
@@ -131,7 +132,7 @@ impl Chain {
         early.iter().find(|one| !is_behind(one)).map(|one| (*one).clone())
     }
 
-    /// The same chain with a block at another time.
+    /// Returns a copy of the chain with one block at another time.
     fn with(&self, moved: &Proposal) -> Self {
         let mut blocks = self.blocks.clone();
         blocks.retain(|one| one.id != moved.id);
@@ -139,8 +140,9 @@ impl Chain {
         Chain { blocks }
     }
 
-    /// A place for a block in one piece: not before it was, after what must be done first, in its
-    /// time, and before what waits for it. When that can come `along`, it is in nobody's way.
+    /// Finds a place for a block in one piece: not earlier than it was, after its predecessors,
+    /// before its deadline, and before what waits for it. Blocks that can come `along` do not
+    /// count.
     fn place(
         &self,
         block: &Proposal,
@@ -152,7 +154,7 @@ impl Chain {
         let (loose, fast): (Vec<&Proposal>, Vec<&Proposal>) =
             waiting.into_iter().partition(|one| along && free(one.state));
         let not_before = self.first(block).map_or(block.start, |first| first.end.max(block.start));
-        // Somebody who put it behind its deadline has meant that.
+        // A person who put it after its deadline did so on purpose.
         let deadline = block.deadline.filter(|deadline| *deadline >= block.end);
         let latest = fast.iter().map(|one| one.start).chain(deadline).min();
         let mut busy: Vec<Occurrence> = room.busy.to_vec();
@@ -185,7 +187,7 @@ mod tests {
     use super::*;
     use crate::graph::NodeKey;
 
-    /// A moment of Monday, or of the days after it, in UTC.
+    /// Returns a moment on Monday, or `day` days later, in UTC.
     fn at(day: i64, hour: i64) -> Time {
         let monday = Time::parse("2026-11-16T00:00:00Z").expect("a moment");
         Time(monday.0 + (day * 24 + hour) * 3_600_000)
@@ -211,7 +213,8 @@ mod tests {
         }
     }
 
-    /// Three that wait for each other, on Monday morning and afternoon and on Tuesday.
+    /// Makes three blocks that wait for each other, on Monday morning, Monday afternoon and
+    /// Tuesday.
     fn three(state: Stand) -> Chain {
         Chain::new(vec![
             block("one", &[], state, 0, (9, 11)),
@@ -236,11 +239,11 @@ mod tests {
     #[test]
     fn s1_14_what_waits_for_a_moved_block_comes_behind_it_and_nothing_else_moves() {
         let (chain, week) = (three(Stand::Proposed), Week::default());
-        // Behind what waits for it: both come along.
+        // After what waits for it: both come along.
         let moved = Proposal { start: at(1, 9), end: at(1, 11), ..chain.blocks()[0].clone() };
         let along = chain.follow(&moved, room(&[], &week), proposed).expect("there is room");
         assert_eq!(shown(&along), ["two 17T13:00", "three 18T09:00"]);
-        // Before it: nobody has to move.
+        // Before it: no block has to move.
         let moved = Proposal { start: at(0, 10), end: at(0, 12), ..chain.blocks()[0].clone() };
         assert_eq!(chain.follow(&moved, room(&[], &week), proposed), Ok(Vec::new()));
         // Onto the next one alone: the last one can stay.

@@ -1,4 +1,4 @@
-//! Blocks of time that were proposed, and what became of them.
+//! Proposed blocks of time and their state.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,29 +11,29 @@ use crate::graph::NodeKey;
 use crate::sqlite::Fault;
 pub use crate::sqlite::{SqliteProposals as Proposals, Wish};
 
-/// The most that one list holds.
+/// The most entries in one list.
 pub const PAGE: usize = 1000;
 
-/// How far a proposed block has come.
+/// The state of a proposed block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stand {
-    /// It waits for a person.
+    /// It waits for a person's decision.
     Proposed,
-    /// A person said yes; it is not in the calendar yet.
+    /// A person approved it; it is not in the calendar yet.
     Accepted,
     /// It is in the calendar.
     Written,
-    /// Somebody moved it in the calendar.
+    /// It was moved in the calendar.
     Moved,
-    /// Somebody deleted it from the calendar.
+    /// It was deleted from the calendar.
     Deleted,
-    /// A person said no.
+    /// A person rejected it.
     Dropped,
 }
 
 impl Stand {
-    /// The word that is stored.
+    /// Returns the word that is stored.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -46,67 +46,67 @@ impl Stand {
         }
     }
 
-    /// Whether nothing else may take place at that time.
+    /// True if nothing else may take place at that time.
     #[must_use]
     pub fn holds_time(self) -> bool {
         matches!(self, Stand::Proposed | Stand::Accepted | Stand::Written | Stand::Moved)
     }
 
-    /// Whether a person said yes to that time.
+    /// True if a person approved that time.
     #[must_use]
     pub fn is_agreed(self) -> bool {
         matches!(self, Stand::Accepted | Stand::Written | Stand::Moved)
     }
 
-    /// Whether it should be found in the calendar.
+    /// True if the calendar should contain it.
     #[must_use]
     pub fn is_in_calendar(self) -> bool {
         matches!(self, Stand::Written | Stand::Moved)
     }
 }
 
-/// A block of time that was proposed for a task.
+/// A block of time that is proposed for a task.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Proposal {
-    /// Its name.
+    /// The id of the block.
     pub id: String,
-    /// How far it has come.
+    /// The state of the block.
     pub state: Stand,
-    /// In which run it was proposed.
+    /// The run in which it was proposed.
     pub run: RunId,
-    /// In which question.
+    /// The handoff that asks a person about it.
     pub handoff: HandoffId,
-    /// For which task.
+    /// The task that it is for.
     pub task: NodeKey,
-    /// What it is called.
+    /// The title of the task.
     pub title: String,
-    /// The kind of work.
+    /// The kind of work; `None` if the task has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// From when.
+    /// The start of the block.
     pub start: Time,
-    /// Until when.
+    /// The end of the block.
     pub end: Time,
-    /// Until when it was planned at first; later ends are slips.
+    /// The end as first planned; a later `end` counts as a slip.
     pub planned_end: Time,
     /// The tasks that must be done first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<NodeKey>,
-    /// When its task must be done.
+    /// The moment by which its task must be done; `None` without a deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Time>,
-    /// When the task was really done, where it is told.
+    /// The moment at which the task was really done; `None` while that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done_at: Option<Time>,
-    /// Its entry in the calendar.
+    /// The name of its entry in the calendar.
     pub entry: String,
-    /// What is in its way: why it is not in the calendar yet, or why it should not be there.
+    /// The problem with the block: why it is not in the calendar yet, or should not be there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
 }
 
 impl Proposal {
-    /// The same as a block.
+    /// Converts the proposal to a plain block.
     #[must_use]
     pub fn block(&self) -> Block {
         Block {
@@ -117,7 +117,7 @@ impl Proposal {
         }
     }
 
-    /// The same as something that takes place.
+    /// Converts the proposal to an occurrence.
     #[must_use]
     pub fn occurrence(&self) -> Occurrence {
         Occurrence {
@@ -135,35 +135,35 @@ impl Proposal {
     }
 }
 
-/// A proposal could not be kept or changed.
+/// A proposal could not be stored or changed.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum ProposalError {
-    /// There is none.
+    /// There is no proposal with this id.
     #[error("there is no proposed block `{id}`")]
     None {
-        /// What was asked for.
+        /// The id that was requested.
         id: String,
     },
-    /// It has come too far for that, or not far enough.
+    /// Its state does not allow the change.
     #[error("the block `{id}` is {}: that cannot be done with it", state.word())]
     State {
-        /// Which.
+        /// The id of the block.
         id: String,
-        /// How far it has come.
+        /// The current state of the block.
         state: Stand,
     },
-    /// A person said yes to another one at that time.
+    /// A person already approved another block at that time.
     #[error("`{}` has the time of the block `{id}`", by.title)]
     Taken {
-        /// Which.
+        /// The id of the block.
         id: String,
-        /// The other one.
+        /// The block that was approved for that time.
         by: Box<Proposal>,
     },
-    /// Anything else.
+    /// Any other failure of the store.
     #[error("the proposals failed: {why}")]
     Failed {
-        /// What was said.
+        /// The error message of the store.
         why: String,
     },
 }

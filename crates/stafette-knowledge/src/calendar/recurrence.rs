@@ -1,7 +1,7 @@
-//! Recurrence rules (RFC 5545, section 3.3.10), expanded by the clock on the wall.
+//! Recurrence rules (RFC 5545, section 3.3.10), expanded in local time.
 //!
-//! Like the rules of most programs, a rule gives what it says: a beginning that the rule does not
-//! meet is not one of its dates. `SECONDLY` is refused.
+//! As in most programs, only dates that match the rule count: a start that does not match it is not
+//! one of its dates. `SECONDLY` is refused.
 
 use jiff::civil::{Date, DateTime, Time as Clock, Weekday};
 use jiff::{Span, ToSpan};
@@ -9,10 +9,10 @@ use thiserror::Error;
 
 use super::zone::{When, when};
 
-/// The most periods that are looked through for one rule.
+/// The most periods that are searched for one rule.
 const PERIODS: usize = 200_000;
 
-/// How often.
+/// The unit in which a rule repeats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "the words of the standard")]
 pub enum Frequency {
@@ -24,7 +24,7 @@ pub enum Frequency {
     Minutely,
 }
 
-/// A rule.
+/// A parsed recurrence rule.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Rule {
     frequency: Frequency,
@@ -35,7 +35,7 @@ pub struct Rule {
     weeks: Vec<i8>,
     year_days: Vec<i16>,
     month_days: Vec<i8>,
-    /// A weekday, and which one of the month or year.
+    /// Weekdays, each with its number within the month or year, if there is one.
     days: Vec<(Option<i8>, Weekday)>,
     hours: Vec<i8>,
     minutes: Vec<i8>,
@@ -48,9 +48,9 @@ pub struct Rule {
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("the rule `{rule}` cannot be used: {why}")]
 pub struct RuleError {
-    /// The rule.
+    /// The text of the rule.
     pub rule: String,
-    /// Why.
+    /// The reason, in a sentence.
     pub why: String,
 }
 
@@ -78,10 +78,10 @@ fn numbers<T: TryFrom<i16>>(text: &str, least: i16, most: i16) -> Option<Vec<T>>
 }
 
 impl Rule {
-    /// Reads a rule.
+    /// Parses a rule.
     ///
     /// # Errors
-    /// Says which part cannot be used.
+    /// Names the part that cannot be used.
     pub fn parse(text: &str) -> Result<Self, RuleError> {
         let wrong = |why: String| RuleError { rule: text.chars().take(200).collect(), why };
         let mut rule = Rule {
@@ -144,7 +144,7 @@ impl Rule {
                     let days: Option<Vec<_>> = value.split(',').map(day).collect();
                     days.map(|days| rule.days = days)
                 }
-                // What is not in the standard says nothing.
+                // Parts that the standard does not define are ignored.
                 _ => Some(()),
             };
             set.ok_or_else(|| wrong(format!("`{part}` cannot be meant")))?;
@@ -157,8 +157,8 @@ impl Rule {
         Ok(rule)
     }
 
-    /// The dates from `start` on, in order, until `end` or until there are `limit` of them. `until`
-    /// of the rule is compared by the clock of `start`.
+    /// Returns the dates from `start` on, in order, until `end` or until there are `limit` of them.
+    /// The rule's `UNTIL` is compared in the local time of `start`.
     #[must_use]
     pub fn expand(&self, start: &When, end: DateTime, limit: usize) -> Vec<DateTime> {
         let first = start.civil();
@@ -190,7 +190,7 @@ impl Rule {
         found
     }
 
-    /// When it ends, by the clock of its beginning.
+    /// Returns the end of the rule, in the local time of `start`.
     fn last(&self, start: &When) -> Option<DateTime> {
         Some(match (self.until.as_ref()?, start) {
             (When::Day(date), _) => date.to_datetime(Clock::constant(23, 59, 59, 0)),
@@ -204,7 +204,7 @@ impl Rule {
         })
     }
 
-    /// What the rule leaves to its beginning, taken from it.
+    /// Returns the rule with the parts that it leaves open taken from its start.
     fn completed(&self, first: DateTime) -> Rule {
         let mut rule = self.clone();
         let free = rule.weeks.is_empty()
@@ -263,7 +263,7 @@ impl Rule {
         from.checked_add(span).ok()
     }
 
-    /// The dates of one period, in order.
+    /// Returns the dates of one period, in order.
     fn within(&self, from: DateTime, first: DateTime) -> Vec<DateTime> {
         let days = match self.frequency {
             Frequency::Yearly => i64::from(from.date().days_in_year()),
@@ -347,7 +347,7 @@ impl Rule {
                 (i16::from(date.day()), i16::from(date.days_in_month()))
             }
             Frequency::Yearly => (date.day_of_year(), date.days_in_year()),
-            // A number means nothing in a week or a day.
+            // A number has no meaning in a week or a day.
             _ => return true,
         };
         let from_begin = (place - 1) / 7 + 1;
@@ -355,10 +355,11 @@ impl Rule {
         i16::from(number) == from_begin || i16::from(number) == from_end
     }
 
-    /// The number of a date's week, and how many its year has: the first week has four days of it.
+    /// Returns the number of a date's week and the number of weeks in that year. The first week has
+    /// at least four days in the year.
     fn week(&self, date: Date) -> (i16, i16) {
         let into_week = |date: Date| i16::from(date.weekday().since(self.week_start));
-        // The fourth day of its week says to which year it belongs.
+        // The fourth day of a week decides to which year the week belongs.
         let middle = |date: Date| date.checked_add(i64::from(3 - into_week(date)).days());
         let Ok(middle) = middle(date) else { return (1, 52) };
         let week = (middle.day_of_year() - 1) / 7 + 1;

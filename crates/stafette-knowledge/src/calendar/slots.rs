@@ -1,8 +1,8 @@
-//! Where there is room: blocks for tasks inside working hours, with buffers, before deadlines, the
-//! most urgent first, and never where something is already.
+//! Finds free time: blocks for tasks inside working hours, with buffers, before deadlines, the most
+//! urgent first, and never over an existing event.
 //!
-//! A block is a proposal until somebody approves it; approving looks again, since the calendar may
-//! have changed meanwhile.
+//! A block is a proposal until a person approves it; approving checks again, because the calendar
+//! may have changed meanwhile.
 
 use std::collections::BTreeMap;
 
@@ -17,27 +17,27 @@ use thiserror::Error;
 use super::occurrence::Occurrence;
 use crate::graph::NodeKey;
 
-/// The furthest that is looked ahead, in days.
+/// The longest span that is searched, in days.
 pub const FURTHEST: i64 = 400;
 
 /// The most tasks that are placed together.
 pub const MOST: usize = 500;
 
-/// Hours of a day in minutes after midnight, from and to.
+/// A part of a day in minutes after midnight: start and end.
 pub type Hours = (u16, u16);
 
-/// When work can be done.
+/// Working hours and the rules for blocks.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Week {
-    /// The name of the user's time zone.
+    /// The IANA name of the user's time zone.
     pub zone: String,
-    /// The hours of each day, from Monday; several pieces of a day are in order.
+    /// The hours of each day, from Monday; the parts of a day are in order.
     pub days: [Vec<Hours>; 7],
-    /// What stays free before and after everything else.
+    /// The time that stays free before and after every other event.
     pub buffer: Millis,
-    /// The shortest block that is worth beginning.
+    /// The shortest useful block.
     pub least: Millis,
-    /// The longest block; longer tasks get several.
+    /// The longest block; longer tasks are split.
     pub most: Millis,
     /// Blocks begin at multiples of this within an hour.
     pub step: Millis,
@@ -57,22 +57,22 @@ impl Default for Week {
     }
 }
 
-/// A task that wants time.
+/// A task that needs time in the calendar.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Wanted {
-    /// Which task.
+    /// The key of the task.
     pub task: NodeKey,
-    /// What it is called.
+    /// The title of the task.
     pub title: String,
-    /// How much time.
+    /// The amount of time that the task needs.
     pub length: Millis,
-    /// How urgent it is.
+    /// The urgency of the task.
     #[serde(default)]
     pub priority: Priority,
-    /// When it must be done.
+    /// The moment by which it must be done; `None` without a deadline.
     #[serde(default)]
     pub deadline: Option<Time>,
-    /// When it can begin.
+    /// The earliest start; `None` if it can begin immediately.
     #[serde(default)]
     pub not_before: Option<Time>,
     /// The tasks that must be done first.
@@ -80,69 +80,69 @@ pub struct Wanted {
     pub after: Vec<NodeKey>,
 }
 
-/// A piece of time that is proposed for a task.
+/// A block of time that is proposed for a task.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Block {
-    /// For which task.
+    /// The task that the block is for.
     pub task: NodeKey,
-    /// What it is called.
+    /// The title of the task.
     pub title: String,
-    /// From when.
+    /// The start of the block.
     pub start: Time,
-    /// Until when.
+    /// The end of the block.
     pub end: Time,
 }
 
-/// A task that found no place.
+/// A task for which no time was found.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct UnplacedTask {
-    /// Which task.
+    /// The key of the task.
     pub task: NodeKey,
-    /// Why, in a sentence.
+    /// The reason, in a sentence.
     pub why: String,
 }
 
 /// Blocks that wait for approval.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
-    /// By their beginning.
+    /// The proposed blocks, by start.
     pub blocks: Vec<Block>,
-    /// What found no place.
+    /// The tasks for which no time was found.
     pub homeless: Vec<UnplacedTask>,
 }
 
-/// Blocks cannot be looked for.
+/// The search for blocks cannot start.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum SlotError {
-    /// The zone is not known.
+    /// The time zone is unknown.
     #[error("the time zone `{zone}` is not known")]
     Zone {
-        /// Which name.
+        /// The name that was given.
         zone: String,
     },
-    /// The hours cannot be meant.
+    /// The working hours of a day are invalid.
     #[error("the hours of day {day} overlap, end before they begin, or go beyond the day")]
     Hours {
-        /// Which day, 1 is Monday.
+        /// The day of the week, 1 for Monday.
         day: usize,
     },
-    /// The lengths cannot be meant.
+    /// The lengths of blocks contradict each other.
     #[error(
         "the shortest block must not be longer than the longest, and the step is 1 min or more"
     )]
     Lengths,
-    /// Too much is wanted.
+    /// There are too many tasks.
     #[error("{count} tasks are too many to place together, the limit is {MOST}")]
     TooMany {
-        /// How many.
+        /// The number of tasks.
         count: usize,
     },
 }
 
-/// A piece of time, in milliseconds.
+/// Start and end, in milliseconds.
 type Span = (i64, i64);
 
-/// A length, in milliseconds.
+/// Returns a length in milliseconds.
 fn ms(length: Millis) -> i64 {
     i64::try_from(length.0).unwrap_or(i64::MAX)
 }
@@ -162,16 +162,16 @@ impl Week {
         if lengths { Ok(zone) } else { Err(SlotError::Lengths) }
     }
 
-    /// The next step of the clock.
+    /// Returns the next moment at which a block may begin.
     fn stepped(&self, from: i64) -> i64 {
         let step = ms(self.step);
         from.div_euclid(step) * step + i64::from(from.rem_euclid(step) != 0) * step
     }
 
-    /// The pieces of working time between two moments that nothing busy takes, without buffers.
+    /// Returns the parts of working time between two moments that no event takes, without buffers.
     ///
     /// # Errors
-    /// When the week cannot be meant.
+    /// If the working hours are invalid.
     pub fn free(
         &self,
         busy: &[Occurrence],
@@ -185,7 +185,7 @@ impl Week {
         Ok(open.into_iter().map(|(from, to)| (Time(from), Time(to))).collect())
     }
 
-    /// Working time between two moments.
+    /// Returns the working time between two moments.
     fn open(&self, zone: &TimeZone, from: Time, to: Time) -> Vec<Span> {
         let mut open = Vec::new();
         let date = |moment: Time| -> Option<Date> {
@@ -219,7 +219,7 @@ impl Week {
     }
 }
 
-/// Takes a piece of time, with a buffer around it, out of what is open.
+/// Removes a span, with a buffer around it, from the open time.
 fn take(open: &mut Vec<Span>, (from, to): Span, buffer: i64) {
     let (from, to) = (from.saturating_sub(buffer), to.saturating_add(buffer));
     let mut left = Vec::with_capacity(open.len() + 1);
@@ -238,10 +238,10 @@ fn take(open: &mut Vec<Span>, (from, to): Span, buffer: i64) {
     *open = left;
 }
 
-/// Proposes blocks between two moments around what is busy.
+/// Proposes blocks between two moments around busy time.
 ///
 /// # Errors
-/// When the week cannot be meant or too much is wanted.
+/// If the working hours are invalid or there are too many tasks.
 pub fn propose(
     wanted: &[Wanted],
     busy: &[Occurrence],
@@ -263,7 +263,7 @@ pub fn propose(
     });
     let mut plan = Plan::default();
     let mut done: BTreeMap<&NodeKey, Option<Time>> = BTreeMap::new();
-    // Each round places the most urgent one whose forerunners have their place.
+    // Each round places the most urgent task whose predecessors have been placed.
     while !order.is_empty() {
         let ready = |task: &&Wanted| {
             let known = |key: &NodeKey| wanted.iter().any(|other| other.task == *key);
@@ -298,7 +298,7 @@ pub fn propose(
     Ok(plan)
 }
 
-/// The earliest pieces that are long enough together, or why there are none.
+/// Returns the earliest blocks that are long enough together, or the reason why there are none.
 fn place_one(
     open: &[Span],
     task: &Wanted,
@@ -314,7 +314,7 @@ fn place_one(
         .iter()
         .map(|(begin, end)| (week.stepped((*begin).max(earliest)), (*end).min(latest)))
         .collect();
-    // In one piece if it can be: what is begun once is begun well.
+    // In one piece if possible: interruptions cost time.
     let whole = rooms.iter().find(|(from, until)| until.saturating_sub(*from) >= length);
     let (pieces, left) = match whole.filter(|_| length <= ms(week.most)) {
         Some((from, _)) => (vec![(*from, length)], 0),
@@ -334,7 +334,7 @@ fn place_one(
     }
 }
 
-/// When a task can begin, by what must be done first.
+/// Returns the earliest start of a task, given the tasks that must be done first.
 fn earliest(task: &Wanted, done: &BTreeMap<&NodeKey, Option<Time>>) -> Result<i64, String> {
     let mut earliest = task.not_before.map_or(i64::MIN, |time| time.0);
     for key in &task.after {
@@ -347,19 +347,19 @@ fn earliest(task: &Wanted, done: &BTreeMap<&NodeKey, Option<Time>>) -> Result<i6
     Ok(earliest)
 }
 
-/// A task that is cut: its pieces with their lengths, and how much of it found no room.
+/// Splits a task: returns the parts with their lengths, and the time that found no room.
 fn pieces(rooms: &[Span], length: i64, week: &Week) -> (Vec<(i64, i64)>, i64) {
     let (shortest, mut left) = (ms(week.least), length);
     let mut pieces = Vec::new();
     for (mut from, until) in rooms.iter().copied() {
         while left > 0 {
             let mut room = until.saturating_sub(from).min(ms(week.most)).min(left);
-            // A remainder that is shorter than any block is worth a block of its own.
+            // A remainder that is shorter than the shortest block still gets a block.
             let least = shortest.min(left);
             if room < least {
                 break;
             }
-            // Nothing that is too short to be begun may be left over.
+            // The remainder must not be too short for a block.
             let rest = left - room;
             if rest > 0 && rest < shortest && room - (shortest - rest) >= least {
                 room -= shortest - rest;
@@ -372,8 +372,8 @@ fn pieces(rooms: &[Span], length: i64, week: &Week) -> (Vec<(i64, i64)>, i64) {
     (pieces, left)
 }
 
-/// The first event that a block would stand on; approving a block asks this of the calendar as it
-/// is then.
+/// Returns the first event that a block would overlap. Approving a block checks this against the
+/// calendar as it is then.
 #[must_use]
 pub fn overlap<'a>(block: &Block, busy: &'a [Occurrence]) -> Option<&'a Occurrence> {
     busy.iter().find(|event| event.busy && event.start < block.end && block.start < event.end)
@@ -420,7 +420,7 @@ mod tests {
         }
     }
 
-    /// Monday to Friday in November.
+    /// Returns Monday to Friday of a week in November.
     fn span() -> (Time, Time) {
         (time("2026-11-16T00:00:00Z"), time("2026-11-21T00:00:00Z"))
     }
@@ -438,7 +438,7 @@ mod tests {
         let busy = [event(time("2026-11-16T09:00:00Z"), time("2026-11-16T10:00:00Z"))];
         let wanted = [want("later", 60, Priority::Low), want("now", 50, Priority::Critical)];
         let plan = propose(&wanted, &busy, &week(), span()).expect("a plan");
-        // Nine in Berlin is eight; the meeting is from ten to eleven there.
+        // 9:00 in Berlin is 8:00 UTC; the meeting is from 10:00 to 11:00 there.
         assert_eq!(shown(&plan), ["now 16T08:00-08:50", "later 16T12:00-13:00"]);
     }
 

@@ -1,4 +1,4 @@
-//! Moments as calendars write them, and the time zones that they are in.
+//! Moments as calendars write them, with their time zones.
 
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime, Time as Clock};
@@ -7,17 +7,17 @@ use stafette_core::Time;
 
 use super::content::{Component, Property};
 
-/// A day or a moment, in the words of its event.
+/// A day or a moment, as its event states it.
 #[derive(Clone, PartialEq, Debug)]
 pub enum When {
-    /// A whole day.
+    /// A whole day without a time.
     Day(Date),
-    /// A moment by the clock of a zone. Without a zone it is by the clock of whoever looks.
+    /// A local time in a zone. Without a zone it is in the zone of the reader.
     Clock(DateTime, Option<TimeZone>),
 }
 
 impl When {
-    /// By the clock on the wall.
+    /// Returns the local date and time.
     #[must_use]
     pub fn civil(&self) -> DateTime {
         match self {
@@ -26,7 +26,7 @@ impl When {
         }
     }
 
-    /// The same with another clock.
+    /// Returns the same kind of value at another local time.
     #[must_use]
     pub fn at(&self, civil: DateTime) -> When {
         match self {
@@ -35,8 +35,8 @@ impl When {
         }
     }
 
-    /// The moment; days and clocks without a zone are in `home`. A clock that is put forward over
-    /// it counts from before, one that comes twice is the first.
+    /// Returns the moment; days and local times without a zone are read in `home`. A time skipped
+    /// by a clock change uses the offset before it; of a time that occurs twice, the first counts.
     #[must_use]
     pub fn moment(&self, home: &TimeZone) -> Time {
         let zone = match self {
@@ -48,15 +48,15 @@ impl When {
     }
 }
 
-/// The zones that a calendar's own definitions stand for, and what could not be found.
+/// The zones that a calendar's text defines, by their names in it.
 #[derive(Clone, Debug, Default)]
 pub struct Zones {
     known: Vec<(String, TimeZone)>,
-    /// Names that stand for no zone that is known; their events are read in the user's own.
+    /// Names that match no known zone; their events are read in the user's zone.
     pub unknown: Vec<String>,
 }
 
-/// Names that other programs use for zones of the database.
+/// Zone names of other programs, with the matching name in the database.
 const ALIASES: &[(&str, &str)] = &[
     ("AUS Eastern Standard Time", "Australia/Sydney"),
     ("Central Europe Standard Time", "Europe/Budapest"),
@@ -78,7 +78,7 @@ const ALIASES: &[(&str, &str)] = &[
 ];
 
 impl Zones {
-    /// The zones that a calendar's text defines.
+    /// Returns the zones that a calendar's text defines.
     #[must_use]
     pub fn of(calendar: &Component) -> Self {
         let mut zones = Zones::default();
@@ -110,18 +110,18 @@ impl Zones {
         found
     }
 
-    /// Reads the moments of a property, of which it may have several.
+    /// Reads all moments of a property.
     pub fn read(&mut self, property: &Property) -> Vec<Option<When>> {
         let zone = property.param("TZID").and_then(|id| self.get(id));
         let one = |value: &str| {
-            // A period: only its beginning counts here.
+            // A period: only its start counts here.
             when(value.split('/').next().unwrap_or(value).trim(), zone.as_ref())
         };
         property.value.split(',').map(one).collect()
     }
 }
 
-/// `20260301`, `20260301T090000`, `20260301T090000Z`.
+/// Reads `20260301`, `20260301T090000` or `20260301T090000Z`.
 #[must_use]
 pub fn when(value: &str, zone: Option<&TimeZone>) -> Option<When> {
     let number = |text: &str| {
@@ -139,14 +139,14 @@ pub fn when(value: &str, zone: Option<&TimeZone>) -> Option<When> {
         None => (rest, false),
     };
     let clock = clock.strip_prefix('T').filter(|clock| clock.len() == 6 && clock.is_ascii())?;
-    // The 60th second of a leap minute is the one before it.
+    // A leap second (60) is read as 59.
     let second = small(&clock[4..])?.min(59);
     let clock = Clock::new(small(&clock[..2])?, small(&clock[2..4])?, second, 0).ok()?;
     let zone = if utc { Some(TimeZone::UTC) } else { zone.cloned() };
     Some(When::Clock(date.to_datetime(clock), zone))
 }
 
-/// A zone of the database, also under names that carry one in front of it.
+/// Finds a zone in the database, also under names that have a prefix.
 fn database(id: &str) -> Option<TimeZone> {
     if matches!(id, "UTC" | "Etc/UTC" | "GMT" | "Z") {
         return Some(TimeZone::UTC);
@@ -161,7 +161,7 @@ fn database(id: &str) -> Option<TimeZone> {
     }
 }
 
-/// A zone that has one offset for ever, by its own definition.
+/// Returns a zone with one constant offset, from its definition.
 fn fixed(zone: &Component) -> Option<TimeZone> {
     let [rules] = &zone.components[..] else { return None };
     let text = rules.text("TZOFFSETTO")?;
@@ -174,7 +174,7 @@ fn fixed(zone: &Component) -> Option<TimeZone> {
     jiff::tz::Offset::from_seconds(seconds).ok().map(TimeZone::fixed)
 }
 
-/// A moment in UTC, as a value.
+/// Formats a moment in UTC as an iCalendar value.
 #[must_use]
 pub fn utc(moment: Time) -> String {
     let moment = Timestamp::from_millisecond(moment.0).unwrap_or(Timestamp::UNIX_EPOCH);

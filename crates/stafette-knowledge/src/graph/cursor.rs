@@ -1,4 +1,4 @@
-//! Where an export goes on, also as a text.
+//! A position in an export, also as text.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,22 +7,22 @@ use thiserror::Error;
 
 use super::{NodeKey, Record, Relation};
 
-/// Where an export goes on.
+/// The position at which an export continues.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Cursor {
-    /// At the beginning.
+    /// The beginning of the export.
     #[default]
     Start,
-    /// After this node.
+    /// The position after this node.
     AfterNode(NodeKey),
-    /// After all nodes.
+    /// The position after all nodes.
     Links,
-    /// After this link.
+    /// The position after this link.
     AfterLink(NodeKey, &'static str, NodeKey),
 }
 
 impl Cursor {
-    /// Where an export goes on after this page; nowhere after the last link.
+    /// Returns the position after this page; `None` after the last link.
     #[must_use]
     pub fn next(&self, page: &[Record]) -> Option<Cursor> {
         match (page.last(), self) {
@@ -50,11 +50,11 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// The text is no place in an export.
+/// The text is not a position in an export.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("`{text}` is no place in an export: they come with its pages")]
 pub struct NotACursor {
-    /// What was given.
+    /// The text that was given.
     pub text: String,
 }
 

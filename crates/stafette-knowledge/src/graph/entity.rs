@@ -1,4 +1,4 @@
-//! The nodes that there are, with the properties that the stages share.
+//! The kinds of nodes, with the properties that the stages share.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,27 +7,27 @@ use stafette_core::{Fields, Priority};
 use super::NodeKey;
 use crate::constitution::Recommendation;
 
-/// What kind of node.
+/// The kind of a node.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
 )]
 pub enum Label {
-    /// A choice that was made.
+    /// A decision between options.
     Decision,
-    /// The summary of a talk.
+    /// The summary of a discussion.
     Discussion,
-    /// Something to reach.
+    /// A goal of the user.
     Goal,
-    /// A handoff, mirrored.
+    /// A handoff, mirrored for analysis.
     Handoff,
-    /// A pattern that was learned.
+    /// A pattern that was learned from past work.
     Insight,
     /// A piece of work.
     Task,
 }
 
 impl Label {
-    /// All of them, in the order in which they sort.
+    /// All labels, in sorting order.
     pub const ALL: [Label; 6] = [
         Label::Decision,
         Label::Discussion,
@@ -37,7 +37,7 @@ impl Label {
         Label::Task,
     ];
 
-    /// The name that is stored.
+    /// Returns the name that is stored.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -50,173 +50,173 @@ impl Label {
         }
     }
 
-    /// Reads the name that is stored.
+    /// Parses the stored name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|label| label.as_str() == name)
     }
 }
 
-/// The summary of a talk; the talk itself is in the history.
+/// The summary of a discussion; the messages themselves are in the history.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Discussion {
-    /// Its id.
+    /// The id of the discussion.
     pub id: String,
-    /// What it was about.
+    /// The subject of the discussion.
     pub topic: String,
-    /// How well the proposal goes with the goals, from 0 to 1.
+    /// The alignment of the proposal with the goals, from 0 to 1.
     pub alignment: f64,
-    /// What it came to.
+    /// The recommendation that the discussion ended with.
     pub recommendation: Recommendation,
-    /// The thread with the talk.
+    /// The id of the history thread with the messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
 }
 
-/// How far a decision has come.
+/// The state of a decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionStatus {
-    /// Approved, and nobody works on it.
+    /// Approved, without any tasks yet.
     #[default]
     Pending,
-    /// Split into tasks.
+    /// It is split into tasks.
     Planned,
-    /// All done.
+    /// All its tasks are done.
     Done,
-    /// Given up.
+    /// It was given up.
     Dropped,
 }
 
-/// A choice that was approved.
+/// A decision that a person approved.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Decision {
-    /// Its id.
+    /// The id of the decision.
     pub id: String,
-    /// What was chosen.
+    /// The option that was chosen.
     pub option: String,
-    /// The return that was reckoned.
+    /// The computed return on investment.
     pub roi: f64,
-    /// Why this one.
+    /// The reasons for this option.
     pub reasoning: String,
     /// The horizon or kind of goal that it serves.
     #[serde(rename = "servesGoalType", default, skip_serializing_if = "Option::is_none")]
     pub serves_goal_type: Option<String>,
-    /// How far it has come.
+    /// The state of the decision.
     #[serde(default)]
     pub status: DecisionStatus,
-    /// What came of it in the end, in money.
+    /// The actual return, in money; `None` while it is not known.
     #[serde(rename = "actualReturn", default, skip_serializing_if = "Option::is_none")]
     pub actual_return: Option<f64>,
-    /// What the return is made of.
+    /// The terms that add up to the return.
     #[serde(default, skip_serializing_if = "Fields::is_empty")]
     pub breakdown: Fields,
 }
 
-/// How far a task has come.
+/// The state of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
-    /// To be done.
+    /// It still has to be done.
     #[default]
     Open,
-    /// Has a place in the calendar.
+    /// It has a time in the calendar.
     Scheduled,
-    /// Done.
+    /// It has been done.
     Done,
-    /// Cannot go on.
+    /// It cannot continue at the moment.
     Blocked,
-    /// Given up.
+    /// It was given up.
     Dropped,
 }
 
 /// A piece of work.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Task {
-    /// Its id.
+    /// The id of the task.
     pub id: String,
-    /// What is to be done.
+    /// The work to do, in a few words.
     pub title: String,
-    /// How long it should take.
+    /// The expected effort in hours, corrected by learned estimates.
     #[serde(rename = "effortHours")]
     pub effort_hours: f64,
-    /// How urgent it is.
+    /// The urgency of the task.
     #[serde(default)]
     pub priority: Priority,
-    /// How far it has come.
+    /// The state of the task.
     #[serde(default)]
     pub status: TaskStatus,
-    /// The kind of work, by which estimates are learned.
+    /// The kind of work; estimates are learned per kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// What its agent thought it would take, before what was learned about its kind.
+    /// The agent's own estimate in hours, before the learned correction for its kind.
     #[serde(rename = "estimatedHours", default, skip_serializing_if = "Option::is_none")]
     pub estimated_hours: Option<f64>,
-    /// How long it took.
+    /// The actual effort in hours; `None` until it is done.
     #[serde(rename = "actualHours", default, skip_serializing_if = "Option::is_none")]
     pub actual_hours: Option<f64>,
-    /// Its event in the calendar.
+    /// The calendar event of the task; `None` while it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
 }
 
-/// A pattern that was learned.
+/// A pattern that was learned from past work.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct InsightNode {
-    /// Its id.
+    /// The id of the insight.
     pub id: String,
-    /// The pattern in a sentence.
+    /// The pattern, in a sentence.
     pub pattern: String,
-    /// How sure it is, from 0 to 1.
+    /// The confidence, from 0 to 1.
     pub confidence: f64,
-    /// What shows it, in a sentence; the links lead to it.
+    /// The evidence, in a sentence; the links lead to its sources.
     pub evidence: String,
-    /// What it is about.
+    /// The subject of the insight.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub topic: String,
-    /// The whole finding: samples, effect, interval, what it would change.
+    /// The complete finding: samples, effect, interval, and the change that it suggests.
     #[serde(default, skip_serializing_if = "Fields::is_empty")]
     pub finding: Fields,
 }
 
-/// Something to reach.
+/// A goal of the user.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Goal {
-    /// Its id.
+    /// The id of the goal.
     pub id: String,
-    /// What it is.
+    /// The goal, in a few words.
     pub title: String,
-    /// By when, in the user's words: `week`, `quarter`, `life`.
+    /// The time frame in the user's words: `week`, `quarter`, `life`.
     pub horizon: String,
-    /// How to see that it is reached.
+    /// The sign by which the goal counts as reached.
     pub target: String,
 }
 
 /// A handoff, mirrored for analysis.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Handoff {
-    /// `RUN/h7`.
+    /// The run and the number of the handoff: `RUN/h7`.
     pub id: String,
-    /// Who gave.
+    /// The agent or person who handed over.
     pub from: String,
-    /// Who took.
+    /// The agent or person who took over.
     pub to: String,
-    /// Why.
+    /// The reason for the handoff, as its word on the wire.
     pub reason: String,
-    /// How far it has come, by the word of the state.
+    /// The state of the handoff, as the word of its enum.
     pub state: String,
-    /// What it says in short.
+    /// A short summary of its content.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub summary: String,
-    /// How long it was open.
+    /// The time that it was open, in seconds; `None` while it is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
-    /// What it used.
+    /// The cost in US dollars; `None` while it is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dollars: Option<f64>,
 }
 
-/// What a node says.
+/// The content of a node.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "label")]
 #[expect(missing_docs, reason = "each is documented where it is defined")]
@@ -230,7 +230,7 @@ pub enum Entity {
 }
 
 impl Entity {
-    /// Which node it is.
+    /// Returns the key of the node.
     #[must_use]
     pub fn key(&self) -> NodeKey {
         let (label, id) = match self {
@@ -244,7 +244,7 @@ impl Entity {
         NodeKey::new(label, id)
     }
 
-    /// A number that no backend could give back, if there is one.
+    /// Returns a message about the first number that is not finite or out of range.
     pub(super) fn bad_number(&self) -> Option<String> {
         let share = |name, value: f64| {
             let bad = !(0.0..=1.0).contains(&value);
@@ -270,7 +270,7 @@ impl Entity {
         }
     }
 
-    /// What is searched for words, when it is an insight.
+    /// Returns the text that is searched for words; only insights have one.
     pub(crate) fn searched(&self) -> Option<String> {
         match self {
             Entity::Insight(node) => {

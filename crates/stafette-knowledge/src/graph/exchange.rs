@@ -1,4 +1,4 @@
-//! Out of one graph and into another, as JSON lines.
+//! Exports one graph and imports it into another, as JSON lines.
 
 use std::io::{self, BufRead, Write as IoWrite};
 
@@ -11,30 +11,30 @@ use super::{
     Batch, Cursor, Graph, GraphError, LARGEST_NODE, Link, Node, PAGE, Provenance, Record, Write,
 };
 
-/// The version of what is exchanged; the first line says it.
+/// The version of the export format, stated in its first line.
 pub const FORMAT: u32 = 1;
 
 fn header() -> String {
     format!(r#"{{"stafette_graph":{FORMAT}}}"#)
 }
 
-/// The longest line that is read.
+/// The longest line that is read, in bytes.
 const LINE: usize = 2 * LARGEST_NODE;
 
-/// How many records are written at once.
+/// The number of records per write.
 const STEP: usize = 500;
 
-/// What went over.
+/// The number of records that were exchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Exchanged {
-    /// Nodes.
+    /// The number of nodes.
     pub nodes: u64,
-    /// Links.
+    /// The number of links.
     pub links: u64,
 }
 
 impl Exchanged {
-    /// What these records are.
+    /// Counts the nodes and links among these records.
     #[must_use]
     pub fn of(records: &[Record]) -> Self {
         let mut done = Self::default();
@@ -53,34 +53,34 @@ impl Exchanged {
 /// An export or import stopped.
 #[derive(Debug, Error)]
 pub enum ExchangeError {
-    /// The file failed.
+    /// The export file failed.
     #[error("the file failed: {source}")]
     File {
-        /// How.
+        /// The error of the file system.
         #[from]
         source: io::Error,
     },
-    /// The graph failed. An import can be started again: what is there stays.
+    /// The graph failed. An import can be repeated: records that were written stay.
     #[error(transparent)]
     Graph {
-        /// How.
+        /// The error of the graph.
         #[from]
         source: GraphError,
     },
-    /// A line is not what it should be.
+    /// A line of the file is invalid.
     #[error("line {line}: {why}")]
     Line {
-        /// Which one.
+        /// The line number, from 1.
         line: usize,
-        /// What is wrong.
+        /// The reason, in a sentence.
         why: String,
     },
 }
 
-/// Whether records can be written at all, whatever the graph holds.
+/// Checks that records are valid on their own, regardless of what the graph holds.
 ///
 /// # Errors
-/// Says what is wrong with the first that cannot.
+/// Names the problem of the first invalid record.
 pub fn check(records: &[Record]) -> Result<(), GraphError> {
     let write = |record: &Record| match record.clone() {
         Record::Node(Node { entity, .. }) => Write::Put(entity),
@@ -91,10 +91,10 @@ pub fn check(records: &[Record]) -> Result<(), GraphError> {
     Batch { key: "import".to_owned(), provenance: nobody, writes }.check()
 }
 
-/// Writes all nodes and then all links, one a line.
+/// Writes all nodes and then all links, one per line.
 ///
 /// # Errors
-/// When the graph or the file fails.
+/// If the graph or the file fails.
 pub async fn export(
     graph: &dyn Graph,
     to: &mut (dyn IoWrite + Send),
@@ -115,11 +115,11 @@ pub async fn export(
     Ok(done)
 }
 
-/// Reads what [`export`] wrote, on top of what is there: the same node is replaced, the same link
-/// stays once.
+/// Reads the output of [`export`] into a graph: an existing node is replaced, an existing link
+/// stays.
 ///
 /// # Errors
-/// Names the line that cannot be read; what stood before it is there.
+/// Names the line that cannot be read; the lines before it were imported.
 pub async fn import(
     graph: &dyn Graph,
     from: &mut (dyn BufRead + Send),

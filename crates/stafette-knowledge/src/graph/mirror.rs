@@ -1,4 +1,4 @@
-//! Handoffs in the graph, for analysis: what a run's events say about each of them.
+//! Mirrors handoffs into the graph for analysis, from the events of a run.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use stafette_core::{Event, HandoffId, Offer, Outcome, Party, Recorded, RunId};
 
 use super::{Batch, Entity, Handoff, NodeKey, Provenance, Relation, Write};
 
-/// The longest summary that is mirrored, in characters.
+/// The longest mirrored summary, in characters.
 const SUMMARY: usize = 500;
 
-/// Makes batches of a run's events, in their order from the first. The keys are made of the events'
-/// numbers, so that a mirror that starts again writes nothing twice.
+/// Turns the events of a run, in order from the first, into batches. Their keys contain the event
+/// numbers, so that a restarted mirror writes nothing twice.
 #[derive(Clone, Debug)]
 pub struct Mirror {
     run: RunId,
@@ -19,13 +19,13 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    /// A mirror of one run that has seen nothing yet.
+    /// Makes a mirror of one run that has seen no event yet.
     #[must_use]
     pub fn new(run: RunId) -> Self {
         Mirror { run, open: BTreeMap::new() }
     }
 
-    /// What the graph should hear of an event; most say nothing.
+    /// Returns the batch for an event; most events have none.
     pub fn see(&mut self, recorded: &Recorded) -> Option<Batch> {
         match &recorded.event {
             Event::HandoffAdmitted(event) => {
@@ -35,7 +35,7 @@ impl Mirror {
                 Some(self.batch(recorded, event.id, by, node, event.cause))
             }
             Event::RunForked(event) => {
-                // What was open in the run that it comes from goes on in this one.
+                // Handoffs that were open in the earlier run continue in this one.
                 for handoff in event.state.open() {
                     let node = self.node(handoff.id, &handoff.offer, handoff.state.word());
                     self.open.insert(handoff.id, node);

@@ -1,7 +1,7 @@
-//! A graph that may be away: what cannot be written waits in a file, in its order.
+//! A graph that may be unreachable: batches that cannot be written wait in a file, in order.
 //!
 //! A batch that is answered with [`Applied::Queued`] is on disk. It is written in its turn, once:
-//! whether a broken connection had already written it is settled by its key.
+//! if a broken connection had already written it, its key shows that.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,28 +14,28 @@ use super::{
 };
 use crate::sqlite::{Base, Queue};
 
-/// How many batches may wait.
+/// The most batches that may wait.
 pub const MOST_WAITING: u64 = 100_000;
 
-/// How the graph is doing.
+/// The health of the graph connection.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Condition {
-    /// `MCP_CONNECTION_FAILED` while it is away.
+    /// `MCP_CONNECTION_FAILED` while the graph is unreachable, otherwise `None`.
     pub code: Option<String>,
-    /// What was heard last while it is away.
+    /// The last error while the graph is unreachable.
     pub why: Option<String>,
-    /// How many batches wait.
+    /// The number of waiting batches.
     pub waiting: u64,
-    /// How many batches were refused when their turn came; they are kept with the reason.
+    /// The number of batches that were refused when their turn came; they are kept with the reason.
     pub set_aside: u64,
 }
 
 /// A batch that was refused when its turn came.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SetAside {
-    /// The batch.
+    /// The batch as it was sent.
     pub batch: Batch,
-    /// Why it was refused.
+    /// The reason for the refusal.
     pub why: String,
 }
 
@@ -44,7 +44,7 @@ pub struct SetAside {
 pub struct Queued {
     graph: Arc<dyn Graph>,
     queue: Queue,
-    /// Whoever writes holds it, so that nobody overtakes.
+    /// Held while a batch is written, so that batches keep their order.
     turn: tokio::sync::Mutex<()>,
     trouble: Mutex<Option<String>>,
 }
@@ -69,10 +69,10 @@ impl Queued {
         *last = trouble.map(ToString::to_string);
     }
 
-    /// How it is doing.
+    /// Returns the health of the connection.
     ///
     /// # Errors
-    /// When the queue cannot be read.
+    /// If the queue cannot be read.
     pub async fn condition(&self) -> Result<Condition, GraphError> {
         let (waiting, set_aside) = self.queue.count().await?;
         let why = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -81,19 +81,19 @@ impl Queued {
         Ok(Condition { code, why, waiting, set_aside })
     }
 
-    /// What was refused when its turn came, oldest first.
+    /// Returns the batches that were refused when their turn came, oldest first.
     ///
     /// # Errors
-    /// When the queue cannot be read.
+    /// If the queue cannot be read.
     pub async fn set_aside(&self) -> Result<Vec<SetAside>, GraphError> {
         self.queue.set_aside_ones().await
     }
 
-    /// Looks whether the graph is there, also while nobody wants anything of it.
+    /// Checks that the graph is reachable, even while no call is pending.
     pub async fn probe(&self) {
         match self.graph.node(&NodeKey::goal("there?")).await {
             Err(error) if error.may_pass() => self.heard(Some(&error)),
-            // While something waits, only writing it says that all is well.
+            // While batches wait, only writing them proves that the graph works.
             _ => {
                 if matches!(self.queue.count().await, Ok((0, _))) {
                     self.heard(None);
@@ -102,11 +102,11 @@ impl Queued {
         }
     }
 
-    /// Writes what waits, in its order, until it is empty or the graph is away again. Says how many
-    /// were written.
+    /// Writes waiting batches in order until none is left or the graph becomes unreachable. Returns
+    /// how many were written.
     ///
     /// # Errors
-    /// When the queue itself fails.
+    /// If the queue itself fails.
     pub async fn drain(&self) -> Result<u64, GraphError> {
         let _turn = self.turn.lock().await;
         self.drain_in_turn().await
@@ -125,7 +125,7 @@ impl Queued {
                     self.heard(Some(&error));
                     return Ok(written);
                 }
-                // It would be refused for ever; those behind it must not wait for that.
+                // It would be refused forever; the batches after it must not wait for that.
                 Err(error) => {
                     tracing::error!(key = batch.key, %error, "a batch was refused and set aside");
                     self.queue.set_aside(place, error.to_string()).await?;

@@ -1,11 +1,11 @@
-//! How nodes belong together.
+//! The relations between nodes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Label, NodeKey, Provenance};
 
-/// How two nodes belong together. The name says it from the first to the second.
+/// The relation between two nodes. The name reads from the first node to the second.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
 )]
@@ -13,7 +13,7 @@ use super::{Label, NodeKey, Provenance};
 pub enum Relation {
     /// A discussion, decision or task serves a goal.
     Serves,
-    /// A decision came out of a discussion.
+    /// A decision resulted from a discussion.
     DecidedIn,
     /// A task is part of a decision.
     PartOf,
@@ -23,14 +23,14 @@ pub enum Relation {
     LearnedFrom,
     /// An insight had a part in a discussion or decision.
     Informs,
-    /// A handoff brought something about.
+    /// A handoff produced something.
     Produced,
     /// A handoff was followed by another.
     FollowedBy,
 }
 
 impl Relation {
-    /// All of them.
+    /// All relations that exist.
     pub const ALL: [Relation; 8] = [
         Relation::Serves,
         Relation::DecidedIn,
@@ -42,7 +42,7 @@ impl Relation {
         Relation::FollowedBy,
     ];
 
-    /// The name that is stored.
+    /// Returns the name that is stored.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -57,13 +57,13 @@ impl Relation {
         }
     }
 
-    /// Reads the name that is stored.
+    /// Parses the stored name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|relation| relation.as_str() == name)
     }
 
-    /// Whether it can stand between nodes of these labels.
+    /// True if the relation may join nodes of these labels.
     #[must_use]
     pub fn joins(self, from: Label, to: Label) -> bool {
         use Label::{Decision, Discussion, Goal, Handoff, Insight, Task};
@@ -84,15 +84,15 @@ impl Relation {
     }
 }
 
-/// A link.
+/// A link between two nodes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Link {
-    /// From where.
+    /// The node where the link starts.
     pub from: NodeKey,
-    /// How.
+    /// The relation between the two nodes.
     pub relation: Relation,
-    /// To where.
+    /// The node where the link ends.
     pub to: NodeKey,
-    /// Who made it.
+    /// The origin of the link.
     pub made: Provenance,
 }

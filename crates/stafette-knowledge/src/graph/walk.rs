@@ -1,22 +1,22 @@
-//! Walks over the graph in steps that every backend can do, so that both take the same way.
+//! Walks the graph in steps that every backend supports, so that both take the same path.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{GraphError, Link, Node, NodeKey, PAGE, Picture, REACH, Relation, Reply};
 
-/// Which end of a link.
+/// The direction of a link, seen from a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Way {
-    /// From the node.
+    /// The link starts at the node.
     Out,
-    /// To the node.
+    /// The link ends at the node.
     In,
 }
 
-/// What a backend does for a walk.
+/// The steps that a backend provides for a walk.
 pub(crate) trait Steps: Send + Sync {
-    /// For each of these nodes its first links, by relation and by the node at the other end; at
-    /// most `each` a node.
+    /// Returns the first links of each of these nodes, by relation and by the node at the other
+    /// end; at most `each` per node.
     fn links<'a>(
         &'a self,
         of: &'a [NodeKey],
@@ -25,11 +25,11 @@ pub(crate) trait Steps: Send + Sync {
         each: usize,
     ) -> Reply<'a, Vec<Link>>;
 
-    /// Those of these nodes that are there, by key.
+    /// Returns those of these nodes that exist, by key.
     fn nodes<'a>(&'a self, keys: &'a [NodeKey]) -> Reply<'a, Vec<Node>>;
 }
 
-/// The furthest that a way leads from evidence.
+/// The longest path from evidence, in links.
 const LEGS: usize = 4;
 
 pub(crate) async fn around(
@@ -94,7 +94,7 @@ pub(crate) async fn evidence(
             let end = way.last().cloned();
             let on: Vec<&Link> =
                 links.iter().filter(|link| Some(&link.from) == end.as_ref()).collect();
-            // An insight without evidence has no way at all.
+            // An insight without evidence has no path at all.
             if on.is_empty() && leg > 0 {
                 done.push(way);
                 continue;

@@ -1,4 +1,4 @@
-//! The detectors: each groups its observations, weighs them and tells what holds.
+//! The detectors: each groups its observations, weighs them and reports what holds.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use super::{Change, Detector, Insight, Interval, Limits, Observation, StepEnd};
 use crate::graph::NodeKey;
 use crate::roi::Term;
 
-/// The furthest that one insight moves a parameter, either way.
+/// The largest factor by which one insight changes a parameter, up or down.
 const FURTHEST: f64 = 4.0;
 
-/// A number that was observed, and where it can be looked up.
+/// An observed number and the node where it can be looked up.
 type Sample<'a> = (f64, &'a NodeKey);
 
-/// Everything that holds, the surest first; the same observations always give the same.
+/// Returns everything that holds, the most certain first. The result is deterministic.
 #[must_use]
 pub fn detect(observations: &[Observation], limits: &Limits) -> Vec<Insight> {
     let mut found = Vec::new();
@@ -32,7 +32,7 @@ pub fn detect(observations: &[Observation], limits: &Limits) -> Vec<Insight> {
     found
 }
 
-/// Groups what one detector looks at; numbers that are none are left out.
+/// Groups the observations of one detector; values that are not numbers are left out.
 fn grouped<'a>(
     observations: &'a [Observation],
     pick: impl Fn(&'a Observation) -> Option<(String, f64, &'a NodeKey)>,
@@ -50,7 +50,7 @@ fn values(samples: &[Sample]) -> Vec<f64> {
     samples.iter().map(|(value, _)| *value).collect()
 }
 
-/// Those that show it most come first.
+/// Returns the evidence, strongest first.
 fn evidence(samples: &[Sample], upwards: bool, limits: &Limits) -> Vec<NodeKey> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(|a, b| {
@@ -60,7 +60,7 @@ fn evidence(samples: &[Sample], upwards: bool, limits: &Limits) -> Vec<NodeKey> 
     sorted.into_iter().take(limits.evidence).map(|(_, key)| key.clone()).collect()
 }
 
-/// A factor between what was thought and what was: the mean of its logarithm, so that twice as
+/// Computes the factor between expectation and reality: the mean of its logarithm, so that twice as
 /// long and half as long are equally far from right.
 fn factor(samples: &[Sample], limits: &Limits) -> Option<(f64, Interval, f64)> {
     if samples.len() < limits.samples {
@@ -125,7 +125,7 @@ fn returns(observations: &[Observation], limits: &Limits) -> Option<Insight> {
     })
 }
 
-/// A path on which something happens more often than on all others together.
+/// Finds paths on which something happens more often than on all others together.
 fn shares(observations: &[Observation], limits: &Limits, detector: Detector) -> Vec<Insight> {
     let (looked_for, word) = match detector {
         Detector::Escalation => (StepEnd::Escalated, "end with a person"),
@@ -146,7 +146,7 @@ fn shares(observations: &[Observation], limits: &Limits, detector: Detector) -> 
         if of < limits.share_samples {
             return None;
         }
-        // With nothing to compare with, the path must fail by itself.
+        // With nothing to compare it with, the path's own share must be high.
         let (effect, interval) = match rest.1 {
             0 => (hit as f64 / of as f64, wilson(hit, of, limits.level)),
             _ => share_difference((hit, of), rest, limits.level),
@@ -242,8 +242,8 @@ fn loops(observations: &[Observation], limits: &Limits) -> Vec<Insight> {
     groups.into_iter().filter_map(insight).collect()
 }
 
-/// Handoffs that lie beyond the outer fence of their path (Tukey: the third quartile and three
-/// times the distance of the quartiles) and cost several times its median.
+/// Finds handoffs beyond the outer fence of their path (Tukey: the third quartile plus three times
+/// the distance of the quartiles) that cost several times its median.
 fn cost_outliers(observations: &[Observation], limits: &Limits) -> Vec<Insight> {
     let groups = grouped(observations, |observation| match observation {
         Observation::Step { path, dollars, evidence, .. } if *dollars > 0.0 => {
@@ -269,7 +269,7 @@ fn cost_outliers(observations: &[Observation], limits: &Limits) -> Vec<Insight> 
         if outliers.is_empty() {
             return None;
         }
-        // The interval of the ratio comes from how well the median itself is known.
+        // The interval of the ratio follows from the uncertainty of the median.
         let ratio = worst / middle;
         let interval = Interval { low: ratio / around.high, high: ratio / around.low };
         Some(Insight {

@@ -1,4 +1,4 @@
-//! What a run's events say about its handoffs.
+//! Reads observations about handoffs from the events of a run.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use stafette_core::{Event, HandoffId, Outcome, Recorded, RunId};
 use super::{Observation, Path, StepEnd};
 use crate::graph::NodeKey;
 
-/// The steps and rounds of one run, in the order in which they ended. Handoffs that are still open
-/// say nothing yet.
+/// Returns the steps and rounds of one run, in the order in which they ended. Open handoffs count
+/// for nothing yet.
 #[must_use]
 pub fn observe(run: RunId, events: &[Recorded]) -> Vec<Observation> {
     let mut open: BTreeMap<HandoffId, Path> = BTreeMap::new();
@@ -27,7 +27,7 @@ pub fn observe(run: RunId, events: &[Recorded]) -> Vec<Observation> {
             }
             Event::HandoffClosed(closed) => {
                 let Some(path) = open.remove(&closed.handoff) else { continue };
-                // What was called off says nothing about those who had it.
+                // A cancelled handoff says nothing about those who had it.
                 if closed.way == Way::Cancelled {
                     continue;
                 }

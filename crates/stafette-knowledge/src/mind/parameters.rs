@@ -1,5 +1,5 @@
-//! What was learned, as versions: an accepted insight makes the next one, and going back makes one
-//! more, so that nothing that was ever used is lost.
+//! Learned parameters, as versions: an accepted insight makes the next one, and a rollback makes
+//! one more, so that nothing that was ever used is lost.
 
 use std::collections::BTreeMap;
 
@@ -15,48 +15,48 @@ use crate::roi::Weights;
 /// The most versions that are kept.
 pub const MOST: usize = 10_000;
 
-/// What the stages reckon with.
+/// The parameters that the stages compute with.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Parameters {
     /// The weights of the return.
     pub weights: Weights,
-    /// By kind of work: what estimated hours are multiplied with.
+    /// The factor for estimated hours, by kind of work.
     pub estimates: BTreeMap<String, f64>,
 }
 
-/// Why a version was made.
+/// The reason for a version.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum Cause {
-    /// These were there first.
+    /// The first version, made from the workflow's settings.
     Start,
     /// An insight was accepted.
     Accepted {
-        /// Which one.
+        /// The key of the insight.
         insight: NodeKey,
-        /// What it changed.
+        /// The change that it made.
         change: Change,
     },
-    /// An earlier version was taken up again.
+    /// An earlier version was restored.
     RolledBack {
-        /// Which one.
+        /// The number of the restored version.
         to: u32,
     },
 }
 
-/// Parameters at one time.
+/// A version of the parameters.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Version {
-    /// From 1, without gaps.
+    /// The number, from 1 without gaps.
     pub number: u32,
-    /// When it came into force.
+    /// The time from which it applies.
     pub at: Time,
-    /// Who brought it.
+    /// The person or agent who made it.
     pub by: Party,
-    /// Why.
+    /// The reason for this version.
     #[serde(flatten)]
     pub cause: Cause,
-    /// The parameters.
+    /// The parameters of this version.
     pub parameters: Parameters,
 }
 
@@ -67,32 +67,32 @@ pub struct Ledger {
     versions: Vec<Version>,
 }
 
-/// A version cannot be made.
+/// A version cannot be created.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum LedgerError {
-    /// There is no such version.
+    /// The version does not exist.
     #[error("there is no version {number}; the newest is {newest}")]
     Unknown {
-        /// What was asked for.
+        /// The version that was requested.
         number: u32,
-        /// What there is.
+        /// The newest version that exists.
         newest: u32,
     },
     /// The insight is in force already.
     #[error("{insight} is in force already, by version {number}")]
     Twice {
-        /// Which insight.
+        /// The key of the insight.
         insight: NodeKey,
-        /// Since when.
+        /// The version since which it has been in force.
         number: u32,
     },
-    /// The factor cannot be meant.
+    /// The factor is not a usable number.
     #[error("a factor of {factor} cannot be meant")]
     Factor {
-        /// What was given.
+        /// The factor that was given.
         factor: f64,
     },
-    /// There are too many.
+    /// The limit of versions is reached.
     #[error("there are {MOST} versions already")]
     Full,
     /// The versions do not follow each other.
@@ -119,28 +119,28 @@ impl From<Ledger> for Vec<Version> {
 }
 
 impl Ledger {
-    /// Starts with what the workflow says.
+    /// Starts with the parameters of the workflow.
     #[must_use]
     pub fn new(parameters: Parameters, at: Time, by: Party) -> Self {
         Ledger { versions: vec![Version { number: 1, at, by, cause: Cause::Start, parameters }] }
     }
 
-    /// The version that is in force.
+    /// Returns the version that is in force.
     #[must_use]
     pub fn current(&self) -> &Version {
         self.versions.last().expect("a ledger is made with a version and never loses one")
     }
 
-    /// All versions, oldest first.
+    /// Returns all versions, oldest first.
     #[must_use]
     pub fn versions(&self) -> &[Version] {
         &self.versions
     }
 
-    /// Makes a version of what an insight would change.
+    /// Makes a version with the change of an insight.
     ///
     /// # Errors
-    /// When the insight is in force, or its factor cannot be meant.
+    /// If the insight is in force, or its factor is not usable.
     pub fn accept(
         &mut self,
         insight: NodeKey,
@@ -168,10 +168,10 @@ impl Ledger {
         self.push(at, by, Cause::Accepted { insight, change }, parameters)
     }
 
-    /// Takes up an earlier version again.
+    /// Restores an earlier version as a new one.
     ///
     /// # Errors
-    /// When there is no such version.
+    /// If there is no such version.
     pub fn roll_back(&mut self, to: u32, at: Time, by: Party) -> Result<&Version, LedgerError> {
         let found = self.versions.iter().find(|version| version.number == to);
         let newest = self.current().number;
@@ -180,7 +180,7 @@ impl Ledger {
         self.push(at, by, Cause::RolledBack { to }, parameters)
     }
 
-    /// By which version an insight is in force: going back behind it takes it away.
+    /// Returns the version by which an insight is in force; rolling back to before it ends that.
     #[must_use]
     pub fn in_force(&self, insight: &NodeKey) -> Option<u32> {
         let mut number = self.current().number;

@@ -1,8 +1,8 @@
-//! The little statistics that the detectors need: intervals for a mean, a share and a median.
+//! The statistics that the detectors need: intervals for a mean, a share and a median.
 
 use super::Interval;
 
-/// The mean and the interval around it, by Student's t; none under two samples.
+/// Returns the mean and its interval, by Student's t; `None` for fewer than two samples.
 #[must_use]
 pub fn mean(samples: &[f64], level: f64) -> Option<(f64, Interval, f64)> {
     let n = samples.len() as f64;
@@ -16,7 +16,7 @@ pub fn mean(samples: &[f64], level: f64) -> Option<(f64, Interval, f64)> {
     Some((mean, Interval { low: mean - half, high: mean + half }, error))
 }
 
-/// Wilson's interval for a share: it stays within 0 and 1 and is honest with few samples.
+/// Returns Wilson's interval for a share: it stays within 0 and 1 and is valid for few samples.
 #[must_use]
 pub fn wilson(hits: usize, of: usize, level: f64) -> Interval {
     if of == 0 {
@@ -30,7 +30,8 @@ pub fn wilson(hits: usize, of: usize, level: f64) -> Interval {
     Interval { low: (middle - half).max(0.0), high: (middle + half).min(1.0) }
 }
 
-/// The difference of two shares with its interval, by Newcombe's method from two Wilson intervals.
+/// Returns the difference of two shares with its interval, by Newcombe's method from two Wilson
+/// intervals.
 #[must_use]
 pub fn share_difference(a: (usize, usize), b: (usize, usize), level: f64) -> (f64, Interval) {
     let share = |(hits, of): (usize, usize)| if of == 0 { 0.0 } else { hits as f64 / of as f64 };
@@ -41,7 +42,7 @@ pub fn share_difference(a: (usize, usize), b: (usize, usize), level: f64) -> (f6
     (p - q, Interval { low, high })
 }
 
-/// The middle one of numbers that are not empty.
+/// Returns the median of numbers that are not empty.
 #[must_use]
 pub fn median(samples: &[f64]) -> f64 {
     let mut sorted = samples.to_vec();
@@ -54,8 +55,8 @@ pub fn median(samples: &[f64]) -> f64 {
     }
 }
 
-/// The ratio of two medians, its interval and the share of draws above 1, by drawing again from
-/// both. The same seed draws the same.
+/// Returns the ratio of two medians, its interval and the share of draws above 1, by bootstrap from
+/// both. The same seed gives the same draws.
 #[must_use]
 pub fn median_ratio(
     a: &[f64],
@@ -87,7 +88,7 @@ pub fn median_ratio(
     Some((median(a) / median(b), Interval { low: at(tail), high: at(1.0 - tail) }, above))
 }
 
-/// How sure it is that a value which is so many standard errors from nothing is not nothing.
+/// Returns the confidence that a value so many standard errors from zero is not zero.
 #[must_use]
 pub fn certainty(value: f64, error: f64) -> f64 {
     if error <= 0.0 {
@@ -96,7 +97,7 @@ pub fn certainty(value: f64, error: f64) -> f64 {
     erf((value / error).abs() / std::f64::consts::SQRT_2)
 }
 
-/// How many standard errors around the middle hold this share of a normal distribution.
+/// Returns how many standard errors around the middle hold this share of a normal distribution.
 pub(super) fn normal(level: f64) -> f64 {
     let level = level.clamp(0.5, 0.9999);
     let (mut low, mut high) = (0.0, 5.0);
@@ -107,7 +108,8 @@ pub(super) fn normal(level: f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// The same for Student's distribution, by the expansion of Cornish and Fisher.
+/// Returns the corresponding number for Student's distribution, by the expansion of Cornish and
+/// Fisher.
 fn student(level: f64, freedom: f64) -> f64 {
     let z = normal(level);
     let terms = [
@@ -122,7 +124,7 @@ fn student(level: f64, freedom: f64) -> f64 {
     })
 }
 
-/// The error function, to seven digits (Abramowitz and Stegun 7.1.26).
+/// Returns the error function, to seven digits (Abramowitz and Stegun 7.1.26).
 fn erf(x: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.327_591_1 * x.abs());
     let coefficients =
@@ -131,7 +133,7 @@ fn erf(x: f64) -> f64 {
     (1.0 - sum * t * (-x * x).exp()).copysign(x)
 }
 
-/// Chance from a seed (SplitMix64): the same everywhere, and for nothing that must be secret.
+/// Random numbers from a seed (SplitMix64): the same on every machine, and not fit for secrets.
 struct Chance(u64);
 
 impl Chance {

@@ -1,8 +1,8 @@
-//! The questions, made of constants alone.
+//! The queries, made of constants alone.
 
 use crate::graph::{Label, Relation};
 
-/// What keeps nodes apart and makes the stages' questions quick.
+/// The constraints that keep nodes apart and the indexes for the stages' queries.
 pub(super) const SCHEMA: &[&str] = &[
     "CREATE CONSTRAINT stafette_key IF NOT EXISTS FOR (n:Stafette) REQUIRE n.key IS UNIQUE",
     "CREATE CONSTRAINT stafette_batch IF NOT EXISTS FOR (b:StafetteBatch) REQUIRE b.key IS UNIQUE",
@@ -19,12 +19,12 @@ pub(super) const SCHEMA: &[&str] = &[
     "CALL db.awaitIndexes(25)",
 ];
 
-/// Takes a batch's key, or says who has it.
+/// Claims a batch's key, or returns the batch that has it.
 pub(super) const CLAIM: &str = "MERGE (b:StafetteBatch {key: $key}) \
     ON CREATE SET b.digest = $digest, b.token = $token \
     RETURN b.digest AS digest, b.token AS token";
 
-/// Writes nodes of one label. Whoever made one stays, unless told otherwise.
+/// Writes nodes of one label. The first author stays, unless the caller says otherwise.
 pub(super) fn put(label: Label) -> String {
     format!(
         "UNWIND $rows AS row MERGE (n:Stafette {{key: row.key}}) ON CREATE SET n += row.made \
@@ -35,7 +35,7 @@ pub(super) fn put(label: Label) -> String {
     )
 }
 
-/// The first end of a link that is not there.
+/// Returns the first end of a link that does not exist.
 pub(super) const MISSING: &str = "UNWIND range(0, size($rows) - 1) AS i WITH i, $rows[i] AS row \
     OPTIONAL MATCH (a:Stafette {key: row.from}) OPTIONAL MATCH (b:Stafette {key: row.to}) \
     WITH i, row, a, b WHERE a IS NULL OR b IS NULL \
@@ -64,7 +64,7 @@ pub(super) const LINKS_IN: &str = "UNWIND $keys AS key CALL { WITH key \
     RETURN a.key AS from, type(r) AS relation, b.key AS to, properties(r) AS made \
     ORDER BY relation, from LIMIT $each } RETURN from, relation, to, made";
 
-/// The newest of one label. Neo4j reads an index from its end when told that nothing is left out.
+/// Returns the newest nodes of one label. The filter lets Neo4j read the index from its end.
 pub(super) fn newest(label: Label) -> String {
     format!(
         "MATCH (n:{}) WHERE n.made_at IS NOT NULL AND n.id IS NOT NULL AND n:Stafette \

@@ -1,4 +1,4 @@
-//! From our values to Bolt's and back.
+//! Converts our values to Bolt's and back.
 
 use neo4rs::{
     BoltBoolean, BoltFloat, BoltInteger, BoltList, BoltMap, BoltNull, BoltString, BoltType, Row,
@@ -10,7 +10,7 @@ use crate::graph::{
     Entity, GraphError, Link, Node, NodeKey, Provenance, Relation, corrupt, properties,
 };
 
-/// Properties that hold more than one value: Neo4j keeps them as text.
+/// Properties with nested values: Neo4j stores them as text.
 const NESTED: [&str; 2] = ["breakdown", "finding"];
 
 pub(super) fn bolt(value: &Value) -> BoltType {
@@ -61,7 +61,7 @@ pub(super) fn row(row: &Row) -> Result<Fields, GraphError> {
     Ok(fields)
 }
 
-/// Who, when and for what, each as a property of its own.
+/// Returns the origin as properties: who, when and for what.
 pub(super) fn provenance_properties(prefix: &str, from: &Provenance) -> Value {
     json!({
         format!("{prefix}_by"): from.by.as_str(),
@@ -85,7 +85,7 @@ fn provenance(prefix: &str, fields: &Fields) -> Result<Provenance, GraphError> {
     })
 }
 
-/// All properties of a node but who made it.
+/// Returns all properties of a node but its first author.
 pub(super) fn to_properties(entity: &Entity, changed: &Provenance) -> Fields {
     let mut fields = properties(entity);
     for name in NESTED {

@@ -1,33 +1,34 @@
-//! How far a weight can move before another option wins.
+//! Computes the change of a weight after which another option wins.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Scored, Term};
 
-/// Where a weight would have to be for another option to catch up with the winner.
+/// The value of a weight at which another option catches up with the winner.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Tip {
     /// The weight at which both have the same total; beyond it the rival wins.
     pub at: f64,
-    /// Who catches up.
+    /// The id of the option that catches up.
     pub rival: String,
 }
 
-/// What one weight can do to the ranking, all others staying as they are.
+/// The influence of one weight on the ranking while all others stay the same.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Sensitivity {
-    /// Which weight.
+    /// The name of the weight.
     pub term: Term,
-    /// What it is.
+    /// The current value of the weight.
     pub weight: f64,
-    /// The first place below it where the winner changes, not under 0.
+    /// The first value below it at which the winner changes, not less than 0; `None` if there is
+    /// none.
     pub below: Option<Tip>,
-    /// The first place above it where the winner changes.
+    /// The first value above it at which the winner changes; `None` if there is none.
     pub above: Option<Tip>,
 }
 
-/// Totals are linear in each weight, so two of them meet in one place at most.
+/// Finds the tipping points. Totals are linear in each weight, so two of them meet at most once.
 pub(super) fn of(ranked: &[Scored]) -> Vec<Sensitivity> {
     let Some((winner, rivals)) = ranked.split_first().filter(|(_, rivals)| !rivals.is_empty())
     else {

@@ -150,7 +150,7 @@ proptest! {
         };
         for line in &ranking.sensitivity {
             for tip in [&line.below, &line.above].into_iter().flatten() {
-                // A place that is reached at once, or too far away to be tried, shows nothing.
+                // A tipping point that is very close, or too far away to be tried, shows nothing.
                 let way = tip.at - line.weight;
                 if way.abs() < 1e-6 || tip.at > 1e9 || tip.at < 1e-6 { continue; }
                 let before = winner(line.term, line.weight + way * 0.999);

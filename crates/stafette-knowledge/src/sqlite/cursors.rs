@@ -1,21 +1,21 @@
-//! How far those have come who follow something, in the same file as what they write.
+//! The positions of followers, in the same file as the data they write.
 
 use rusqlite::{OptionalExtension, params};
 use thiserror::Error;
 
 use super::{Base, Fault};
 
-/// Remembers positions by name.
+/// Stores positions by name.
 #[derive(Clone, Debug)]
 pub struct Cursors {
     base: Base,
 }
 
-/// A position could not be read or kept.
+/// A position could not be read or stored.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("the position could not be kept: {why}")]
 pub struct CursorError {
-    /// What was said.
+    /// The error message of the store.
     pub why: String,
 }
 
@@ -32,16 +32,16 @@ impl From<rusqlite::Error> for CursorError {
 }
 
 impl Cursors {
-    /// The positions in this file.
+    /// Opens the positions in this file.
     #[must_use]
     pub fn new(base: Base) -> Self {
         Cursors { base }
     }
 
-    /// How far `name` has come; nothing when it has not begun.
+    /// Returns the position of `name`; `None` before its first one.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub async fn get(&self, name: &str) -> Result<Option<u64>, CursorError> {
         let name = name.to_owned();
         let read = move |conn: &rusqlite::Connection| {
@@ -54,10 +54,10 @@ impl Cursors {
         self.base.read(read).await
     }
 
-    /// `name` has come so far.
+    /// Stores the position of `name`.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub async fn set(&self, name: &str, position: u64) -> Result<(), CursorError> {
         let name = name.to_owned();
         let write = move |tx: &rusqlite::Transaction| {

@@ -18,7 +18,7 @@ pub struct SqliteGraph {
 }
 
 impl SqliteGraph {
-    /// The graph in this file.
+    /// Opens the graph in this file.
     #[must_use]
     pub fn new(base: Base) -> Self {
         SqliteGraph { base }
@@ -65,7 +65,7 @@ fn number(conn: &Connection, key: &NodeKey) -> rusqlite::Result<Option<i64>> {
         .optional()
 }
 
-/// Writes a node; who made it first stays, unless `made` says otherwise.
+/// Writes a node. The first author stays if `keep_made` is set.
 fn put(
     tx: &Transaction,
     entity: &Entity,
@@ -153,7 +153,7 @@ fn apply(tx: &Transaction, batch: &Batch) -> Answer<Applied> {
     Ok(Applied::Now)
 }
 
-/// A link as a row: both ends, the relation and who made it.
+/// Reads a link from a row: both ends, the relation and its origin.
 fn read_link(row: &Row) -> rusqlite::Result<[String; 6]> {
     Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?])
 }
@@ -228,7 +228,7 @@ fn records(conn: &Connection, after: &Cursor, limit: usize) -> Answer<Vec<Record
                 ),
                 _ => (nothing(), "", nothing()),
             };
-            // Node by node in the order of the index, and only what one node links is sorted.
+            // Nodes in index order, so that only the links of one node have to be sorted.
             let mut query = conn.prepare_cached(&format!(
                 "SELECT {LINK} FROM nodes a CROSS JOIN links l ON l.src = a.n \
                  CROSS JOIN nodes b ON b.n = l.dst \

@@ -10,10 +10,10 @@ use crate::history::{
     ThreadFilter,
 };
 
-/// What begins and ends a hit in a snippet: characters that no text needs.
+/// The marks around a match in a snippet: characters that no text needs.
 const MARKS: (char, char) = ('\u{2}', '\u{3}');
 
-/// Threads and their messages.
+/// Threads and their messages in a SQLite file.
 #[derive(Clone, Debug)]
 pub struct SqliteHistory {
     base: Base,
@@ -32,7 +32,7 @@ fn measured(what: &'static str, text: &str, limit: usize) -> Result<(), HistoryE
     }
 }
 
-/// Whether the texts of a thread have their lengths; its notes as a text.
+/// Checks the lengths of a thread's texts; returns its extra data as text.
 fn fit_thread(thread: &Thread) -> Result<String, HistoryError> {
     let meta = serde_json::to_string(&thread.meta)
         .map_err(|error| HistoryError::Failed { why: error.to_string() })?;
@@ -77,22 +77,22 @@ fn put_message(tx: &Transaction, said: Said) -> Result<Message, HistoryError> {
 }
 
 impl SqliteHistory {
-    /// The history in this file.
+    /// Opens the history in this file.
     #[must_use]
     pub fn new(base: Base) -> Self {
         SqliteHistory { base }
     }
 
-    /// Opens a thread; under an id that is there already, that thread stays as it is.
+    /// Opens a thread; an existing one with this id stays as it is.
     ///
     /// # Errors
-    /// When a text is empty or too long, or the id is another thread's.
+    /// If a text is empty or too long, or the id belongs to another thread.
     pub async fn open(&self, thread: Thread) -> Result<Thread, HistoryError> {
         let meta = fit_thread(&thread)?;
         self.base.write(move |tx: &Transaction| put_thread(tx, thread, &meta)).await
     }
 
-    /// Opens a thread, if it is not there, and adds a message at its end: both or neither.
+    /// Opens a thread, if it does not exist, and appends a message: both or neither.
     ///
     /// # Errors
     /// As [`SqliteHistory::open`] and [`SqliteHistory::append`].
@@ -106,28 +106,29 @@ impl SqliteHistory {
         self.base.write(write).await
     }
 
-    /// Adds a message at the end of its thread.
+    /// Appends a message to its thread.
     ///
     /// # Errors
-    /// When there is no such thread, a text is empty or too long, or the id is another message's.
+    /// If there is no such thread, a text is empty or too long, or the id belongs to another
+    /// message.
     pub async fn append(&self, said: Said) -> Result<Message, HistoryError> {
         fit_message(&said)?;
         self.base.write(move |tx: &Transaction| put_message(tx, said)).await
     }
 
-    /// One thread.
+    /// Returns one thread.
     ///
     /// # Errors
-    /// When there is none.
+    /// If it does not exist.
     pub async fn thread(&self, id: &str) -> Result<Thread, HistoryError> {
         let id = id.to_owned();
         self.base.read(move |conn| find(conn, &id)).await
     }
 
-    /// Threads, newest first.
+    /// Returns threads, newest first.
     ///
     /// # Errors
-    /// When the thread to go on after is not there.
+    /// If the thread in `filter.after` does not exist.
     pub async fn threads(
         &self,
         filter: ThreadFilter,
@@ -150,10 +151,10 @@ impl SqliteHistory {
         self.base.read(read).await
     }
 
-    /// Messages of a thread in their order, those with a larger number than `after`.
+    /// Returns messages of a thread in order, those with a larger number than `after`.
     ///
     /// # Errors
-    /// When there is no such thread.
+    /// If there is no such thread.
     pub async fn messages(
         &self,
         thread: &str,
@@ -174,10 +175,11 @@ impl SqliteHistory {
         self.base.read(read).await
     }
 
-    /// Messages with all of these words, the best first; the last word may be a beginning.
+    /// Returns messages that contain all of these words, the best first; the last word may be a
+    /// prefix.
     ///
     /// # Errors
-    /// When SQLite fails.
+    /// If SQLite fails.
     pub async fn search(
         &self,
         text: &str,

@@ -8,7 +8,7 @@ use stafette_core::{HandoffId, RunId, Time};
 use super::{Base, Fault};
 use crate::calendar::proposal::{PAGE, Proposal, ProposalError, Stand};
 
-/// A change of a block that is wished for.
+/// A requested change of a block.
 pub struct Wish {
     id: String,
     from: &'static [Stand],
@@ -16,7 +16,7 @@ pub struct Wish {
 }
 
 impl Wish {
-    /// A change of this block, when it is in one of these states.
+    /// Requests a change of this block, allowed in these states.
     #[must_use]
     pub fn new(
         id: &str,
@@ -44,7 +44,7 @@ impl fmt::Debug for Wish {
     }
 }
 
-/// Blocks that were proposed, with what became of them.
+/// Proposed blocks with their states, in a SQLite file.
 #[derive(Clone, Debug)]
 pub struct SqliteProposals {
     base: Base,
@@ -63,16 +63,16 @@ impl From<serde_json::Error> for ProposalError {
 }
 
 impl SqliteProposals {
-    /// The proposals in this file.
+    /// Opens the proposals in this file.
     #[must_use]
     pub fn new(base: Base) -> Self {
         SqliteProposals { base }
     }
 
-    /// Keeps new ones; one that is there already stays as it is.
+    /// Stores new proposals; existing ones stay as they are.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub async fn add(&self, proposals: Vec<Proposal>) -> Result<(), ProposalError> {
         let write = move |tx: &Transaction| {
             for proposal in &proposals {
@@ -85,10 +85,10 @@ impl SqliteProposals {
         self.base.write(write).await
     }
 
-    /// Changes one, when it is in one of these states.
+    /// Changes a proposal if it is in one of these states.
     ///
     /// # Errors
-    /// When there is none, or it is in another state.
+    /// If it does not exist, or is in another state.
     pub async fn change(
         &self,
         id: &str,
@@ -99,11 +99,11 @@ impl SqliteProposals {
         self.base.write(move |tx: &Transaction| wish.fulfil(tx)).await
     }
 
-    /// The same for one that gets its time by it: nobody else's yes may be there, and of two who
-    /// want it at once one has it.
+    /// Changes a proposal that takes its time by it: no other approved block may be there, and of
+    /// two competing calls one succeeds.
     ///
     /// # Errors
-    /// As [`SqliteProposals::change`], and when another one has that time.
+    /// As [`SqliteProposals::change`], and if another block has that time.
     pub async fn hold(
         &self,
         id: &str,
@@ -114,15 +114,15 @@ impl SqliteProposals {
         held.pop().ok_or_else(|| ProposalError::None { id: id.to_owned() })
     }
 
-    /// The same for several, all of them or none.
+    /// Changes several proposals like [`SqliteProposals::hold`], all of them or none.
     ///
     /// # Errors
-    /// As [`SqliteProposals::hold`], for the first of them that cannot be.
+    /// As [`SqliteProposals::hold`], for the first of them that fails.
     pub async fn hold_all(&self, wishes: Vec<Wish>) -> Result<Vec<Proposal>, ProposalError> {
         let write = move |tx: &Transaction| {
             let held: Result<Vec<Proposal>, ProposalError> =
                 wishes.into_iter().map(|wish| wish.fulfil(tx)).collect();
-            // Once all of them are where they will be: one may go where another one was.
+            // Checked once all of them are at their new times: one may move to where another was.
             let held = held?;
             held.iter().try_for_each(|one| is_alone(tx, one))?;
             Ok(held)
@@ -130,20 +130,20 @@ impl SqliteProposals {
         self.base.write(write).await
     }
 
-    /// One of them.
+    /// Returns one proposal.
     ///
     /// # Errors
-    /// When there is none.
+    /// If it does not exist.
     pub async fn get(&self, id: &str) -> Result<Proposal, ProposalError> {
         let id = id.to_owned();
         let read = move |conn: &Connection| find(conn, &id)?.ok_or(ProposalError::None { id });
         self.base.read(read).await
     }
 
-    /// Those of one question, by their time.
+    /// Returns the proposals of one question, by time.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub async fn of(&self, run: RunId, handoff: HandoffId) -> Result<Vec<Proposal>, ProposalError> {
         let (run, handoff) = (run.to_string(), handoff.to_string());
         let read = move |conn: &Connection| {
@@ -156,10 +156,10 @@ impl SqliteProposals {
         self.base.read(read).await
     }
 
-    /// Those in a state, by their time; the last ones, if there are too many.
+    /// Returns the proposals in a state, by time; the last ones, if there are too many.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub async fn in_state(&self, state: Stand) -> Result<Vec<Proposal>, ProposalError> {
         let read = move |conn: &Connection| {
             let mut found = conn.prepare_cached(
@@ -171,10 +171,10 @@ impl SqliteProposals {
         self.base.read(read).await
     }
 
-    /// The last ones by their time, whatever became of them.
+    /// Returns the last proposals by time, in any state.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub async fn last(&self) -> Result<Vec<Proposal>, ProposalError> {
         let read = move |conn: &Connection| {
             let mut found = conn.prepare_cached(
@@ -185,11 +185,10 @@ impl SqliteProposals {
         self.base.read(read).await
     }
 
-    /// Those that take place between two moments, by their time; the last ones, if there are too
-    /// many.
+    /// Returns the proposals between two moments, by time; the last ones, if there are too many.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub async fn between(&self, from: Time, to: Time) -> Result<Vec<Proposal>, ProposalError> {
         let read = move |conn: &Connection| {
             let mut found = conn.prepare_cached(
@@ -208,7 +207,7 @@ fn parsed(
     rows.map(|text| Ok(serde_json::from_str(&text?)?)).collect()
 }
 
-/// The last ones come first, so that a limit leaves out the oldest.
+/// Reads rows sorted newest first, so that a limit leaves out the oldest.
 fn newest(
     rows: impl Iterator<Item = rusqlite::Result<String>>,
 ) -> Result<Vec<Proposal>, ProposalError> {
@@ -225,7 +224,7 @@ fn find(conn: &Connection, id: &str) -> Result<Option<Proposal>, ProposalError> 
     text.map(|text| Ok(serde_json::from_str(&text)?)).transpose()
 }
 
-/// Whether no other one that a person said yes to takes place at that time.
+/// Checks that no other approved block takes place at that time.
 fn is_alone(tx: &Transaction, proposal: &Proposal) -> Result<(), ProposalError> {
     let mut others = tx.prepare_cached(
         "SELECT proposal FROM proposals INDEXED BY proposals_by_end \

@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension, params};
 use super::{Base, Fault};
 use crate::graph::{Batch, GraphError, SetAside, corrupt};
 
-/// What waits, in its order.
+/// The waiting batches, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     base: Base,
@@ -28,7 +28,7 @@ impl Queue {
         Queue { base }
     }
 
-    /// Puts a batch at the end. One that waits already waits once.
+    /// Appends a batch. One that already waits is not added again.
     pub(crate) async fn add(&self, batch: Batch, most: u64) -> Result<(), GraphError> {
         let write = move |tx: &rusqlite::Transaction| {
             let waiting: u64 =
@@ -52,7 +52,7 @@ impl Queue {
         self.base.write(write).await
     }
 
-    /// The one whose turn it is.
+    /// Returns the next batch to write.
     pub(crate) async fn first(&self) -> Result<Option<(i64, Batch)>, GraphError> {
         let read = |conn: &rusqlite::Connection| {
             let found = conn
@@ -85,7 +85,7 @@ impl Queue {
         self.base.write(write).await
     }
 
-    /// How many wait, and how many were set aside.
+    /// Returns the numbers of waiting batches and of those set aside.
     pub(crate) async fn count(&self) -> Result<(u64, u64), GraphError> {
         let read = |conn: &rusqlite::Connection| {
             let text = "SELECT (SELECT count(*) FROM waiting), (SELECT count(*) FROM set_aside)";

@@ -1,4 +1,4 @@
-//! The versions of what was learned, in SQLite.
+//! The versions of learned parameters, in SQLite.
 
 use rusqlite::params;
 use thiserror::Error;
@@ -6,26 +6,26 @@ use thiserror::Error;
 use super::{Base, Fault};
 use crate::mind::parameters::{Ledger, LedgerError, Version};
 
-/// Keeps the versions of the parameters.
+/// Stores the versions of the parameters.
 #[derive(Clone, Debug)]
 pub struct Versions {
     base: Base,
 }
 
-/// The versions could not be kept.
+/// The versions could not be stored.
 #[derive(Debug, Error)]
 pub enum VersionsError {
     /// The change itself was refused.
     #[error(transparent)]
     Refused {
-        /// Why.
+        /// The reason for the refusal.
         #[from]
         source: LedgerError,
     },
-    /// Anything else.
+    /// Any other failure of the store.
     #[error("the versions could not be kept: {why}")]
     Failed {
-        /// What was said.
+        /// The error message of the store.
         why: String,
     },
 }
@@ -43,17 +43,17 @@ impl From<rusqlite::Error> for VersionsError {
 }
 
 impl Versions {
-    /// The versions in this file.
+    /// Opens the versions in this file.
     #[must_use]
     pub fn new(base: Base) -> Self {
         Versions { base }
     }
 
-    /// Changes the ledger and keeps what was added, in one transaction: two changes at the same
-    /// time follow each other. `start` is used when there is nothing yet.
+    /// Changes the ledger and stores what was added, in one transaction: two concurrent changes
+    /// follow each other. `start` is used if nothing is stored yet.
     ///
     /// # Errors
-    /// When the change is refused or cannot be kept; then nothing has changed.
+    /// If the change is refused or cannot be stored; then nothing has changed.
     pub async fn change<T: Send + 'static>(
         &self,
         start: Ledger,

@@ -1,10 +1,10 @@
-//! What an agent answers to a phase, in the shape that the phase asks for.
+//! Answers of an agent to a phase, in the shape that the phase requires.
 
 use serde_json::{Value, json};
 use stafette_core::wire::phase::{DIALECT, Phase, PhaseResponse, asked};
 use stafette_core::{Party, Response, TurnOrder};
 
-/// The answer that a script wants, by an agent of this name; nothing when no phase was asked for.
+/// Returns the answer that a script wants, from an agent of this name; `None` if no phase asked.
 pub(super) fn answer(order: &TurnOrder, name: &str, wanted: &Value) -> Option<Response> {
     let foreign = order.offer.foreign.as_ref().filter(|foreign| foreign.dialect == DIALECT)?;
     let (phase, passed) = (asked(&order.offer)?, wanted["passed"] == true);

@@ -11,10 +11,10 @@ use stafette_core::{
 use super::{KEYS, TYPES, weight};
 use crate::chance::Chance;
 
-/// What tells an agent that somebody waits for its answer.
+/// The condition of a script that another agent waits for its answer.
 const ASKED: &str = "asked";
 
-/// One agent with what it knows of the others.
+/// One agent with its knowledge of the others.
 struct Author<'a> {
     chance: &'a mut Chance,
     me: Party,
@@ -24,12 +24,12 @@ struct Author<'a> {
     large: bool,
 }
 
-/// What is asked of a script besides.
+/// Further requirements for a script.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wants {
-    /// To keep the work going.
+    /// True if it keeps the work going.
     pub(super) long: bool,
-    /// To give large values now and then.
+    /// True if it gives large values now and then.
     pub(super) large: bool,
 }
 
@@ -55,13 +55,13 @@ pub(super) fn draw(
     }
     let phased = !workflow.phases.is_empty();
     if phased {
-        // First whatever comes to mind, and most of the time something better when it is given back.
+        // First anything, and most of the time something better after a rejection.
         for turn in [Some(1), Some(2), None] {
             let steps = author.phase_steps(turn == Some(1));
             turns.push(Turn { when: When { turn, ..When::default() }, steps });
         }
     }
-    // Whoever is asked for something answers, more often than not.
+    // An agent that is asked for something answers, more often than not.
     if !long && author.chance.percent(50) {
         let mut steps = author.work();
         steps.push(author.result());
@@ -72,7 +72,7 @@ pub(super) fn draw(
         let when = author.when();
         turns.push(Turn { when, steps: author.steps() });
     }
-    // Whoever was answered should come to an end, most of the time.
+    // An agent that got its answer should finish, most of the time.
     if author.chance.percent(80) {
         let steps = author.good_steps();
         turns.push(Turn { when: When { turn: Some(2), ..When::default() }, steps });
@@ -88,7 +88,8 @@ pub(super) fn draw(
     Script { ledger: None, turns }
 }
 
-/// A member of a team: it works, may propose a set, agrees, and knows what is next.
+/// Writes the script of a team member: it works, may propose a set, agrees, and names the next
+/// topic.
 pub(super) fn voice(chance: &mut Chance) -> Script {
     let tokens = chance.between(10, 500);
     let mut steps = vec![
@@ -188,7 +189,7 @@ impl Author<'_> {
         steps
     }
 
-    /// What it says when a council hears it.
+    /// Returns the steps of a council member's speech.
     fn speech(&mut self) -> Vec<Step> {
         let mut steps = self.work();
         let signals = ["agree", "agree", "disagree", "building", "abstain", "nonsense"];
@@ -202,7 +203,8 @@ impl Author<'_> {
         steps
     }
 
-    /// An answer to a phase, or what is none. The blanks of the request are filled in when it is given.
+    /// Returns an answer to a phase, or an invalid one. The placeholders of the request are filled
+    /// in when it is given.
     fn phase_steps(&mut self, careless: bool) -> Vec<Step> {
         let mut steps = self.work();
         if careless && self.chance.percent(10) {
@@ -271,7 +273,7 @@ impl Author<'_> {
         outputs
     }
 
-    /// Mostly words, and sometimes what was asked for.
+    /// Draws a value: mostly text, and sometimes the requested type.
     fn value(&mut self) -> Value {
         if let Some(value) = self.large.then(|| weight(self.chance)).flatten() {
             return value;
@@ -345,7 +347,7 @@ impl Author<'_> {
         handoff(&self.offer(to, kind))
     }
 
-    /// A question that claims to decide what is not the agent's business.
+    /// Draws a question that claims a decision which is not the agent's.
     fn forgery(&mut self) -> Step {
         let offer = self.offer(Party::Human, Kind::Transfer);
         let about = match self.chance.below(3) {

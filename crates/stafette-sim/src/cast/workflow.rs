@@ -1,4 +1,4 @@
-//! A workflow that nobody would write, within what anybody could.
+//! Draws unusual but valid workflows.
 
 use std::collections::BTreeMap;
 
@@ -66,13 +66,13 @@ pub(super) fn draw(chance: &mut Chance, long: bool) -> Workflow {
     }
 }
 
-/// A workflow that says nothing else: what is not drawn is as it would be in a file.
+/// Returns a workflow with all defaults: what is not drawn is as in an empty file.
 fn plain() -> Workflow {
     let text = "workflow = { name = \"drawn\", entry = \"planner\" }\n[agents.planner]\nrunner = \"scripted\"";
     stafette_core::workflow::file::parse(text).expect("it is a workflow")
 }
 
-/// A council of three that needs nobody else.
+/// Returns a council of three that needs no one else.
 pub(super) fn team() -> Workflow {
     let text = r#"
         workflow = { name = "team", entry = "council" }
@@ -86,7 +86,7 @@ pub(super) fn team() -> Workflow {
     stafette_core::workflow::file::parse(text).expect("it is a workflow")
 }
 
-/// Now and then some of them decide together.
+/// Draws a council now and then.
 fn council(chance: &mut Chance, names: &[AgentName], long: bool) -> Option<CouncilRules> {
     if long || !chance.percent(35) {
         return None;
@@ -105,7 +105,7 @@ fn council(chance: &mut Chance, names: &[AgentName], long: bool) -> Option<Counc
     })
 }
 
-/// Now and then the work is done in phases, with or without a way back.
+/// Draws phases now and then, with or without a way back.
 fn phases(chance: &mut Chance, names: &[AgentName]) -> Vec<PhaseStep> {
     if !chance.percent(30) {
         return Vec::new();
@@ -142,7 +142,7 @@ fn agent(chance: &mut Chance) -> Agent {
     };
     let plain = plain().agents.into_values().next().expect("it has an agent");
     let needs = needs.into_iter().map(|key| need(chance, key)).collect();
-    // Some come by themselves and take their turns.
+    // Some agents are external and take their turns on their own.
     let runner = if chance.percent(10) { Runner::External } else { plain.runner };
     Agent { needs, estimate, runner, ..plain }
 }

@@ -1,4 +1,4 @@
-//! Laws about what turns may use.
+//! Laws about the budget of turns.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,22 @@ use stafette_core::{Run, TurnKey, Usage, Usd};
 
 use super::{LawResult, must};
 
-/// What is set aside and used, by our own account.
+/// Reserved and used amounts, counted independently.
 #[derive(Debug, Default)]
 pub(super) struct Costs {
-    /// What was set aside for each turn that is out, and whether anybody knew what it would use.
+    /// The reservation for each turn in progress, and true if its cost was known.
     out: BTreeMap<TurnKey, (Usage, bool)>,
-    /// What turns have used above what was known of their agents, since the last turn was given out.
+    /// The amount by which turns have exceeded the known costs of their agents, since the last turn
+    /// was given out.
     beyond: Usage,
-    /// The most that one turn of unknown cost has used above what was set aside for it, since then.
+    /// The largest amount by which one turn of unknown cost has exceeded its reservation, since
+    /// then.
     unknown: Usage,
 }
 
 impl Costs {
-    /// A turn is given out. All that was used is within the budget then, by another law, so what
-    /// earlier turns have used above it does not count any more.
+    /// A turn is given out. By another law, all usage is within the budget then, so what earlier
+    /// turns have used above it no longer counts.
     pub(super) fn ordered(&mut self, run: &Run, e: &TurnOrdered) -> LawResult {
         (self.beyond, self.unknown) = Default::default();
         let known = is_known(run, e.turn);
@@ -48,8 +50,8 @@ impl Costs {
         self.out.remove(&turn);
     }
 
-    /// As long as no turn uses more than was known of its agent, the budget is passed by one turn at
-    /// most, whose cost nobody knew; and by nothing when there is no such turn.
+    /// As long as no turn uses more than the known cost of its agent, only one turn of unknown cost
+    /// can exceed the budget; without such a turn, nothing does.
     pub(super) fn are_within(&self, run: &Run) -> LawResult {
         let (purse, limit) = (&run.purse, &run.purse.limit);
         let used = purse.spent + purse.reserved;
@@ -63,8 +65,8 @@ impl Costs {
     }
 }
 
-/// Whether anybody knows what a turn of this agent uses: it has had one, the workflow says so, or
-/// earlier runs do.
+/// True if the cost of a turn of this agent is known: from an earlier turn, the workflow, or
+/// earlier runs.
 fn is_known(run: &Run, turn: TurnKey) -> bool {
     let agent = run.handoff(turn.handoff).and_then(|it| run.workflow.agent(&it.offer.to));
     let Some((name, agent)) = agent else { return true };

@@ -1,4 +1,4 @@
-//! Laws about handoffs that have to be answered within a time of their own.
+//! Laws about handoffs that have a deadline of their own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,13 +7,13 @@ use stafette_core::{Event, HandoffId, Run, State, Time};
 
 use super::{LawResult, must};
 
-/// When what has to be answered, by our own account.
+/// The deadlines of handoffs, counted independently.
 #[derive(Debug, Default)]
 pub(crate) struct Deadlines {
     due: BTreeMap<HandoffId, Time>,
-    /// Those whose time ended in the step that is being read.
+    /// Handoffs whose time ended in the step that is being read.
     ended: Vec<HandoffId>,
-    /// All of those.
+    /// All handoffs whose time ever ended.
     ever_ended: BTreeSet<HandoffId>,
 }
 
@@ -43,20 +43,20 @@ impl Deadlines {
         Ok(())
     }
 
-    /// Whether the time of a handoff was over at some time.
+    /// True if the time of a handoff has ended at some point.
     pub(crate) fn has_ended(&self, id: HandoffId) -> bool {
         self.ever_ended.contains(&id)
     }
 
     fn admit(&mut self, run: Option<&Run>, at: Time, e: &HandoffAdmitted) {
         if !matches!(e.state, State::Asked { .. }) {
-            // Whoever takes the place of another has what is left of its time.
+            // A replacement gets the remaining time of its predecessor.
             let before = e.terms.as_ref().and_then(|terms| terms.continues);
             let left = before.and_then(|id| self.due.get(&id)).copied();
             let due = left.or(e.offer.timeout.map(|timeout| at + timeout));
             self.due.extend(due.map(|due| (e.id, due)));
         } else if e.offer.question.as_ref().is_some_and(|question| question.blocking) {
-            // The time of those who wait for a person's word does not run.
+            // The time of handoffs that wait for a person's answer does not run.
             let mut next = e.returns_to.or(e.cause);
             while let Some(id) = next {
                 self.due.remove(&id);
@@ -65,7 +65,7 @@ impl Deadlines {
         }
     }
 
-    /// A handoff whose time is over is closed, or waits for what a person says about it.
+    /// A handoff whose time has ended is closed, or waits for a person's decision.
     pub(super) fn are_kept(&mut self, run: &Run) -> LawResult {
         for id in std::mem::take(&mut self.ended) {
             let state = run.handoff(id).map(|handoff| &handoff.state);
@@ -75,7 +75,7 @@ impl Deadlines {
         Ok(())
     }
 
-    /// Once somebody has looked at the clock, nothing is left whose time is over.
+    /// After a process has checked the clock, no handoff is past its deadline.
     pub(crate) fn none_is_past(&self, now: Time) -> LawResult {
         let past = self.due.iter().find(|(_, due)| **due <= now);
         must(past.is_none(), "a deadline that has passed is acted upon", || {

@@ -1,4 +1,4 @@
-//! Laws about what happened: event by event.
+//! Laws about the events of a run, one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,26 +19,27 @@ use super::phase::Phases;
 use super::set::Sets;
 use super::{LawResult, must};
 
-/// Everything that happened, as far as a law asks for it.
+/// The past of a run, as far as a law needs it.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     pub(super) ordered: BTreeSet<TurnKey>,
     pub(super) ended: BTreeSet<TurnKey>,
-    /// Turns of each handoff, since a person let it begin again.
+    /// Turns of each handoff, since a person restarted it.
     turns: BTreeMap<HandoffId, u32>,
-    /// Which session's result ended a turn.
+    /// The session whose result ended each turn.
     finished: BTreeMap<TurnKey, String>,
     late: BTreeSet<(TurnKey, String)>,
     admitted: BTreeSet<HandoffId>,
     refused: BTreeSet<HandoffId>,
     closed: BTreeMap<HandoffId, Closed>,
-    /// When handoffs were closed since the last one was admitted, or in the same moment.
+    /// The times at which handoffs were closed since the last one was admitted, or in the same
+    /// moment.
     pub(super) closed_since: Vec<Time>,
     answered: BTreeSet<HandoffId>,
-    /// Which handoff waits for each.
+    /// The handoff that waits for each.
     awaited_by: BTreeMap<HandoffId, HandoffId>,
     overdue: BTreeSet<HandoffId>,
-    /// Handoffs whose offers wait for a person's word.
+    /// Handoffs whose offers wait for a person's confirmation.
     unconfirmed: BTreeSet<HandoffId>,
     pub(super) paths: Paths,
     phases: Phases,
@@ -47,16 +48,16 @@ pub(crate) struct History {
     pub(crate) deadlines: Deadlines,
     parts: Parts,
     over: bool,
-    /// How often it handed over: also a process that did not know of the end may do it.
+    /// The number of times it handed over: a process that does not know of the end may do it too.
     handed_over: u32,
-    /// Sets that nobody was told of yet.
+    /// Sets that have not been reported yet.
     pub(crate) proposed: Vec<ChangeId>,
     sets: Sets,
-    /// Questions that nobody was told of yet.
+    /// Questions that have not been reported yet.
     pub(crate) asked: Vec<HandoffId>,
 }
 
-/// Who gave a response: its summary begins with the name of the session.
+/// Returns the author of a response: its summary begins with the name of the session.
 fn session_of(response: &Response) -> String {
     response.summary.split(' ').next().unwrap_or_default().to_owned()
 }
@@ -72,7 +73,7 @@ impl History {
         self.admitted.len() as u64
     }
 
-    /// What an agent was told is recorded for good is recorded: as its turn's result, or as late.
+    /// A result that was acknowledged to an agent is stored: as its turn's result, or as late.
     pub(crate) fn has_result(&self, key: TurnKey, by: &str) -> LawResult {
         let applied = self.finished.get(&key).is_some_and(|name| name == by);
         let kept = self.late.contains(&(key, by.to_owned()));
@@ -81,14 +82,14 @@ impl History {
         })
     }
 
-    /// What is over has handed over if it is one of a series, and once.
+    /// A run of a series that has ended has handed over, and once.
     pub(crate) fn has_handed_over(&self, is_one: bool) -> LawResult {
         must(self.handed_over == u32::from(is_one), "a generation hands over once", || {
             format!("{} times", self.handed_over)
         })
     }
 
-    /// What is about to be done was recorded first, and is not over.
+    /// Work that is about to be carried out was recorded first, and has not ended.
     pub(crate) fn is_ordered(&self, key: TurnKey) -> LawResult {
         must(self.ordered.contains(&key), "nothing acts before it is recorded", || {
             format!("{key} was never ordered")
@@ -97,8 +98,8 @@ impl History {
 
     pub(super) fn hear(&mut self, before: Option<&Run>, recorded: &Recorded) -> LawResult {
         let event = &recorded.event;
-        // What comes after the end is evidence, a word for the next generation, or its beginning; and
-        // sets are looked at long after.
+        // After the end come only evidence, a message for the next generation, or its beginning;
+        // sets are reviewed long after.
         let late = matches!(
             event,
             Event::LateResultKept(_)
@@ -114,7 +115,7 @@ impl History {
         must(first == matches!(event, Event::RunCreated(_)), "a run is created once", || {
             format!("{event:?}")
         })?;
-        // First of all, so that it is named also when the first result closed its handoff.
+        // Checked first, so that it is reported even if the first result closed its handoff.
         if let Event::TurnFinished(e) = event {
             must(!self.finished.contains_key(&e.turn), "a turn has one result", || {
                 format!("{} has two", e.turn)
@@ -191,7 +192,7 @@ impl History {
                 let closed = Closed { way, succeeded_by: e.succeeded_by.clone() };
                 self.closed.insert(e.handoff, closed);
                 self.closed_since.push(recorded.at);
-                // A turn that was out is called off with it.
+                // A turn in progress is cancelled with it.
                 let out = |run: &Run| {
                     let handoff = run.handoff(e.handoff)?;
                     handoff.state.turn().map(|_| handoff.key(run.id))
@@ -220,7 +221,7 @@ impl History {
         Ok(())
     }
 
-    /// A handoff is over once: nothing but late results is heard of it then.
+    /// A handoff ends once: only late results are recorded for it afterwards.
     fn is_about_open(&self, id: HandoffId, event: &Event) -> LawResult {
         let known = self.admitted.contains(&id) && !self.closed.contains_key(&id);
         let fine = match event {
@@ -269,13 +270,13 @@ impl History {
         }
     }
 
-    /// Whether whoever waited for it, directly or through others, has run out of time.
+    /// True if the handoff that waited for it, directly or indirectly, has run out of time.
     fn nobody_waits(&self, id: HandoffId) -> bool {
         let above = self.awaited_by.get(&id);
         above.is_some_and(|above| self.overdue.contains(above) || self.nobody_waits(*above))
     }
 
-    /// Work that failed and was given to someone else came to something before the run succeeded.
+    /// Work that failed and was given to another agent had a result before the run succeeded.
     fn succeeds_with_nothing_dropped(&self) -> LawResult {
         for (id, closed) in &self.closed {
             for successor in &closed.succeeded_by {

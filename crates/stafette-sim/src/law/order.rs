@@ -1,4 +1,4 @@
-//! Laws about a turn that is given out.
+//! Laws about giving out a turn.
 
 use stafette_core::handoff::About;
 use stafette_core::run::Stage;
@@ -28,7 +28,7 @@ pub(super) fn may_be_given_out(run: &Run, at: Time, ordered: &TurnOrdered) -> La
     is_within_the_budget(run, ordered)
 }
 
-/// A turn is given out only when the budget allows for it, and nobody is being asked about it.
+/// A turn is given out only if the budget allows it, and no person is being asked about it.
 fn is_within_the_budget(run: &Run, ordered: &TurnOrdered) -> LawResult {
     const LAW: &str = "a turn is within the budget when it is given out";
     let (purse, limit) = (&run.purse, &run.purse.limit);

@@ -1,4 +1,5 @@
-//! Laws about answers: what was given reaches whoever waits, also when the rest comes from others.
+//! Laws about answers: given values reach the handoff that waits, even if the rest comes from
+//! others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,14 +11,14 @@ use super::{LawResult, must};
 
 type Keys = BTreeSet<String>;
 
-/// What was given and has not arrived yet.
+/// Values that were given and have not arrived yet.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
-    /// The answer that the last turn ended with, while nothing is decided about it.
+    /// The answer that ended the last turn, while it has not been processed.
     last: Option<(HandoffId, Keys)>,
-    /// What was given for a handoff that somebody else goes on with.
+    /// Values that were given for a handoff that another agent continues.
     given: BTreeMap<HandoffId, Keys>,
-    /// What whoever waits has to find among its inputs.
+    /// Values that the waiting handoff must find among its inputs.
     owed: BTreeMap<HandoffId, Keys>,
 }
 
@@ -47,7 +48,7 @@ impl Parts {
                 self.owed.remove(&e.handoff);
                 let given = self.given.remove(&e.handoff).unwrap_or_default();
                 let Some(closed) = run.handoff(e.handoff) else { return Ok(()) };
-                // What a member of a council says is for the council, and may be for nobody's eyes.
+                // A council member's contribution is for the council, and may be secret.
                 let waits = closed
                     .returns_to
                     .filter(|_| !stafette_core::team::council::is_turn(&closed.offer));

@@ -1,4 +1,4 @@
-//! Laws about the way that work takes.
+//! Laws about the path of work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,23 +12,23 @@ use super::{LawResult, must};
 
 const ROUNDS: &str = "a loop has a limit of rounds";
 
-/// What is counted about the way.
+/// The path of work, counted independently.
 #[derive(Debug, Default)]
 pub(super) struct Paths {
     pub(super) counted: u32,
     pub(super) per_item: BTreeMap<String, u32>,
-    /// In which turns a handoff gave work to another of its loop and waited for it.
+    /// The turns in which a handoff gave work to another of its loop and waited for it.
     delegated: BTreeMap<(HandoffId, Party), BTreeSet<u32>>,
-    /// Everyone who had the request of a handoff, oldest first, by our own account.
+    /// Every party that had the request of a handoff, oldest first, counted independently.
     ways: BTreeMap<HandoffId, Vec<Party>>,
-    /// How often a person let a loop begin again.
+    /// The number of times that a person restarted a loop.
     laps: u32,
-    /// When each counted path was last used.
+    /// The time at which each counted path was last used.
     last_use: BTreeMap<(Party, Party), Time>,
 }
 
 impl Paths {
-    /// A person lets a handoff begin again: what was before does not count any more.
+    /// A person restarts a handoff: what was before no longer counts.
     pub(super) fn begin_afresh(&mut self, id: HandoffId) {
         self.laps += 1;
         if let Some(way) = self.ways.get_mut(&id) {
@@ -36,8 +36,8 @@ impl Paths {
         }
     }
 
-    /// A turn is given out: the first of a counted handoff uses its path, not before a cooldown has
-    /// passed since anybody used it.
+    /// A turn is given out: the first of a counted handoff uses its path, not before the cooldown
+    /// since its last use has passed.
     pub(super) fn use_one(&mut self, run: &Run, at: Time, turn: TurnKey) -> LawResult {
         let Some(offer) = run.handoff(turn.handoff).map(|handoff| &handoff.offer) else {
             return Ok(());
@@ -53,11 +53,11 @@ impl Paths {
         })
     }
 
-    /// A handoff is admitted.
+    /// Checks the admission of a handoff.
     pub(super) fn admit(&mut self, run: &Run, e: &HandoffAdmitted) -> LawResult {
         let workflow = &run.workflow;
         let (from, to) = (&e.offer.from, &e.offer.to);
-        // A phase begins with what it is given: the way so far does not count.
+        // A phase begins with what it is given: the path so far does not count.
         let before = e.cause.filter(|_| e.offer.reason.as_str() != REASON);
         let mut way = before.and_then(|id| self.ways.get(&id)).cloned().unwrap_or_default();
         if stafette_core::team::council::is_turn(&e.offer) {
@@ -101,7 +101,7 @@ impl Paths {
         })
     }
 
-    /// Nobody gets a request again, except within a declared loop and as often as that allows.
+    /// No party gets a request again, except within a declared loop and as often as that allows.
     fn goes_round_as_declared(&self, workflow: &Workflow, way: &[Party]) -> LawResult {
         let Some((last, earlier)) = way.split_last() else {
             return Ok(());
@@ -119,7 +119,7 @@ impl Paths {
         })
     }
 
-    /// How often a party may see a request, in all the loops that it is in.
+    /// Returns how often a party may receive a request, in all its loops together.
     fn rounds(&self, workflow: &Workflow, party: &Party) -> u32 {
         let loops = workflow.loops.iter().filter(|l| is_in(l, party));
         let rounds: u32 = loops.map(|l| l.max_rounds).sum();
@@ -127,7 +127,7 @@ impl Paths {
     }
 }
 
-/// A council hears each member as often as its rules and a person allow, and only its members.
+/// A council calls each member as often as its rules and a person allow, and only its members.
 fn is_heard_as_often_as_allowed(run: &Run, to: &Party) -> LawResult {
     let council = run.team.council.as_deref();
     let member = run.workflow.agent(to).map(|(name, _)| name);

@@ -1,4 +1,4 @@
-//! Laws about phases: each once for each time that it is entered, in their order, by their rule.
+//! Laws about phases: one result for each time that a phase is entered, in order, by its rule.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use stafette_core::{Event, Run, Status, TeamEvent};
 
 use super::{LawResult, must};
 
-/// What is counted about phases.
+/// The phases of a run, counted independently.
 #[derive(Debug, Default)]
 pub(super) struct Phases {
-    /// How often each place was entered.
+    /// The number of times that each phase was entered, by its place.
     entered: BTreeMap<usize, u32>,
     /// The phase that is open.
     open: Option<PhaseBegun>,
-    /// How the last one ended.
+    /// The result of the last phase.
     ended: Option<PhaseEnded>,
 }
 
@@ -41,7 +41,7 @@ impl Phases {
         must(self.open.is_none(), LAW, || format!("{} begins within another", begun.phase))?;
         let left = left(run);
         if self.entered.is_empty() {
-            // What the generation before went through counts.
+            // Phases of the previous generation count.
             let hops = left.into_iter().flat_map(|left| &left.hops);
             self.entered.extend(hops.map(|hop| (hop.place, hop.rounds)));
         }
@@ -87,7 +87,8 @@ impl Phases {
         let passed = ended.parts.iter().filter_map(|part| part.brought.as_ref());
         let passed = passed.filter(|brought| brought.passed).count();
         let good = passed >= step.rule.needed(step.agents.len());
-        // The one agent of a phase may say STOP though it has done its part; never the other way.
+        // The one agent of a phase may say STOP although it has done its part; never the other way
+        // round.
         let right = match ended.decision {
             Decision::Proceed => good,
             Decision::Stop => !good || step.agents.len() == 1,
@@ -103,7 +104,7 @@ impl Phases {
         Ok(())
     }
 
-    /// A run in phases succeeds when the last of them has passed.
+    /// A run in phases succeeds only after the last phase has passed.
     fn came_through(&self, run: &Run) -> LawResult {
         let last = run.workflow.phases.len().checked_sub(1);
         let came = self.ended.as_ref().filter(|ended| ended.decision == Decision::Proceed);
@@ -113,7 +114,7 @@ impl Phases {
     }
 }
 
-/// How far the generation before was in its phases, when it ended in the middle of one.
+/// Returns the progress of the previous generation, if it ended in the middle of a phase.
 fn left(run: &Run) -> Option<&Left> {
     run.team.lineage.as_ref()?.phases.as_ref()
 }

@@ -1,4 +1,4 @@
-//! Laws about replies: whoever sent something hears what became of it, and not of what others sent.
+//! Laws about replies: every sender receives the outcome of its own input, and not that of another.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::{LawResult, must};
 
 const LAW: &str = "everyone hears what became of their own";
 
-/// What was decided in one step: many inputs, and one reply to each.
+/// The decisions of one step: many inputs, and one reply to each.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Round<'a> {
     pub(crate) before: &'a Run,
@@ -22,8 +22,8 @@ pub(crate) struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// Every input has its own reply, and the reply agrees with the events that carry its handoff or
-    /// its turn.
+    /// Every input has its own reply, and the reply agrees with the events that carry its handoff
+    /// or its turn.
     pub(crate) fn everyone_hears_their_own(
         &self,
         inputs: &[&Input],
@@ -172,7 +172,7 @@ impl Round<'_> {
         }
     }
 
-    /// What a handoff was admitted with in this step, and because of which.
+    /// Returns the offer that a handoff was admitted with in this step, and its cause.
     fn admitted(&self, id: HandoffId) -> Option<(&Offer, Option<HandoffId>)> {
         self.events.iter().find_map(|it| match &it.event {
             Event::HandoffAdmitted(e) if e.id == id => Some((&e.offer, e.cause)),
@@ -196,7 +196,7 @@ impl Round<'_> {
         })
     }
 
-    /// Whose a turn is that somebody from outside took.
+    /// Returns the holder of a turn that an external agent took.
     fn holder(&self, turn: TurnKey) -> Option<&String> {
         let taken = |it: &&Recorded| matches!(&it.event, Event::TurnTaken(e) if e.turn == turn);
         let handoff = self.before.handoff(turn.handoff).filter(|_| is_out(self.before, turn));
@@ -214,7 +214,7 @@ impl Round<'_> {
     }
 }
 
-/// Whether an offer is the one that was sent: what we add to it is left out.
+/// True if an offer is the one that was sent: additions of the orchestrator are ignored.
 fn is_same(given: &Offer, sent: &Offer) -> bool {
     given.from == sent.from
         && given.to == sent.to
@@ -227,7 +227,7 @@ fn is_out(run: &Run, turn: TurnKey) -> bool {
     run.turns_out().any(|(key, _)| key == turn)
 }
 
-/// What a result proposes: that it is done is its answer, and no proposal.
+/// Returns the number of proposals in a result: a finished result is an answer, and no proposal.
 fn proposals(result: &TurnResult) -> usize {
     let done =
         |offer: &&Offer| offer.to == Party::Orchestrator && offer.reason == Reason::Completion;

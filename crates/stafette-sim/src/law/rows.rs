@@ -1,4 +1,4 @@
-//! Laws about what is projected: the rows that lists and inboxes are made of.
+//! Laws about projections: the rows behind lists and inboxes.
 
 use std::collections::BTreeMap;
 

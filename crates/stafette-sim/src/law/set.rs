@@ -9,14 +9,14 @@ use stafette_core::{Event, Run, TeamAbout, TeamEvent};
 
 use super::{LawResult, must};
 
-/// What is counted about sets.
+/// The sets of a run, counted independently.
 #[derive(Debug, Default)]
 pub(super) struct Sets {
-    /// The last revision of each.
+    /// The last revision of each set.
     revisions: BTreeMap<ChangeId, u32>,
-    /// What was last wanted of each and has no outcome yet.
+    /// The last request for each set that has no outcome yet.
     wanted: BTreeMap<ChangeId, ChangeWork>,
-    /// Whether each is in the project, by the run's account.
+    /// True if the set is in the project, according to the run.
     inside: BTreeMap<ChangeId, bool>,
 }
 

@@ -1,4 +1,4 @@
-//! Laws about where a run stands.
+//! Laws about the state of a run.
 
 use std::collections::BTreeSet;
 
@@ -8,16 +8,17 @@ use stafette_core::{Handoff, HandoffId, Millis, Party, Run, State, Time, Usage, 
 
 use super::{History, LawResult, must};
 
-/// No wait is longer.
+/// The longest allowed wait.
 const LONGEST_WAIT: Millis = Millis::hours(24 * 60);
 
-/// How many closed handoffs a run remembers when it admits one.
+/// The number of closed handoffs that a run keeps when it admits one.
 const CLOSED_KEPT: usize = 64;
 
-/// What notes in the place of values that were cut may add, in bytes.
+/// The bytes that notes in place of cut values may add.
 const SMALL_CHANGE: usize = 4096;
 
-/// How often the state is written and read back to see that it stays the same.
+/// The interval, in events, at which the state is written and read back to check that it stays the
+/// same.
 const WRITTEN_EVERY: u64 = 32;
 
 pub(super) fn holds(run: &Run, history: &History) -> LawResult {
@@ -45,7 +46,7 @@ pub(super) fn holds(run: &Run, history: &History) -> LawResult {
     Ok(())
 }
 
-/// A tick at its deadline changes something, or the process would come back at once, for ever.
+/// A tick at its deadline changes something, or the process would repeat it forever.
 pub(crate) fn tick_moves_on(run: &Run, now: Time) -> LawResult {
     let deadline = run.deadline();
     must(deadline.is_none_or(|at| at > now), "a tick moves on", || {
@@ -54,7 +55,7 @@ pub(crate) fn tick_moves_on(run: &Run, now: Time) -> LawResult {
     })
 }
 
-/// Whether a run that has been handed on may fail for the giver's own words.
+/// A run that has been handed on does not fail because of the giver's own words.
 pub(crate) fn keeps_the_baton(run: &Run, passed_on: Option<HandoffId>) -> LawResult {
     let failed = matches!(&run.stage, Stage::Finished(_));
     must(!(failed && passed_on.is_some()), "a baton that was passed on is not dropped", || {
@@ -85,7 +86,7 @@ fn outbox_is_recorded(run: &Run, history: &History) -> LawResult {
 
 fn state_is_bounded(run: &Run, history: &History) -> LawResult {
     let open = run.open().count();
-    // What is closed since then was open then, and the end closes everything.
+    // What was closed since then was open then, and the end closes everything.
     let kept = CLOSED_KEPT + history.closed_since.len();
     must(run.handoffs.len() <= open + kept, "the state is bounded", || {
         format!("{} handoffs, {open} of them open, {kept} may be closed", run.handoffs.len())
@@ -112,7 +113,7 @@ fn is_decided_about(handoff: &Handoff) -> LawResult {
     must(decided, "a step leaves nothing undecided", || handoff.id.to_string())
 }
 
-/// What a taker is given fits, however much its givers have.
+/// The inputs of a handoff stay within the size limit, however much its givers have.
 fn is_of_bounded_size(handoff: &Handoff) -> LawResult {
     const LAW: &str = "inputs and answers are of bounded size";
     let limit = fields::MAX + SMALL_CHANGE;
@@ -137,7 +138,7 @@ fn has_an_owner(run: &Run, handoff: &Handoff) -> LawResult {
     })
 }
 
-/// Whoever waits, waits for something that is open and that has a clock at its end.
+/// A waiting handoff waits for something that is open and has a deadline at its end.
 fn waits_for_what_can_happen(
     run: &Run,
     id: HandoffId,

@@ -1,5 +1,5 @@
-//! Sets of edits: agents propose them, people judge and apply them, and a process may die between any
-//! two steps of that. What has to be told is decided by [`stafette_engine::telling`].
+//! Sets of edits: agents propose them, people judge and apply them, and a process may die between
+//! any two steps. [`stafette_engine::telling`] decides what has to be reported.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use stafette_store::AppendError;
 use super::{Happening, Passage, Stop, World};
 use crate::law::must;
 
-/// How often something is tried that another process may be doing too.
+/// The number of tries for something that another process may be doing too.
 const TRIES: usize = 8;
 
 impl World {
-    /// An agent proposes a set in its turn.
+    /// Proposes a set in an agent's turn.
     pub(super) fn propose_set(&mut self, id: u64, gated: bool) -> Passage {
         let Some(session) = self.sessions.get(&id) else { return Ok(()) };
         let (key, order) = (session.key(), session.order.clone());
@@ -65,7 +65,7 @@ impl World {
         self.up(node).is_some_and(|up| up.run().outbox().any(|order| order.key == key))
     }
 
-    /// A set was proposed: somebody may look at it after a while, and once more later.
+    /// Plans reviews of a proposed set: one after a while, and another one later.
     pub(super) fn plan_a_review(&mut self, change: ChangeId) {
         for _ in 0..self.chance.below(4) {
             let after = self.chance.between(500, 400_000);
@@ -73,7 +73,7 @@ impl World {
         }
     }
 
-    /// Somebody says yes or no to a set, talks about it, or wants it in the project or out of it.
+    /// Lets a person approve, reject, comment on, apply or undo a set.
     pub(super) fn review(&mut self, id: ChangeId) -> Passage {
         let node = self.chance.index(self.nodes.len());
         if self.up(node).is_none() {
@@ -108,7 +108,7 @@ impl World {
         }
     }
 
-    /// A person's word: the run hears it first.
+    /// Records a person's decision, in the run first.
     fn decide_set(&mut self, node: usize, id: ChangeId, status: ChangeStatus) -> Passage {
         let decidable = self.sets.get(id).filter(|change| telling::follows(change, status));
         if decidable.is_none() || !self.introduce(node, id)? {
@@ -127,7 +127,7 @@ impl World {
         Ok(())
     }
 
-    /// Records that something is wanted, does it, and records what came of it.
+    /// Records a request, carries it out, and records the outcome.
     pub(super) fn work_on(
         &mut self,
         node: usize,
@@ -161,7 +161,7 @@ impl World {
         self.settle_set(node, id, &by, &note)
     }
 
-    /// Has the run know how far a set is.
+    /// Reports the status of a set to the run.
     fn settle_set(&mut self, node: usize, id: ChangeId, by: &str, note: &str) -> Passage {
         if !self.introduce(node, id)? {
             return Ok(());
@@ -180,7 +180,7 @@ impl World {
         Ok(())
     }
 
-    /// Has the run know a set; whether it does, or has been told.
+    /// Reports a set to the run; returns true if the run knows it.
     fn introduce(&mut self, node: usize, id: ChangeId) -> Result<bool, Stop> {
         let of = self.run_of(id);
         let Some((change, run)) = self.sets.get(id).zip(self.run_at(node, of)) else {
@@ -192,13 +192,13 @@ impl World {
         }
     }
 
-    /// The run that records what becomes of a set: the one that it was proposed in, also when a later
-    /// generation has it in hand.
+    /// Returns the run that records the outcome of a set: the one that it was proposed in, even if
+    /// a later generation works with it.
     fn run_of(&self, id: ChangeId) -> RunId {
         self.sets.get(id).and_then(|change| change.author.run).unwrap_or(self.run)
     }
 
-    /// A run as a process knows it, or as the store has it when nobody lives for it.
+    /// Returns a run as a process knows it, or from the store if no process drives it.
     fn run_at(&mut self, node: usize, run: RunId) -> Option<Run> {
         let current = run == self.run;
         match self.up(node).filter(|_| current) {
@@ -207,7 +207,7 @@ impl World {
         }
     }
 
-    /// Gives an input to a run, also to one that is over; whether it was stored.
+    /// Gives an input to a run, even to one that has ended; returns true if it was stored.
     fn record(&mut self, node: usize, run: RunId, input: Input) -> Result<bool, Stop> {
         for _ in 0..TRIES {
             if run == self.run && self.up(node).is_some() {
@@ -239,7 +239,7 @@ impl World {
         Ok(false)
     }
 
-    /// What people said in a run is written to the sets.
+    /// Writes people's decisions in a run to the sets.
     pub(super) fn mirror(&mut self, events: &[Recorded]) {
         for recorded in events {
             match &recorded.event {
@@ -254,7 +254,8 @@ impl World {
         }
     }
 
-    /// A process has started: what a crash kept from runs and sets is made up for.
+    /// Repairs, at the start of a process, what a crash has left inconsistent between runs and
+    /// sets.
     pub(super) fn mend_sets(&mut self, node: usize) -> Passage {
         let runs: Vec<RunId> = self.earlier_runs.keys().copied().chain([self.run]).collect();
         for run in runs {
@@ -283,8 +284,8 @@ impl World {
         Ok(())
     }
 
-    /// The run is over and everything that was cut off is made up for: the run and its sets are of
-    /// one mind, and so are those of the generations before it.
+    /// Checks, after the end of the run and all repairs, that the run and its sets agree, and so do
+    /// those of earlier generations.
     pub(super) fn sets_agree(&self) -> Passage {
         const LAW: &str = "a set and its run are of one mind";
         self.sets.hold()?;

@@ -1,4 +1,5 @@
-//! Generations: what is over hands over, once, however often it is tried, and the next one follows.
+//! Generations: a run that has ended hands over, once, however often it is tried, and the next one
+//! follows.
 
 use stafette_core::change::ChangeStatus;
 use stafette_core::run::create::RunCreated;
@@ -12,12 +13,12 @@ use super::node::{Node, Stand};
 use super::{Passage, Stop, World};
 use crate::law::must;
 
-/// So often the store may fail before it takes something.
+/// The number of times that the store may fail before it accepts something.
 const TRIES: usize = 100;
 
 impl World {
-    /// Every other run is one of a series, and before some of those a person is asked. What is to go on
-    /// for long does so in one run: a generation ends when a person is needed.
+    /// Makes every other run one of a series; before some of those a person is asked. A long run is
+    /// never part of one: a generation ends if a person is needed.
     pub(super) fn lineage(&self) -> Option<Box<Lineage>> {
         let first = Lineage::first(self.began, Fields::new());
         let check_in = !self.options.team && self.seed.is_multiple_of(4);
@@ -35,8 +36,8 @@ impl World {
         (self.options.team || drawn).then(|| Box::new(lineage))
     }
 
-    /// The run is over and hands over, by two who both believe that it is theirs to do; then the
-    /// picture is drawn once more. What follows is told.
+    /// Hands over after the end of the run, by two processes that both believe it is theirs to do;
+    /// then writes the team's file once more. Returns what follows.
     pub(super) fn hand_over(&mut self) -> Result<Option<RunCreated>, Stop> {
         self.mend()?;
         for _ in 0..TRIES {
@@ -50,7 +51,7 @@ impl World {
             }
             let _ = (self.append(&one), self.append(&other));
             self.check()?;
-            // A disk that is full is so for a while.
+            // A full disk stays full for a while.
             self.now = self.now + Millis::seconds(10);
         }
         let Some(run) = self.witness.run.clone() else { return Ok(None) };
@@ -71,7 +72,8 @@ impl World {
         Ok(next)
     }
 
-    /// What is ready gets into the project before the next one begins, as often as it takes.
+    /// Applies sets that are ready before the next generation begins, with as many tries as it
+    /// takes.
     fn land(&mut self, run: &Run) -> Passage {
         let over = run.team.lineage.as_ref().and_then(|lineage| lineage.handed_over.as_ref());
         if over.map(|over| over.action) != Some(NextActionType::ApplyChanges) {
@@ -86,7 +88,7 @@ impl World {
             let by = format!("generation {}", over.map_or(0, |over| over.number));
             match self.work_on(0, change.id, ChangeWork::Apply, by) {
                 Ok(()) => {}
-                // The next process mends what this one has left, and goes on.
+                // The next process repairs what this one has left, and continues.
                 Err(Stop::Crashed) => self.counts.note("crash while landing"),
                 Err(broken) => return Err(broken),
             }
@@ -96,7 +98,7 @@ impl World {
         self.mend()
     }
 
-    /// What was cut off is made up for, by a process that finds it.
+    /// Repairs what was interrupted, by a process that finds it.
     fn mend(&mut self) -> Passage {
         for _ in 0..TRIES {
             let mended = self.mend_sets(0);
@@ -111,8 +113,8 @@ impl World {
         self.sets_agree()
     }
 
-    /// The next generation begins: nothing of the last one goes on but what the store, the agents'
-    /// ledgers and the project's files have.
+    /// Begins the next generation: only the store, the agents' ledgers and the project's files
+    /// remain of the last one.
     pub(super) fn follow(&mut self, created: RunCreated) -> Passage {
         self.counts.note("generation follows");
         let over = std::mem::take(&mut self.witness);

@@ -1,5 +1,5 @@
-//! A process that drives the run: what the engine's task does, with time and the store in the
-//! seed's hands.
+//! A process that drives the run: does the work of the engine's task, with time and the store
+//! controlled by the seed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -18,53 +18,53 @@ use crate::agent::Phase;
 use crate::chance::Chance;
 use crate::law::{Breach, Round, keeps_the_baton, must, tick_moves_on};
 
-/// A deadline far away is looked at again in an hour, as the engine does.
+/// A distant deadline is checked again in an hour, as in the engine.
 const LOOK_AGAIN: Millis = Millis::hours(1);
 
 const FIRST_PAUSE: Millis = Millis(200);
 const LONGEST_PAUSE: Millis = Millis::seconds(10);
 
-/// A process, alive or not.
+/// A process, running or not.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) name: &'static str,
-    /// How often it has died.
+    /// The number of times it has died.
     pub(super) life: u32,
     pub(super) stand: Stand,
-    /// How far its clock is off, in milliseconds.
+    /// The error of its clock, in milliseconds.
     skew: i64,
 }
 
-/// Where a process stands.
+/// The state of a process.
 #[derive(Debug)]
 pub(super) enum Stand {
     /// It does not run.
     Down,
     /// It drives the run.
     Up(Box<Up>),
-    /// It knows that the run is over.
+    /// It knows that the run has ended.
     Done,
 }
 
-/// What a process has in memory.
+/// The memory of a process.
 #[derive(Debug)]
 pub(super) struct Up {
     driver: Driver,
     queue: VecDeque<Message>,
-    /// What could not be stored yet.
+    /// Messages that could not be stored yet.
     in_hand: Vec<Message>,
     pause: Millis,
-    /// Whether it is going to look at its queue.
+    /// True if it is going to handle its queue.
     awake: bool,
-    /// When it is going to look at the clock.
+    /// The time at which it is going to check the clock.
     alarm: Option<Time>,
     sessions: BTreeMap<TurnKey, u64>,
-    /// Whether it is going to draw the picture of the team.
+    /// True if it is going to write the team's file.
     pub(super) draws: bool,
 }
 
 impl Up {
-    /// The run as the process knows it.
+    /// Returns the run as the process knows it.
     pub(super) fn run(&self) -> &Run {
         self.driver.run()
     }
@@ -82,7 +82,7 @@ impl Node {
 }
 
 impl World {
-    /// The time by the clock of that process.
+    /// Returns the time by the clock of that process.
     pub(super) fn clock(&self, node: usize) -> Time {
         Time(self.now.0 + self.nodes[node].skew)
     }
@@ -94,7 +94,7 @@ impl World {
         }
     }
 
-    /// A process starts: the first one begins the run, every other takes it over.
+    /// Starts a process: the first one begins the run, every other takes it over.
     pub(super) fn boot(&mut self, node: usize) -> Passage {
         let now = self.clock(node);
         let begun = self.disk.row(self.run).is_some();
@@ -180,7 +180,7 @@ impl World {
         appended
     }
 
-    /// Something for a process.
+    /// Queues a message for a process.
     pub(super) fn push(&mut self, node: usize, message: Message) {
         let life = self.nodes[node].life;
         let Some(up) = self.up(node) else { return };
@@ -222,14 +222,14 @@ impl World {
         Ok(())
     }
 
-    /// Decides, stores, and has it carried out, as the engine's task does.
+    /// Decides, stores, and carries out, as the engine's task does.
     fn handle(&mut self, node: usize, messages: Vec<Message>) -> Passage {
         let now = self.clock(node);
         let Some(up) = self.up(node) else { return Ok(()) };
         let inputs: Vec<Input> = messages.iter().map(|message| message.input.clone()).collect();
         let mut step = up.driver.decide(now, inputs.clone());
         if step.is_empty() && messages.iter().any(|message| !matches!(message.reply, Reply::Told)) {
-            // Before anyone is told that it means nothing: the run may have moved on without us.
+            // Before senders learn that it has no effect: the run may have changed without us.
             self.reload(node)?;
             let Some(up) = self.up(node) else { return Ok(()) };
             step = up.driver.decide(now, inputs);
@@ -273,7 +273,7 @@ impl World {
         self.after_work(node)
     }
 
-    /// Has a stored step carried out, written to the sets, and drawn.
+    /// Carries out a stored step, writes it to the sets, and plans the team's file.
     fn make_true(&mut self, node: usize, step: Step) -> Passage {
         if step.is_empty() {
             return self.carry_out(node, step);
@@ -285,8 +285,8 @@ impl World {
         Ok(())
     }
 
-    /// Gives one input to the run that a process drives: whether it was stored; nothing when somebody
-    /// else was first, and it is to be tried again.
+    /// Gives one input to the run that a process drives. Returns true if it was stored; `None` if
+    /// another process was first, and it has to be retried.
     pub(super) fn record_now(&mut self, node: usize, input: &Input) -> Result<Option<bool>, Stop> {
         let now = self.clock(node);
         let Some(up) = self.up(node) else { return Ok(None) };
@@ -332,7 +332,8 @@ impl World {
         }
     }
 
-    /// Those who asked hear of it; what agents said is kept and tried again on what is true now.
+    /// Reports the failure to those who asked; agents' messages are kept and retried on the current
+    /// state.
     fn could_not_store(
         &mut self,
         node: usize,
@@ -366,7 +367,7 @@ impl World {
         Ok(())
     }
 
-    /// Takes the run as the store has it, unless it cannot be read: then what is known must do.
+    /// Loads the run from the store, unless that cannot be read: then the known state has to do.
     fn reload(&mut self, node: usize) -> Passage {
         if self.chance.per_mille(self.cast.faults.unreadable) {
             self.counts.note("store unreadable");
@@ -383,7 +384,7 @@ impl World {
         }
     }
 
-    /// Makes a stored step true, then starts and stops what it wants.
+    /// Commits a stored step, then starts and stops what it requires.
     fn carry_out(&mut self, node: usize, step: Step) -> Passage {
         let Some(up) = self.up(node) else { return Ok(()) };
         let Plan { start, stop, .. } = up.driver.commit(step);
@@ -392,7 +393,7 @@ impl World {
         self.point(node, "committed")?;
         for key in stop {
             let Some(id) = self.up(node).and_then(|up| up.sessions.remove(&key)) else { continue };
-            // One that gave its result leaves by itself.
+            // A session that gave its result ends on its own.
             if self.sessions.get(&id).is_some_and(|session| session.phase != Phase::Waiting) {
                 self.tell(format_args!("s{id} is stopped"));
                 self.sessions.remove(&id);
@@ -410,7 +411,7 @@ impl World {
         self.does_what_is_wanted(node)
     }
 
-    /// Every turn that is out has been started by this process, and no other has.
+    /// Every turn in progress has been started by this process, and no other has.
     fn does_what_is_wanted(&mut self, node: usize) -> Passage {
         let Some(up) = self.up(node) else { return Ok(()) };
         let wanted: BTreeSet<TurnKey> = up.driver.run().outbox().map(|order| order.key).collect();
@@ -420,7 +421,7 @@ impl World {
         })?)
     }
 
-    /// Tells those who wait that it is stored.
+    /// Confirms to those who wait that it is stored.
     fn answer(&mut self, node: usize, messages: &[Message]) {
         let life = self.nodes[node].life;
         for message in messages {
@@ -432,7 +433,7 @@ impl World {
         }
     }
 
-    /// What nobody should do: tells agents at once, whatever has become of their results.
+    /// A defect: acknowledges to agents immediately, whatever happened to their results.
     fn acknowledge_all(&mut self, node: usize, messages: &[Message]) -> Passage {
         let life = self.nodes[node].life;
         for message in messages {
@@ -457,7 +458,7 @@ impl World {
         if self.is_up(node, life) {
             self.point(node, "acknowledging")?;
         }
-        // An agent that is gone hears nothing.
+        // An agent that is gone receives nothing.
         if self.sessions.remove(&session).is_some() {
             self.tell(format_args!("{name} hears that its result is recorded"));
             self.counts.note("acknowledged");
@@ -467,7 +468,7 @@ impl World {
         Ok(())
     }
 
-    /// Goes on with the queue, or waits for the deadline, or knows that it is over.
+    /// Continues with the queue, or waits for the deadline, or notices that the run has ended.
     fn after_work(&mut self, node: usize) -> Passage {
         let (life, now, skew) = (self.nodes[node].life, self.now, self.nodes[node].skew);
         let no_clock = self.options.sabotage == Some(Sabotage::NoClock);
@@ -498,8 +499,8 @@ impl World {
     }
 }
 
-/// A handoff to another agent that was admitted because of the turn that ended. A phase is given out
-/// by nobody's word but the workflow's, and all of its parts or none.
+/// Returns a handoff to another agent that was admitted because of the turn that ended. Only the
+/// workflow gives out a phase, with all of its parts or none.
 fn passed_on(events: &[Recorded], by: HandoffId) -> Option<HandoffId> {
     events.iter().find_map(|recorded| match &recorded.event {
         Event::HandoffAdmitted(e) => {
@@ -510,7 +511,7 @@ fn passed_on(events: &[Recorded], by: HandoffId) -> Option<HandoffId> {
     })
 }
 
-/// An input in a few words.
+/// Returns an input in a few words.
 fn in_short(input: &Input) -> String {
     let of = |turn: &TurnKey| format!("{}/{}.{}", turn.handoff, turn.attempt, turn.turn);
     match input {
@@ -529,7 +530,7 @@ fn in_short(input: &Input) -> String {
         Input::Team(TeamInput::ProposeChange { set, .. }) => {
             format!("propose {} as {}", set.change, set.revision)
         }
-        // When it was said is the one thing that no seed decides.
+        // The time of a comment is the one thing that no seed decides.
         Input::Team(TeamInput::CommentChange { change, .. }) => format!("comment on {change}"),
         other => format!("{other:?}"),
     }

@@ -1,4 +1,4 @@
-//! People: they answer in time, late, never or with rubbish, and sometimes they meddle.
+//! People: they answer in time, late, never or with invalid values, and sometimes they intervene.
 
 use serde_json::json;
 use stafette_core::handoff::About;
@@ -11,11 +11,11 @@ use stafette_core::{
 use super::{Happening, Message, Reply, World};
 use crate::cast::weight;
 
-/// How often a person tries to be heard.
+/// The number of times that a person tries to send an input.
 const TRIES: u32 = 5;
 
 impl World {
-    /// A question was put: whether, when and how it is answered.
+    /// Decides if, when and how a question is answered.
     pub(super) fn plan_an_answer(&mut self, id: HandoffId) {
         let Some(handoff) = self.witness.run.as_ref().and_then(|run| run.handoff(id)) else {
             return;
@@ -41,7 +41,7 @@ impl World {
                 let again = Happening::Say { input: input.clone(), tries: 0 };
                 self.plan(Millis(after + 700), again);
             }
-            // Somebody else answers in the same moment, perhaps with the same words.
+            // Another person answers in the same moment, perhaps with the same words.
             2 => {
                 let mut other = self.answer_to(id, &question, &missing);
                 if let Input::Answer { by, .. } = &mut other {
@@ -56,14 +56,14 @@ impl World {
         let unfit =
             missing.iter().any(|input| !["string", "currency"].contains(&&*input.expected_type));
         if unfit {
-            // What comes back is said better.
+            // A rejected answer is improved.
             let better = self.fitting_answer(id, &missing);
             self.plan(Millis(after + 5000), Happening::Say { input: better, tries: 0 });
         }
         self.plan(Millis(after), Happening::Say { input, tries: 0 });
     }
 
-    /// Every value as what it was asked for.
+    /// Returns an answer with every value of the requested type.
     fn fitting_answer(&mut self, id: HandoffId, missing: &[MissingInput]) -> Input {
         let fitting = |input: &MissingInput| match input.expected_type.as_str() {
             "number" => json!("7"),
@@ -82,7 +82,7 @@ impl World {
             Some(option) => option.clone(),
             None => "so it is".to_owned(),
         };
-        // To stop is always among the options, and would end most stories early.
+        // To stop is always among the options, and would end most runs early.
         if text == "stop" && self.chance.percent(85) {
             text = match question.about {
                 About::Budget => "raise".to_owned(),
@@ -105,7 +105,7 @@ impl World {
         Input::Answer { handoff: id, values, text, by: "ada".to_owned() }
     }
 
-    /// Something that nobody asked for.
+    /// Plans an unrequested action.
     pub(super) fn plan_a_whim(&mut self) {
         let by = || "ada".to_owned();
         let after = self.chance.between(1000, 600_000);
@@ -121,7 +121,7 @@ impl World {
             3..6 => Input::RaiseBudget { money: Usd(100_000), tokens: 1000 },
             6..8 => self.wish("ada"),
             8..10 => {
-                // They all come at once, each with a wish of its own.
+                // Several people act in one moment, each with a different wish.
                 let inputs = ["ada", "ben", "eve"].map(|by| self.wish(by)).to_vec();
                 self.plan(Millis(after), Happening::Crowd { inputs });
                 return;
@@ -134,7 +134,7 @@ impl World {
         self.plan(Millis(after), Happening::Say { input, tries: 0 });
     }
 
-    /// A person wants something of an agent, or of one that nobody knows.
+    /// Returns a person's request to an agent, or to an unknown one.
     fn wish(&mut self, by: &str) -> Input {
         let agents: Vec<Party> = self.cast.workflow.agents.keys().map(Party::from).collect();
         let to = match self.chance.pick(&agents).cloned() {
@@ -146,7 +146,7 @@ impl World {
         Input::Propose { offer: Box::new(Offer { summary, ..offer }) }
     }
 
-    /// Several people speak to one process, in one moment.
+    /// Sends inputs of several people to one process, in one moment.
     pub(super) fn crowd(&mut self, inputs: Vec<Input>) {
         let up = (0..self.nodes.len()).find(|node| self.up(*node).is_some());
         let Some(node) = up else { return self.counts.note("person gave up") };
@@ -155,7 +155,7 @@ impl World {
         }
     }
 
-    /// A person speaks to whichever process is there.
+    /// Sends a person's input to any process that runs.
     pub(super) fn say(&mut self, input: Input, tries: u32) {
         let up: Vec<usize> = (0..self.nodes.len())
             .filter(|node| matches!(self.nodes[*node].stand, super::Stand::Up(_)))

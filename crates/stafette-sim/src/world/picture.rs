@@ -1,5 +1,5 @@
-//! The team's file: drawn by the engine's own code on a disk that may be cut off between any two
-//! steps, and held against what the store tells.
+//! The team's file: written by the engine's own code on a disk that may lose power between any two
+//! steps, and compared with the store.
 
 use stafette_core::wire::context::OrchestratorContext;
 use stafette_core::wire::schema::{self, Name};
@@ -11,14 +11,15 @@ use crate::law::{Breach, LawResult, must};
 
 const WHOLE: &str = "the picture is a whole and true one after every power cut";
 
-/// How many steps a picture takes at most, the first one with its folders.
+/// The most steps of one write, including the folders of the first one.
 const STEPS: u64 = 24;
 
-/// Every so many pictures one is read back and held against its schema: that takes its time.
+/// The interval, in writes, at which the file is read back and checked against its schema, which is
+/// slow.
 const READ_EVERY: usize = 8;
 
 impl World {
-    /// Something happened: whoever keeps the picture is going to hear of it.
+    /// Plans a write of the team's file after an event.
     pub(super) fn plan_a_picture(&mut self, node: usize) {
         let life = self.nodes[node].life;
         let Some(up) = self.up(node) else { return };
@@ -30,7 +31,7 @@ impl World {
         self.plan(after, Happening::Draw { node, life });
     }
 
-    /// A process draws what it knows.
+    /// Writes the team's file from what a process knows.
     pub(super) fn draw(&mut self, node: usize, life: u32) -> Passage {
         if !self.is_up(node, life) {
             return Ok(());
@@ -53,7 +54,8 @@ impl World {
         self.shelf.lose(&mut self.chance);
         for node in 0..self.nodes.len() {
             if self.up(node).is_some() {
-                // Each is gone, and none of them ends the others' going.
+                // A power cut ends every process: the crash that each returns must not spare the
+                // next.
                 let _ = self.crash(node, "drawing");
             }
         }
@@ -61,8 +63,8 @@ impl World {
         Err(Stop::Crashed)
     }
 
-    /// Draws a run as it is known, with so many steps left; what could become of the file on the way
-    /// is looked at.
+    /// Writes the file for a run as it is known, with this many steps left; checks every possible
+    /// content on the way.
     pub(super) fn sketch(&mut self, run: &Run, now: Time, left: Option<u64>) -> Passage {
         self.shelf.arm(left);
         let drawn = context_file::draw(&self.shelf, run, &self.sets.of_team(run), now);
@@ -84,8 +86,8 @@ impl World {
         Ok(())
     }
 
-    /// Whatever the file could have been is one that was true when it was drawn; and once there was
-    /// one, there is one.
+    /// Every possible content of the file is one that was correct when it was written; and once
+    /// there was a file, there always is one.
     fn is_whole(&self, run: &Run, now: Time) -> LawResult {
         let mut could = self.shelf.seen();
         could.extend(self.shelf.images());
@@ -102,7 +104,7 @@ impl World {
         Ok(())
     }
 
-    /// The picture by the store's account: what the file may be from now on.
+    /// Returns the file according to the store: what it may contain from now on.
     fn as_told(&mut self, known: &Run, now: Time) -> Result<String, Breach> {
         let told = match &self.witness.run {
             Some(told) if told.id == known.id && told.seq >= known.seq => told,
@@ -129,7 +131,7 @@ impl World {
         Ok(text)
     }
 
-    /// What the team has cost is what its turns have, those of earlier generations included.
+    /// The cost of the team is the cost of its turns, those of earlier generations included.
     fn tells_the_cost(&self, told: &Run, picture: &OrchestratorContext) -> LawResult {
         let newest = self.witness.run.as_ref().is_some_and(|run| run.seq == told.seq);
         let turns = self.earlier.0 + self.witness.history.spent.money.0;

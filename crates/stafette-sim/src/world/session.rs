@@ -1,4 +1,4 @@
-//! Agents in the world: they start, work, speak and die.
+//! Agents in the world: they start, work, send messages and die.
 
 use stafette_core::handoff::Receipt;
 use stafette_core::run::session::SessionState;
@@ -8,16 +8,16 @@ use stafette_core::{Input, Millis, Question, TurnKey, TurnOrder};
 use super::{Happening, Message, Passage, Reply, Stand, World};
 use crate::agent::{Phase, Said, Session};
 
-/// How often a message looks for a process that can take it.
+/// The number of times that a message is tried on another process.
 const TRIES: u32 = 6;
 
 impl World {
-    /// An order becomes a session.
+    /// Turns an order into a session.
     pub(super) fn start(&mut self, node: usize, order: TurnOrder) -> u64 {
         self.started += 1;
         let id = self.started;
         let key = order.key;
-        // What is left of an earlier delivery is ended first, where it can be found.
+        // The rest of an earlier delivery is ended first, where it can be found.
         let left: Vec<u64> = self
             .sessions
             .iter()
@@ -67,7 +67,8 @@ impl World {
         Ok(())
     }
 
-    /// Two come for one turn in the same moment; either of them does what the script says.
+    /// Lets two external agents claim one turn in the same moment; either of them follows the
+    /// script.
     fn come_for(&mut self, turn: TurnKey, home: Option<(usize, u32)>) {
         let Some((node, life)) = home else { return };
         if !self.is_up(node, life) {
@@ -80,7 +81,7 @@ impl World {
         }
     }
 
-    /// One step of the script.
+    /// Takes one step of the script.
     pub(super) fn act(&mut self, id: u64) -> Passage {
         let Some(session) = self.sessions.get_mut(&id) else { return Ok(()) };
         if session.phase != Phase::Working {
@@ -131,7 +132,7 @@ impl World {
         Ok(())
     }
 
-    /// Sends what an agent says on its way: late, twice or out of order as the seed wants.
+    /// Sends an agent's message: late, twice or out of order as the seed decides.
     fn speak(&mut self, id: u64, input: Input) {
         let Some(session) = self.sessions.get(&id) else { return };
         let reply = match &input {
@@ -158,7 +159,7 @@ impl World {
     pub(super) fn arrive(&mut self, to: Option<(usize, u32)>, message: Message, tries: u32) {
         match to {
             Some((node, life)) if self.is_up(node, life) => return self.push(node, message),
-            // What was on its way to a process that died is lost with it, most of the time.
+            // A message on its way to a process that died is lost with it, most of the time.
             Some(_) if !self.chance.percent(self.cast.faults.orphan / 2) => return,
             _ => {}
         }
@@ -176,7 +177,8 @@ impl World {
     }
 }
 
-/// A request in the middle of a turn. Whoever asks goes on meanwhile, as the worst of them do.
+/// Returns a request in the middle of a turn. The agent continues meanwhile, as the worst of them
+/// do.
 fn may_i(turn: TurnKey) -> Input {
     let question = Question {
         reason: "permission".into(),

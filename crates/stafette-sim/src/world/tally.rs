@@ -1,4 +1,4 @@
-//! What the events of a seed amount to, so that it can be seen what the seeds cover.
+//! Counts the events of a seed, to show what the seeds cover.
 
 use stafette_core::handoff::{About, Way};
 use stafette_core::run::propose::Refusal;
@@ -9,7 +9,7 @@ use stafette_store::Stored;
 use super::World;
 
 impl World {
-    /// Counts what askers were told, and how many were told so at once.
+    /// Counts replies that matter, and inputs that compete in one step.
     pub(super) fn count_replies(&mut self, inputs: &[&Input], replies: &[Reply]) {
         let mut proposals = 0;
         for (index, (input, reply)) in inputs.iter().zip(replies).enumerate() {
@@ -35,7 +35,7 @@ impl World {
         }
     }
 
-    /// Counts what the events tell.
+    /// Counts the kinds of events that were added.
     pub(super) fn count(&mut self, added: &[Stored]) {
         for stored in added {
             let Ok(event) = serde_json::from_str::<Event>(&stored.entry.body) else { continue };
@@ -111,10 +111,10 @@ impl World {
     }
 }
 
-/// From here on a value weighs something, in bytes.
+/// The size from which a value counts as large, in bytes.
 const LARGE: usize = 100_000;
 
-/// What else an event is counted as.
+/// Returns a further kind under which an event is counted.
 fn detail(event: &Event) -> Option<&'static str> {
     Some(match event {
         Event::HandoffRefused(e) => match e.refusal {

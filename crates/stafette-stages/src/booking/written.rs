@@ -1,8 +1,8 @@
-//! What was accepted, in the calendar: how it gets there, and what becomes of it.
+//! Writes accepted blocks to the calendar and keeps track of them there.
 //!
-//! A calendar that others write to knows no transaction over several entries. So it is looked at
-//! once more after a block is in it: what got in between the last look and the write is seen then,
-//! and our block goes out again. What gets in later was put on top of it by somebody who could see
+//! A shared calendar has no transaction over several entries. So it is read once more after a block
+//! is written: an event that got in between the last read and the write is found then, and our
+//! block is removed again. An event that comes later was put over ours by a person who could see
 //! it.
 
 use stafette_core::{HandoffId, Millis, RunId, Time};
@@ -15,16 +15,16 @@ use super::{IN_CALENDAR, MOVABLE, apart, follows, is_open};
 use crate::planner::CalendarCache;
 use crate::{Fault, Stages, clock};
 
-/// How far around now events of ours are looked for.
+/// The span around now in which our events are searched.
 const AROUND: Millis = Millis::hours(400 * 24);
 
 impl Stages {
-    /// Puts into the calendar what was accepted. What cannot be put there now waits.
+    /// Writes accepted blocks to the calendar. Blocks that cannot be written now wait.
     pub(crate) async fn write_accepted(&self) -> Result<(), Fault> {
         let Some(diary) = &self.0.diary else { return Ok(()) };
         let _writing = self.0.booking.writing.lock().await;
         for block in self.0.proposals.in_state(Stand::Accepted).await? {
-            // As it is by now: it may wait again, with one before it.
+            // Read again: it may wait for approval again, with one before it.
             let block = self.0.proposals.get(&block.id).await?;
             if block.state != Stand::Accepted {
                 continue;
@@ -56,8 +56,8 @@ impl Stages {
         Ok(())
     }
 
-    /// Puts a block into the calendar where nothing else is, before and after. Otherwise it is not in
-    /// it, and what is there comes back.
+    /// Writes a block to the calendar if its time is free, checked before and after. Otherwise the
+    /// block is not in the calendar, and the conflicting event is returned.
     async fn enter(
         &self,
         diary: &CalendarCache,
@@ -74,7 +74,7 @@ impl Stages {
         Ok(other)
     }
 
-    /// What a block stands on in the calendar.
+    /// Returns the event that a block overlaps in the calendar.
     async fn beneath(
         &self,
         diary: &CalendarCache,
@@ -90,7 +90,8 @@ impl Stages {
         let text =
             entry::event(&block.id, &block.title, &notes, times, Some(&block.task), clock::now());
         match diary.calendar.put(&block.entry, &text, None).await {
-            // Written before, by somebody who died before it was noted, perhaps for another time.
+            // Written before, by a process that died before it recorded that, perhaps for another
+            // time.
             Err(CalendarError::Conflict { .. }) => {
                 let kept = diary.calendar.get(&block.entry).await?;
                 if !is_ours(&kept, block) {
@@ -103,8 +104,8 @@ impl Stages {
         }
     }
 
-    /// Moves a block that is in the calendar to where it is wanted; when something got in there
-    /// meanwhile, it stays where it was.
+    /// Moves a block in the calendar to its new time; if an event got in there meanwhile, it stays
+    /// where it was.
     pub(super) async fn shift(&self, wanted: &Proposal) -> Result<(), Fault> {
         let diary = self.diary()?;
         let before = diary.calendar.get(&wanted.entry).await?;
@@ -115,7 +116,7 @@ impl Stages {
         Err(Fault::taken(wanted, &other, None))
     }
 
-    /// Has a block that was accepted wait for a yes to another time, since its own is taken.
+    /// Makes an accepted block wait for approval of another time, because its own is taken.
     async fn put_back(&self, block: &Proposal, other: &Occurrence) -> Result<(), Fault> {
         let _line = self.0.booking.line().await;
         match self.elsewhere(block, other).await {
@@ -123,13 +124,14 @@ impl Stages {
                 tracing::warn!(block = block.id, %fault, "accepted, and waits again");
                 Ok(())
             }
-            // Somebody decided otherwise meanwhile.
+            // A person decided otherwise meanwhile.
             Err(Fault::Proposal { source: ProposalError::State { .. } }) => Ok(()),
             Err(fault) => Err(fault),
         }
     }
 
-    /// Looks at the calendar: what was accepted gets in, what somebody moved or deleted is noticed.
+    /// Reads the calendar: writes accepted blocks, and notices blocks that were moved or deleted
+    /// there.
     pub(crate) async fn look_at_calendar(&self) -> Result<Vec<Drift>, Fault> {
         let Some(diary) = &self.0.diary else { return Ok(Vec::new()) };
         self.write_accepted().await?;
@@ -167,7 +169,7 @@ impl Stages {
         Ok(drifted)
     }
 
-    /// The blocks that should be found in the calendar.
+    /// Returns the blocks that the calendar should contain.
     pub(crate) async fn in_calendar(&self) -> Result<Vec<Proposal>, Fault> {
         let mut blocks = Vec::new();
         for state in IN_CALENDAR {
@@ -176,8 +178,8 @@ impl Stages {
         Ok(blocks)
     }
 
-    /// What somebody's calendar program has put out of its order: what is only proposed gets a later
-    /// time, and whatever cannot have one says so until it is in order again.
+    /// Repairs an order that was broken in a calendar program: proposed blocks get a later time,
+    /// and blocks that cannot have one carry a warning until the order is restored.
     async fn mind_the_order(&self, chain: &Chain) -> Result<(), Fault> {
         let (now, until) = self.ahead();
         for block in chain.blocks().iter().filter(|one| one.start > now) {
@@ -188,7 +190,7 @@ impl Stages {
                 if let Ok(along) = chain.follow(first, room, is_open) {
                     let wishes = along.iter().map(|next| follows(next, first)).collect();
                     self.0.proposals.hold_all(wishes).await?;
-                    // The others are looked at next time, as they are then.
+                    // The others are checked next time, in their state at that time.
                     return Ok(());
                 }
             }
@@ -203,7 +205,7 @@ impl Stages {
     }
 }
 
-/// Takes a block out of the calendar, if it is there.
+/// Removes a block from the calendar, if it is there.
 async fn withdraw(diary: &CalendarCache, block: &Proposal) -> Result<(), CalendarError> {
     let removed = match diary.calendar.get(&block.entry).await {
         Ok(kept) if is_ours(&kept, block) => diary.calendar.remove(&block.entry, &kept.etag).await,
@@ -215,12 +217,12 @@ async fn withdraw(diary: &CalendarCache, block: &Proposal) -> Result<(), Calenda
     }
 }
 
-/// Whether an entry is a block of ours, and not somebody else's of the same name.
+/// True if an entry is our block, and not a foreign one of the same name.
 fn is_ours(kept: &Entry, block: &Proposal) -> bool {
     kept.text.contains(&block.id)
 }
 
-/// The text of an entry at the time of a block.
+/// Returns the text of an entry at the time of a block.
 fn moved(kept: &Entry, block: &Proposal) -> Result<String, CalendarError> {
     entry::moved(&kept.text, block.start, block.end, clock::now()).map_err(|error| {
         CalendarError::Unusable { name: kept.name.clone(), why: error.to_string() }

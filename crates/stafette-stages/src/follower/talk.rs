@@ -1,5 +1,5 @@
-//! The talk of a run: what agents are given, what they say, what people answer, and what their
-//! terminals show.
+//! Records the talk of a run: the agents' tasks and messages, people's answers, and the output of
+//! terminals.
 
 use stafette_core::{AgentName, Event, Fields, HandoffId, Offer, Party, Recorded, Time};
 use stafette_engine::Engine;
@@ -10,7 +10,7 @@ use super::Watch;
 use crate::threads::{cut, own_thread};
 use crate::{Fault, Stages};
 
-/// The longest title of a thread.
+/// The longest title of a thread, in bytes.
 const TITLE: usize = 200;
 
 pub(super) async fn record(
@@ -23,7 +23,7 @@ pub(super) async fn record(
     match &recorded.event {
         Event::HandoffAdmitted(admitted) => {
             let offer = &admitted.offer;
-            // What goes to a person belongs to the talk of whoever asks.
+            // A message to a person belongs to the thread of the agent that asks.
             let whose = if offer.to == Party::Human { &offer.from } else { &offer.to };
             say(stages, watch, recorded, whose, &offer.from, &words(offer)).await
         }
@@ -96,7 +96,7 @@ async fn say(
     stages.record(&thread(watch, whose, recorded.at), id, who, body, recorded.at).await
 }
 
-/// What an agent's terminal has shown since the last time.
+/// Records what an agent's terminal has shown since the last time.
 async fn shown(
     stages: &Stages,
     engine: &Engine,
@@ -114,7 +114,7 @@ async fn shown(
     let Ok(Some(shown)) = look else { return Ok(()) };
     if shown.to > shown.from {
         let name = format!("{}@{}", thread.id, shown.from);
-        // A recording that grew since it was first recorded under this name stays as it was.
+        // A recording that grew after it was stored under this name stays as it was.
         match stages.record(&thread, name, &to, &shown.text, at).await {
             Err(Fault::History {
                 source: stafette_knowledge::history::HistoryError::Taken { .. },

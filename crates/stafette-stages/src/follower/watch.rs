@@ -1,4 +1,4 @@
-//! One run as the follower knows it, and what its approvals mean.
+//! One run as the follower knows it, and the meaning of its approvals.
 
 use std::collections::BTreeMap;
 
@@ -18,17 +18,17 @@ use crate::ranking::Ranked;
 use crate::stages::{read, value};
 use crate::{Actor, Fault, Stages};
 
-/// A run, as far as its events were seen.
+/// A run, as far as its events were read.
 #[derive(Clone, Debug)]
 pub(super) struct Watch {
     pub(super) run: RunId,
-    /// Whether its workflow has to do with what is known.
+    /// True if its workflow uses the knowledge base.
     pub(super) minds: bool,
     pub(super) request: String,
     mirror: Mirror,
-    /// What is on its way, with the handoff that each was made in.
+    /// The open offers, each with the handoff that it was made in.
     offers: BTreeMap<HandoffId, (Offer, Option<HandoffId>)>,
-    /// The decision that was approved last.
+    /// The last approved decision.
     decision: Option<Decision>,
 }
 
@@ -44,17 +44,17 @@ impl Watch {
         }
     }
 
-    /// What the graph should hear of an event.
+    /// Returns the graph batch for an event.
     pub(super) fn mirror(&mut self, recorded: &Recorded) -> Option<Batch> {
         self.mirror.see(recorded)
     }
 
-    /// The offer of a handoff that is open.
+    /// Returns the offer of an open handoff.
     pub(super) fn offer(&self, id: HandoffId) -> Option<&Offer> {
         self.offers.get(&id).map(|(offer, _)| offer)
     }
 
-    /// Remembers an event.
+    /// Updates the state with an event.
     pub(super) fn see(&mut self, recorded: &Recorded) {
         match &recorded.event {
             Event::RunCreated(created) => {
@@ -84,7 +84,7 @@ impl Watch {
         }
     }
 
-    /// Writes down what an event approved.
+    /// Stores what an event approved.
     pub(super) async fn approved(
         &mut self,
         stages: &Stages,
@@ -124,7 +124,7 @@ impl Watch {
         Some(Actor::of(offer.from.clone(), self.run, cause.unwrap_or(id)))
     }
 
-    /// The summary of a discussion.
+    /// Stores the summary of a discussion.
     async fn discussed(
         &self,
         stages: &Stages,
@@ -157,7 +157,7 @@ impl Watch {
         self.produced(stages, at, id, &key, node).await
     }
 
-    /// Links a handoff to what it brought about: that is Stafette's own to say.
+    /// Links a handoff to its result, in the name of Stafette.
     async fn produced(
         &self,
         stages: &Stages,
@@ -172,7 +172,7 @@ impl Watch {
         stages.write(&own, at, format!("produced:{key}"), vec![link]).await
     }
 
-    /// The decision that an answer made, with the ranking that it was made by.
+    /// Returns the decision that an answer made, with the ranking behind it.
     fn decided(&self, id: HandoffId, values: &Fields) -> Option<(Decision, Ranked)> {
         let offer = self.offer(id)?;
         let ranked: Ranked = read(&offer.outputs, "ranking").ok()?;
@@ -228,7 +228,7 @@ impl Watch {
         writes.extend(talk.map(|talk| link(Relation::DecidedIn, talk)));
         stages.write(&actor, at, format!("decision:{}", key.id), writes).await?;
         self.produced(stages, at, id, &format!("decision:{}", key.id), key.clone()).await?;
-        // Who learned it says what it went into.
+        // In the name of `mind`, which owns the insights and their links.
         for learned in ranked.learned {
             let (from, to) = (learned.insight.clone(), key.clone());
             let informs = vec![Write::Link { from, relation: Relation::Informs, to }];
@@ -239,7 +239,7 @@ impl Watch {
         Ok(())
     }
 
-    /// The tasks of a plan, and its blocks for the calendar.
+    /// Stores the tasks of a plan, and its blocks for the calendar.
     async fn time(
         &self,
         stages: &Stages,
@@ -260,7 +260,7 @@ impl Watch {
             for place in 0..plan.blocks.len() {
                 let name = approval::block(self.run, id, place);
                 let dropped = |one: &mut Proposal| one.state = Stand::Dropped;
-                // One that a person decided by itself stays as they said.
+                // A block that a person decided individually stays as decided.
                 let _ = stages.0.proposals.change(&name, &[Stand::Proposed], dropped).await;
             }
         }
@@ -272,7 +272,7 @@ impl Watch {
         stages.write(&actor, at, format!("tasks:{}/{id}", self.run), writes).await?;
         if let Some(decision) = self.decision.clone().filter(|known| known.id == plan.decision) {
             let status = DecisionStatus::Planned;
-            // With the reasons that were given since, when the graph can tell.
+            // With the reasons that were given since, if the graph can be read.
             let decision = match stages.0.graph.node(&NodeKey::decision(&decision.id)).await {
                 Ok(Some(Node { entity: Entity::Decision(newer), .. })) => newer,
                 _ => decision,
@@ -322,7 +322,7 @@ impl Watch {
         writes
     }
 
-    /// What somebody who looks for patterns says it found.
+    /// Stores the insights that an agent reports.
     async fn insights(
         &self,
         stages: &Stages,
@@ -357,7 +357,7 @@ impl Watch {
     }
 }
 
-/// The node of a discussion: the talk's own name, or the run's.
+/// Returns the node of a discussion, named after the thread or the run.
 fn discussion(run: RunId, thread: Option<&str>) -> NodeKey {
     match thread {
         Some(thread) => NodeKey::discussion(thread),

@@ -1,4 +1,4 @@
-//! What a person's answer brings: the evidence that the next stage asks for.
+//! The evidence for the next stage that a person's answer gives.
 
 use serde_json::json;
 use stafette_core::handoff::State;
@@ -14,22 +14,22 @@ use crate::ranking::Ranked;
 use crate::stages::{read, value};
 use crate::{Stages, clock};
 
-/// The name of what a question's answer decides.
+/// Returns the id of the decision that a question's answer makes.
 pub(crate) fn decided(run: RunId, question: HandoffId) -> String {
     format!("{run}.{question}")
 }
 
-/// The name of a block of a plan.
+/// Returns the id of a block of a plan.
 pub(crate) fn block(run: RunId, question: HandoffId, place: usize) -> String {
     format!("{run}.{question}.b{}", place + 1)
 }
 
-/// The name of a task of a plan.
+/// Returns the id of a task of a plan.
 pub(crate) fn task(run: RunId, question: HandoffId, id: &str) -> String {
     format!("{run}.{question}.{id}")
 }
 
-/// The blocks of a plan, as they wait for a person.
+/// Returns the blocks of a plan, as proposals that wait for a person.
 pub(crate) fn blocks(run: RunId, question: HandoffId, plan: &PlanView) -> Vec<Proposal> {
     let moment = |text: &str| Time::parse(text).unwrap_or_default();
     let block = |(place, block): (usize, &Planned)| {
@@ -80,7 +80,7 @@ pub(super) async fn of(
     }
 }
 
-/// The option that a person chose, with all that the next stage wants to see of it.
+/// Returns the option that a person chose, with all that the next stage requires.
 fn chosen(
     run: &Run,
     question: &Handoff,
@@ -108,7 +108,8 @@ fn chosen(
     }
 }
 
-/// The tasks and events of a plan as it is by now: a person may have moved and dropped blocks.
+/// Returns the tasks and events of a plan as it is now: a person may have moved and rejected
+/// blocks.
 async fn planned(stages: &Stages, run: &Run, question: &Handoff, plan: PlanView) -> Fields {
     let names = plan.tasks.iter().map(|wish| task(run.id, question.id, &wish.id));
     let task_ids: Vec<String> = names.collect();

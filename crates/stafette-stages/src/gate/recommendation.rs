@@ -1,4 +1,4 @@
-//! A recommendation: every principle answered, and none violated by what is approved.
+//! Checks a recommendation: every principle is answered, and an approval violates none.
 
 use stafette_core::Party;
 use stafette_knowledge::constitution::{Answer, Constitution, LARGEST, Recommendation};
@@ -8,7 +8,7 @@ use super::Hand;
 use crate::Stages;
 use crate::threads::own_thread;
 
-/// The thread that Stafette records itself, for those who have no other.
+/// The name of the thread that Stafette records itself, for agents that have no other.
 const THIS: &str = "this";
 
 pub(super) async fn check(stages: &Stages, hand: &mut Hand<'_>) {
@@ -30,7 +30,7 @@ pub(super) async fn check(stages: &Stages, hand: &mut Hand<'_>) {
 }
 
 fn answers(stages: &Stages, hand: &mut Hand<'_>, recommendation: Recommendation) {
-    // What is not there at all, the route says by its name.
+    // A missing value is reported by the route, under its name.
     let given = |key| hand.get(key).is_some();
     let (has_answers, has_score) = (given("check_results"), given("score"));
     let score = match hand.read::<f64>("score") {
@@ -58,7 +58,7 @@ fn answers(stages: &Stages, hand: &mut Hand<'_>, recommendation: Recommendation)
     }
 }
 
-/// The constitution as it is now, if there is one.
+/// Returns the current constitution, if there is one.
 pub(crate) fn constitution(stages: &Stages) -> Result<Option<Constitution>, String> {
     let Some(path) = &stages.0.settings.constitution else { return Ok(None) };
     let text = stages.text(path, LARGEST as u64).map_err(|fault| fault.to_string())?;
@@ -66,7 +66,7 @@ pub(crate) fn constitution(stages: &Stages) -> Result<Option<Constitution>, Stri
     parsed.map(Some).map_err(|error| format!("{path} cannot be used: {error}"))
 }
 
-/// The talk that it rests on has to be there.
+/// Checks that the discussion behind it exists.
 async fn thread(stages: &Stages, hand: &mut Hand<'_>) {
     let own = own_thread(hand.run.id, hand.offer.from.as_str());
     let Some(named) = hand.get("thread_id").and_then(|id| id.as_str()).map(str::to_owned) else {

@@ -1,4 +1,4 @@
-//! Homes in which the agents start without questions and talk to nobody but the model server.
+//! Homes in which the agents start without questions and connect only to the model server.
 
 use std::fs;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use thiserror::Error;
 
-/// A key for a model that asks for none. Claude Code remembers the last 20 characters of it.
+/// A key for a model that needs none. Claude Code remembers its last 20 characters.
 const KEY: &str = "scripted-key-for-loopback";
 
 /// The variable that carries the key for Codex.
@@ -23,9 +23,9 @@ const NEWER_MODEL: &str = "gpt-6-sol";
 #[derive(Debug, Error)]
 #[error("{} cannot be written: {source}", path.display())]
 pub struct HomeError {
-    /// Which path.
+    /// The path that could not be written.
     pub path: PathBuf,
-    /// What happened.
+    /// The error of the file system.
     pub source: io::Error,
 }
 
@@ -74,11 +74,11 @@ pub(super) fn codex(
         ("model".to_owned(), MODEL.into()),
         ("model_provider".to_owned(), "scripted".into()),
         ("approval_policy".to_owned(), "never".into()),
-        // The tests' own isolation is what is tested, and not every machine can do this one.
+        // The tests examine their own isolation, and not every machine supports this one.
         ("sandbox_mode".to_owned(), "danger-full-access".into()),
         ("check_for_update_on_startup".to_owned(), false.into()),
         ("analytics".to_owned(), table([("enabled", false.into())])),
-        // Or it would recommend its newest model first, and wait for an answer.
+        // Otherwise it would recommend its newest model first, and wait for an answer.
         ("notice".to_owned(), table([("model_migrations", table([(MODEL, NEWER_MODEL.into())]))])),
         (
             "model_providers".to_owned(),
@@ -118,7 +118,7 @@ fn table<const N: usize>(fields: [(&str, toml::Value); N]) -> toml::Value {
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<toml::Table>().into()
 }
 
-/// The path as a program sees it that works there.
+/// Returns the path as a program that works there sees it.
 fn real(path: &Path) -> String {
     path.canonicalize().unwrap_or_else(|_| path.to_owned()).display().to_string()
 }

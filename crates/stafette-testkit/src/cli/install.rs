@@ -1,4 +1,4 @@
-//! Installing a command line once, whoever asks first.
+//! Installs a command line once, even if several tests ask for it.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -10,61 +10,61 @@ use thiserror::Error;
 use super::Cli;
 use crate::tools;
 
-/// Why a command line could not be installed.
+/// The reason why a command line could not be installed.
 #[derive(Debug, Error)]
 pub enum InstallError {
-    /// Node.js or npm is not there.
+    /// Node.js or npm is missing.
     #[error(
         "{name} {version} needs Node.js and npm: install them (`apt-get install nodejs npm`, \
          `brew install node`, or nodejs.org) and try again"
     )]
     NoNode {
-        /// What was to be installed.
+        /// The name of the command line.
         name: &'static str,
-        /// Which version.
+        /// The pinned version of it.
         version: &'static str,
     },
-    /// npm did not do it.
+    /// The installation with npm failed.
     #[error(
         "npm could not install {name} {version} into {}: {message}; it needs the npm registry and \
          about 500 MB once, and nothing afterwards",
         folder.display()
     )]
     Npm {
-        /// What was to be installed.
+        /// The name of the command line.
         name: &'static str,
-        /// Which version.
+        /// The pinned version of it.
         version: &'static str,
-        /// Where to.
+        /// The folder to install into.
         folder: PathBuf,
-        /// What npm said first.
+        /// The first error message of npm.
         message: String,
     },
-    /// What was installed is not what was asked for.
+    /// The installed program reports another version.
     #[error(
         "{} says `{said}` instead of {version}: if npm leaves out install scripts or optional \
          packages, allow them, remove the folder and try again",
         program.display()
     )]
     Wrong {
-        /// The program.
+        /// The path of the program.
         program: PathBuf,
-        /// What it said when asked for its version.
+        /// The output when asked for its version.
         said: String,
-        /// What it should have said.
+        /// The version that was expected.
         version: &'static str,
     },
-    /// The folder for it cannot be used.
+    /// The installation folder cannot be used.
     #[error("{} cannot be used: {source}", path.display())]
     Folder {
-        /// Which path.
+        /// The path in question.
         path: PathBuf,
-        /// What happened.
+        /// The error of the file system.
         source: io::Error,
     },
 }
 
-/// The program of a command line, installed if it is not there yet.
+/// Returns the program of a command line, and installs it if it is missing.
 pub(super) fn program(cli: Cli) -> Result<PathBuf, InstallError> {
     install(cli, &tools::cache().join("cli"))
 }
@@ -76,7 +76,7 @@ fn install(cli: Cli, cache: &Path) -> Result<PathBuf, InstallError> {
     };
     let folder = cache.join(format!("{}-{}", cli.name(), cli.version()));
     let inside = Path::new("node_modules/.bin").join(cli.name());
-    // A folder has its name only when everything in it is there and was tried.
+    // A folder gets its name only when it is complete and was tried.
     if folder.is_dir() {
         return Ok(folder.join(inside));
     }
@@ -87,7 +87,7 @@ fn install(cli: Cli, cache: &Path) -> Result<PathBuf, InstallError> {
     if folder.is_dir() {
         return Ok(folder.join(inside));
     }
-    // Whoever was at it before has left, and nobody else is at it.
+    // An earlier process has ended, and no other one is installing.
     let making = cache.join(format!("{}-{}.making", cli.name(), cli.version()));
     if making.exists() {
         fs::remove_dir_all(&making).map_err(unusable(&making))?;
@@ -109,7 +109,7 @@ fn fetch(cli: Cli, folder: &Path) -> Result<(), InstallError> {
     let mut npm = Command::new("npm");
     npm.current_dir(folder).stdin(Stdio::null());
     npm.args(["ci", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"]);
-    // A registry may have a bad moment, but whoever has none should hear of it soon.
+    // A registry may fail for a moment, but a machine without one should report that soon.
     npm.args(["--include=optional", "--fetch-timeout=60000", "--fetch-retries=3"]);
     npm.args(["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"]);
     let message = match npm.output() {

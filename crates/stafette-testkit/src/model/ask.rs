@@ -1,42 +1,42 @@
-//! What the model is asked: one question, whichever dialect it came in.
+//! A request to the model, independent of its dialect.
 
 use serde_json::Value;
 
 /// A dialect that agents speak to their models.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dialect {
-    /// Anthropic's Messages.
+    /// The Messages API of Anthropic.
     Messages,
-    /// `OpenAI`'s Responses.
+    /// The Responses API of `OpenAI`.
     Responses,
-    /// `OpenAI`'s chat completions, which many others speak.
+    /// `OpenAI`'s chat completions, which many other programs use.
     Completions,
 }
 
-/// What an agent asked its model.
+/// A request of an agent to its model.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Ask {
-    /// In which dialect.
+    /// The dialect of the request.
     pub dialect: Dialect,
-    /// Which model.
+    /// The name of the requested model.
     pub model: String,
-    /// Everything that the agent's maker told the model.
+    /// The system prompt of the agent.
     pub system: String,
-    /// What the user said last, without what the agent added to it.
+    /// The last message of the user, without what the agent added to it.
     pub prompt: String,
-    /// How many results of tools have come back since then.
+    /// The number of tool results since then.
     pub step: usize,
-    /// Whether this is beside the point: a title or a summary, not the work.
+    /// True if this is a side request: a title or a summary, not the work.
     pub aside: bool,
-    /// Whether the answer is wanted as a stream.
+    /// True if a streamed answer is wanted.
     pub streamed: bool,
-    /// The agent's own name for the conversation, if it tells.
+    /// The agent's own name for the conversation, if it sends one.
     pub session: Option<String>,
-    /// The names of the tools on offer; of a group of them, `group/name`.
+    /// The names of the offered tools; `group/name` for a tool in a group.
     pub tools: Vec<String>,
 }
 
-/// Words with which agents begin what they add to a conversation in the user's name.
+/// Texts with which agents begin what they add to a conversation in the user's name.
 const ADDED: [&str; 6] = [
     "<system-reminder>",
     "<environment_context>",
@@ -46,7 +46,7 @@ const ADDED: [&str; 6] = [
     "# AGENTS.md instructions",
 ];
 
-/// A message of any dialect, as far as it matters.
+/// A message of any dialect, reduced to what matters.
 #[derive(Debug, Default)]
 pub(super) struct Message {
     pub(super) role: String,
@@ -54,7 +54,7 @@ pub(super) struct Message {
     pub(super) results: usize,
 }
 
-/// What the conversation comes down to.
+/// A conversation, reduced to what matters.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
     pub(super) system: String,
@@ -63,7 +63,7 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    /// Goes through the messages from the first to the last.
+    /// Reads the messages from the first to the last.
     pub(super) fn of(messages: impl IntoIterator<Item = Message>) -> Self {
         let mut conversation = Conversation::default();
         for message in messages {
@@ -89,7 +89,7 @@ fn is_added(text: &str) -> bool {
     ADDED.iter().any(|added| text.trim_start().starts_with(added))
 }
 
-/// The texts in a `content` that is either a string or a list of parts.
+/// Returns the texts in a `content` that is either a string or a list of parts.
 pub(super) fn texts(content: &Value) -> Vec<String> {
     match content {
         Value::String(text) => vec![text.clone()],
@@ -97,12 +97,12 @@ pub(super) fn texts(content: &Value) -> Vec<String> {
     }
 }
 
-/// The items of an array; nothing when it is none.
+/// Returns the items of an array; none if it is not an array.
 pub(super) fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// A text, or an empty one.
+/// Returns a string, or an empty one.
 pub(super) fn word(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }

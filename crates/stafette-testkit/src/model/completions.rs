@@ -1,4 +1,4 @@
-//! OpenAI's chat completions, which many others speak.
+//! OpenAI's chat completions, which many other programs use.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::ask::{Ask, Conversation, Dialect, Message, list, texts, word};
 use super::script::{Act, Reply, Usage};
 use super::wire::{Answer, call, pieces};
 
-/// Reads a request. Some agents of this dialect have no tools, so nothing is taken for an aside.
+/// Reads a request. Some agents of this dialect have no tools, so nothing counts as an aside.
 pub(super) fn ask(body: &Value) -> Ask {
     let messages = list(&body["messages"]).map(|message| Message {
         role: word(&message["role"]),
@@ -28,7 +28,8 @@ pub(super) fn ask(body: &Value) -> Ask {
     }
 }
 
-/// Says it. The agents of this dialect name their tools as they like: scripts name them too.
+/// Writes the answer. Agents of this dialect name their tools as they like, so scripts name them
+/// too.
 pub(super) fn answer(ask: &Ask, reply: &Reply, number: usize) -> Answer {
     let (delta, reason) = match &reply.act {
         Act::Limited { resets_at } => return limited(*resets_at),
@@ -101,7 +102,7 @@ fn counted(usage: Usage) -> Value {
     })
 }
 
-/// An error as this dialect says it.
+/// Writes an error in this dialect.
 pub(super) fn failure(status: u16, kind: &str, message: &str) -> Answer {
     let error = json!({ "type": kind, "message": message, "param": null, "code": null });
     Answer::error(status, json!({ "error": error }))

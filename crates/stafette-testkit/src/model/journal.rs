@@ -1,4 +1,4 @@
-//! What the model was asked and what it did about it, for tests to look at.
+//! The requests to the model and their outcomes, for tests to examine.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,37 +7,37 @@ use serde_json::Value;
 
 use super::ask::Ask;
 
-/// One request and what became of it.
+/// One request and its outcome.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Exchange {
-    /// `GET`, `POST` and so on.
+    /// The HTTP method: `GET`, `POST` and so on.
     pub method: String,
-    /// The path, without what is asked behind it.
+    /// The path, without the query.
     pub path: String,
-    /// The headers, without keys; the names are in small letters.
+    /// The headers, without keys; the names are in lower case.
     pub headers: Vec<(String, String)>,
-    /// What came with it; nothing when it was not JSON.
+    /// The request body; null if it was not JSON.
     pub body: Value,
-    /// What it comes down to, if it is a question to the model.
+    /// The parsed request, if it is one to the model.
     pub ask: Option<Ask>,
-    /// What became of it.
+    /// The outcome of the request.
     pub outcome: Outcome,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// A rule answered: which one, counted from 0.
+    /// A rule answered; its number from 0.
     Rule(usize),
-    /// A question beside the point got an empty answer.
+    /// A side request got an empty answer.
     Aside,
-    /// Models were listed or tokens counted.
+    /// The request listed models or counted tokens.
     Service,
-    /// No rule fits: refused with 400.
+    /// No rule matches: refused with 400.
     Silent,
-    /// Nobody knows this path: refused with 404.
+    /// The path is unknown: refused with 404.
     Unknown,
-    /// More was asked than any test asks: refused with 400.
+    /// There were more requests than any test makes: refused with 400.
     Runaway,
 }
 

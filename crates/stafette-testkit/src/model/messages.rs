@@ -1,4 +1,4 @@
-//! Anthropic's Messages.
+//! Anthropic's Messages API.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::ask::{Ask, Conversation, Dialect, Message, list, texts, word};
 use super::script::{Act, Reply, Usage};
 use super::wire::{Answer, call, event, pieces};
 
-/// Reads a request.
+/// Reads a request in this dialect.
 pub(super) fn ask(body: &Value, session: Option<String>) -> Ask {
     let first = Message { role: "system".into(), texts: texts(&body["system"]), results: 0 };
     let messages = list(&body["messages"]).map(|message| Message {
@@ -30,7 +30,7 @@ pub(super) fn ask(body: &Value, session: Option<String>) -> Ask {
     }
 }
 
-/// The names of the tools that this dialect's agent has.
+/// Returns the name and input of the agent's own tool for an act.
 fn own(act: &Act) -> Option<(&'static str, Value)> {
     match act {
         Act::Shell(command) => {
@@ -41,7 +41,7 @@ fn own(act: &Act) -> Option<(&'static str, Value)> {
     }
 }
 
-/// Says it.
+/// Writes the answer in this dialect.
 pub(super) fn answer(ask: &Ask, reply: &Reply, number: usize) -> Answer {
     let usage = counted(reply.usage);
     let content = match &reply.act {
@@ -102,7 +102,7 @@ fn start(ask: &Ask, number: usize, usage: &Value) -> String {
     tagged("message_start", json!({ "message": message }))
 }
 
-/// The one block of an answer, piece by piece.
+/// Splits the one block of an answer into events.
 fn block(content: &Value) -> Vec<String> {
     let (empty, kind, field, text) = if content["type"] == "text" {
         let empty = json!({ "type": "text", "text": "" });
@@ -137,7 +137,7 @@ fn counted(usage: Usage) -> Value {
     })
 }
 
-/// An error as this dialect says it.
+/// Writes an error in this dialect.
 pub(super) fn failure(status: u16, kind: &str, message: &str) -> Answer {
     let error = json!({ "type": kind, "message": message });
     Answer::error(status, json!({ "type": "error", "error": error }))

@@ -1,4 +1,4 @@
-//! OpenAI's Responses.
+//! OpenAI's Responses API.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::ask::{Ask, Conversation, Dialect, Message, list, texts, word};
 use super::script::{Act, Reply, Usage};
 use super::wire::{Answer, call, event, pieces};
 
-/// Reads a request.
+/// Reads a request in this dialect.
 pub(super) fn ask(body: &Value, session: Option<String>) -> Ask {
     let first = Message { role: "system".into(), texts: texts(&body["instructions"]), results: 0 };
     let messages: Vec<Message> = match &body["input"] {
@@ -24,7 +24,7 @@ pub(super) fn ask(body: &Value, session: Option<String>) -> Ask {
         system,
         prompt,
         step,
-        // Titles are asked for with a tool that no title needs.
+        // Requests for titles offer a tool that no title needs.
         aside: tools.iter().all(|tool| tool == "apply_patch"),
         streamed: body["stream"] == true,
         session,
@@ -51,7 +51,7 @@ fn names(tool: &Value) -> Vec<String> {
     }
 }
 
-/// The names of the tools that this dialect's agent has.
+/// Returns the name and input of the agent's own tool for an act.
 fn own(act: &Act) -> Option<(&'static str, Value)> {
     match act {
         Act::Shell(command) => Some(("exec_command", json!({ "cmd": command }))),
@@ -63,12 +63,12 @@ fn own(act: &Act) -> Option<(&'static str, Value)> {
     }
 }
 
-/// A word for a shell that means nothing but itself.
+/// Quotes a word for a shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Says it.
+/// Writes the answer in this dialect.
 pub(super) fn answer(ask: &Ask, reply: &Reply, number: usize) -> Answer {
     let id = format!("resp_{number:024}");
     let item = match &reply.act {
@@ -162,7 +162,7 @@ fn counted(usage: Usage) -> Value {
     })
 }
 
-/// An error as this dialect says it.
+/// Writes an error in this dialect.
 pub(super) fn failure(status: u16, kind: &str, message: &str) -> Answer {
     Answer::error(status, json!({ "error": { "type": kind, "message": message } }))
 }

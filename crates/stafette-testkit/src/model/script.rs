@@ -1,4 +1,4 @@
-//! What the model says, and when.
+//! Scripts: the answers of the model and their conditions.
 
 use std::time::Duration;
 
@@ -6,20 +6,20 @@ use serde_json::Value;
 
 use super::ask::{Ask, Dialect};
 
-/// Rules in order: the first that fits and is not spent answers.
+/// Rules in order: the first that matches and is not used up answers.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     pub(super) rules: Vec<Rule>,
 }
 
 impl Script {
-    /// A model with nothing to say.
+    /// Makes a script without rules.
     #[must_use]
     pub fn new() -> Self {
         Script::default()
     }
 
-    /// Adds a rule after the others.
+    /// Appends a rule to the script.
     #[must_use]
     pub fn rule(mut self, rule: Rule) -> Self {
         self.rules.push(rule);
@@ -27,10 +27,10 @@ impl Script {
     }
 }
 
-/// When the model says what: the replies are the steps of one turn.
+/// A condition with replies, which are the steps of one turn.
 ///
 /// The first reply answers the prompt; each further one answers the result of the tool call before
-/// it. Past the last one, the last one is said again.
+/// it. After the last one, the last one is repeated.
 #[derive(Clone, Debug)]
 pub struct Rule {
     prompt: String,
@@ -41,40 +41,40 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// For prompts that contain this text.
+    /// Makes a rule for prompts that contain this text.
     #[must_use]
     pub fn when(prompt: impl Into<String>) -> Self {
         Rule { prompt: prompt.into(), system: None, dialect: None, left: None, replies: Vec::new() }
     }
 
-    /// Only when the system prompt contains this text.
+    /// Matches only if the system prompt contains this text.
     #[must_use]
     pub fn told(mut self, system: impl Into<String>) -> Self {
         self.system = Some(system.into());
         self
     }
 
-    /// Only for agents that speak this dialect.
+    /// Matches only agents that use this dialect.
     #[must_use]
     pub fn speaking(mut self, dialect: Dialect) -> Self {
         self.dialect = Some(dialect);
         self
     }
 
-    /// Only for the first prompt that fits.
+    /// Matches only the first prompt.
     #[must_use]
     pub fn once(self) -> Self {
         self.times(1)
     }
 
-    /// Only for the first `count` prompts that fit.
+    /// Matches only the first `count` prompts.
     #[must_use]
     pub fn times(mut self, count: u32) -> Self {
         self.left = Some(count);
         self
     }
 
-    /// Adds a step.
+    /// Appends a step to the rule.
     #[must_use]
     pub fn then(mut self, reply: Reply) -> Self {
         self.replies.push(reply);
@@ -100,7 +100,7 @@ pub struct Reply {
     pub(super) pause: Duration,
 }
 
-/// What the model does.
+/// The action of an answer.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Act {
     Text(String),
@@ -113,12 +113,12 @@ pub(super) enum Act {
     Stall,
 }
 
-/// The tokens that an answer is said to have used.
+/// The token usage that an answer reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Usage {
-    /// Tokens of the request that were not cached.
+    /// Uncached tokens of the request.
     pub input: u64,
-    /// Tokens of the request that were cached.
+    /// Cached tokens of the request.
     pub cached: u64,
     /// Tokens of the answer.
     pub output: u64,
@@ -135,25 +135,25 @@ impl Reply {
         Reply { act, usage: Usage::default(), pause: Duration::ZERO }
     }
 
-    /// Says something, streamed a few characters at a time. Ends the turn.
+    /// Answers with text, streamed a few characters at a time. Ends the turn.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(Act::Text(text.into()))
     }
 
-    /// Runs a shell command by the agent's own tool.
+    /// Runs a shell command with the agent's own tool.
     #[must_use]
     pub fn shell(command: impl Into<String>) -> Self {
         Self::new(Act::Shell(command.into()))
     }
 
-    /// Writes a file by the agent's own tool. The path has to be absolute.
+    /// Writes a file with the agent's own tool. The path must be absolute.
     #[must_use]
     pub fn write(path: impl Into<String>, text: impl Into<String>) -> Self {
         Self::new(Act::Write { path: path.into(), text: text.into() })
     }
 
-    /// Calls a tool by the name that the agent gave it.
+    /// Calls a tool by the name that the agent offered.
     #[must_use]
     pub fn call(name: impl Into<String>, input: Value) -> Self {
         Self::new(Act::Call { name: name.into(), input })
@@ -165,25 +165,25 @@ impl Reply {
         Self::new(Act::Mcp { server: server.into(), tool: tool.into(), input })
     }
 
-    /// Refuses with 429: the quota is used up until then, in seconds since 1970.
+    /// Refuses with 429: the quota is used up until this time, in seconds since 1970.
     #[must_use]
     pub fn limited(resets_at: u64) -> Self {
         Self::new(Act::Limited { resets_at })
     }
 
-    /// Fails with this status, as servers do.
+    /// Fails with this HTTP status.
     #[must_use]
     pub fn broken(status: u16) -> Self {
         Self::new(Act::Broken { status })
     }
 
-    /// Begins to answer and says nothing more, until the agent goes away or the server does.
+    /// Begins to answer and then sends nothing, until the agent disconnects or the server ends.
     #[must_use]
     pub fn stall() -> Self {
         Self::new(Act::Stall)
     }
 
-    /// The tokens that it is said to have used.
+    /// Sets the token usage that the answer reports.
     #[must_use]
     pub fn usage(mut self, usage: Usage) -> Self {
         self.usage = usage;

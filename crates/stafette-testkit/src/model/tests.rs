@@ -1,11 +1,12 @@
-//! The model as agents meet it: over a socket, in every dialect.
+//! Tests of the model as agents use it: over a socket, in every dialect.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
 use super::*;
 
-/// Asks over a plain socket; returns the status and the body. A stream is read to its end.
+/// Sends a request over a plain socket; returns the status and the body. A stream is read to its
+/// end.
 fn post(model: &ModelServer, path: &str, body: &Value) -> (u16, String) {
     let mut socket = TcpStream::connect(model.address).expect("a connection");
     let body = body.to_string();
@@ -25,7 +26,7 @@ fn post(model: &ModelServer, path: &str, body: &Value) -> (u16, String) {
     (code, rest)
 }
 
-/// What each dialect sends when the user says something, and after a tool has answered.
+/// Returns what each dialect sends for a prompt, and after tool results.
 fn conversation(dialect: Dialect, prompt: &str, results: usize) -> (&'static str, Value) {
     let (path, mut body, result) = match dialect {
         Dialect::Messages => (

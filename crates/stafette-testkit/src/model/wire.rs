@@ -1,19 +1,19 @@
-//! What the dialects have in common on the wire.
+//! Parts that the dialects share.
 
 use serde_json::Value;
 
 use super::ask::Ask;
 use super::script::Act;
 
-/// How many characters a piece of streamed text has: few, so that words and frames are cut.
+/// The number of characters in a piece of streamed text: few, so that words and frames are split.
 const PIECE: usize = 7;
 
 /// An answer in one dialect.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// A document.
+    /// A complete document with its status and headers.
     Whole { status: u16, headers: Vec<(&'static str, String)>, body: Value },
-    /// Events, one after the other; when it is `open`, the end does not come.
+    /// Events, one after another; if `open`, the stream does not end.
     Stream { events: Vec<String>, open: bool },
 }
 
@@ -27,7 +27,7 @@ impl Answer {
     }
 }
 
-/// A tool call, as the dialects need it.
+/// A tool call, independent of the dialect.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) group: Option<String>,
@@ -35,7 +35,7 @@ pub(super) struct Call {
     pub(super) input: Value,
 }
 
-/// What an act is in a dialect's tools; nothing when it is no tool call.
+/// Translates an act into a tool call of a dialect; `None` if it is no tool call.
 pub(super) fn call(
     act: &Act,
     ask: &Ask,
@@ -53,7 +53,7 @@ pub(super) fn call(
     }
 }
 
-/// The tool as it is on offer: some agents put the tools of a server into a group.
+/// Finds the tool as it is offered: some agents put the tools of a server into a group.
 fn mcp(ask: &Ask, server: &str, tool: &str, input: Value) -> Call {
     let plain = format!("mcp__{server}__{tool}");
     let grouped = ask.tools.iter().find_map(|name| {
@@ -62,7 +62,7 @@ fn mcp(ask: &Ask, server: &str, tool: &str, input: Value) -> Call {
     });
     match grouped {
         Some((group, name)) => Call { group: Some(group), name, input },
-        // Tools that wait to be searched for can be called all the same.
+        // Tools that have to be searched for first can still be called.
         None if ask.tools.iter().any(|name| name == "tool_search") => {
             Call { group: Some(format!("mcp__{server}")), name: tool.to_owned(), input }
         }
@@ -70,13 +70,13 @@ fn mcp(ask: &Ask, server: &str, tool: &str, input: Value) -> Call {
     }
 }
 
-/// A text in the pieces in which it is streamed.
+/// Splits a text into the pieces in which it is streamed.
 pub(super) fn pieces(text: &str) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();
     characters.chunks(PIECE).map(|piece| piece.iter().collect()).collect()
 }
 
-/// A server-sent event.
+/// Formats a server-sent event.
 pub(super) fn event(name: &str, data: &Value) -> String {
     format!("event: {name}\ndata: {data}\n\n")
 }

@@ -1,4 +1,4 @@
-//! What is kept about changes: their records, the contents by digest, and the journal.
+//! The storage of changes: their records, the contents by digest, and the journal.
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,7 +19,7 @@ use super::{ChangeError, crash};
 
 const JOURNAL: &str = "journal.json";
 
-/// How long somebody waits for a change that is being applied.
+/// The time that a caller waits for a change that is being applied.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The folder `changes` of the project's state.
@@ -32,7 +32,7 @@ pub(super) struct ChangeStore {
     blobs: OwnedFd,
 }
 
-/// Held by the one who changes something.
+/// The exclusive lock; held by the process that changes something.
 #[derive(Debug)]
 pub(super) struct Hold(#[expect(dead_code, reason = "it ends with the handle")] OwnedFd);
 
@@ -53,7 +53,7 @@ impl ChangeStore {
             }
         }
         if is_new {
-            // What is synced in them stays only if they do.
+            // Files that are synced in a folder are durable only if the folder is.
             fsync(&root).map_err(|error| failed(error.into()))?;
         }
         let inside = ConfinedDir::open(&path).map_err(failed)?;
@@ -62,7 +62,7 @@ impl ChangeStore {
         Ok(ChangeStore { path, inside, root, sets, blobs })
     }
 
-    /// Waits until nobody else changes anything.
+    /// Waits for the exclusive lock.
     pub(super) async fn hold(&self) -> Result<Hold, ChangeError> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let failed = |error: Errno| ChangeError::files("lock", &self.path, error.into());
@@ -80,7 +80,7 @@ impl ChangeStore {
         }
     }
 
-    /// Keeps bytes under their digest.
+    /// Stores bytes under their digest.
     pub(super) fn keep(&self, bytes: &[u8]) -> Result<Digest, ChangeError> {
         let digest = Digest::of_bytes(&Sha256::digest(bytes));
         let (head, tail) = digest.as_str().split_at(2);
@@ -104,7 +104,7 @@ impl ChangeStore {
         self.inside.folder(&format!("blobs/{head}"))
     }
 
-    /// The bytes of a digest, proved to be them.
+    /// Returns the bytes of a digest, verified.
     pub(super) fn blob(&self, digest: &Digest) -> Result<Vec<u8>, ChangeError> {
         let (head, tail) = digest.as_str().split_at(2);
         let path = || self.path.join("blobs").join(head).join(tail);
@@ -122,7 +122,7 @@ impl ChangeStore {
         }
     }
 
-    /// All changes, the oldest first.
+    /// Returns all changes, oldest first.
     pub(super) fn list(&self) -> Result<Vec<Change>, ChangeError> {
         let mut ids = self.ids()?;
         ids.sort();
@@ -141,7 +141,7 @@ impl ChangeStore {
         Ok(ids)
     }
 
-    /// The number of a new change.
+    /// Returns the number for a new change.
     pub(super) fn next_id(&self) -> Result<ChangeId, ChangeError> {
         let last = self.ids()?.into_iter().max().unwrap_or_default();
         Ok(ChangeId(last.0 + 1))
@@ -183,7 +183,7 @@ impl ChangeStore {
             .map_err(|source| ChangeError::files("write", self.path.join(JOURNAL), source))
     }
 
-    /// Forgets what was going on, once nothing of it is left to do.
+    /// Removes the journal, once nothing of it is left to do.
     pub(super) fn close_journal(&self) -> Result<(), ChangeError> {
         let failed =
             |error: Errno| ChangeError::files("remove", self.path.join(JOURNAL), error.into());
@@ -196,7 +196,7 @@ impl ChangeStore {
         self.clear_stage()
     }
 
-    /// A new folder to put files ready in.
+    /// Makes a new staging folder.
     pub(super) fn stage(&self) -> Result<String, ChangeError> {
         let name = Uuid::now_v7().simple().to_string();
         let failed =
@@ -214,7 +214,7 @@ impl ChangeStore {
             .map_err(|source| ChangeError::files("open", self.path.join("stage"), source))
     }
 
-    /// Removes what was put ready and is not needed. Only while no journal speaks of it.
+    /// Removes staged files that are not needed. Only while no journal refers to them.
     pub(super) fn clear_stage(&self) -> Result<(), ChangeError> {
         let stage = self.path.join("stage");
         let failed = |source| ChangeError::files("remove", &stage, source);
@@ -228,7 +228,7 @@ impl ChangeStore {
     }
 }
 
-/// Writes a file as a whole: it is the old one or the new one, and then it stays.
+/// Replaces a file atomically and durably: it is the old one or the new one.
 fn write_in(folder: &OwnedFd, name: &str, bytes: &[u8]) -> io::Result<()> {
     let temporary = format!(".{name}.new");
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
@@ -237,7 +237,7 @@ fn write_in(folder: &OwnedFd, name: &str, bytes: &[u8]) -> io::Result<()> {
     let mut file = std::fs::File::from(handle);
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
     if let Err(error) = written {
-        // Half a file takes up room that may be what is missing.
+        // A partial file takes up space that may be needed.
         let _ = unlinkat(folder, &temporary, AtFlags::empty());
         return Err(error);
     }

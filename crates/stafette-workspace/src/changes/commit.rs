@@ -1,7 +1,7 @@
-//! The commits of a change: the touched files as they were, and as they are.
+//! The commits of a change: the touched files before and after.
 //!
 //! They are made beside the user's branch and index. The branch moves once it is decided that the
-//! change stays, and only if nobody else has moved it; what the user has staged stays staged.
+//! change stays, and only if nothing else has moved it; what the user has staged stays staged.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use stafette_core::change::FilePath;
 use super::ChangeError;
 use crate::git::{Git, GitError, Place};
 
-/// What git is in the middle of when one of these is there.
+/// Files whose presence means that a git operation is in progress.
 const UNDER_WAY: [&str; 5] =
     ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"];
 
-/// The branch moves from one commit to another.
+/// A move of the branch from one commit to another.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Move {
     from: String,
@@ -31,13 +31,14 @@ pub(super) struct Commits {
     place: Place,
     scratch: tempfile::TempDir,
     head: String,
-    /// What the change's own commit stands on: the branch, or the touched files as they were.
+    /// The parent of the change's own commit: the branch, or the touched files as they were.
     ground: String,
     paths: Vec<String>,
 }
 
 impl Commits {
-    /// Takes the touched files as they are. Why not, when it cannot be done: no change fails by it.
+    /// Captures the touched files as they are. The error is the reason why it cannot be done; no
+    /// change fails because of it.
     pub(super) async fn begin(
         project: &Path,
         files: &[FilePath],
@@ -69,7 +70,7 @@ impl Commits {
         self.place.git(words).index(&self.scratch.path().join("index"))
     }
 
-    /// A commit of the touched files as they are now; nothing when that changes nothing.
+    /// Commits the touched files as they are now; `None` if that changes nothing.
     async fn commit(&self, message: &str) -> Result<Option<String>, GitError> {
         if self.paths.is_empty() {
             return Ok(None);
@@ -82,14 +83,14 @@ impl Commits {
             return Ok(None);
         }
         let words = ["commit-tree", &tree, "-p", &self.ground, "-m", message];
-        // It becomes part of the user's history, so it is the user's if git knows who.
+        // It becomes part of the user's history, so the user is its author if git knows the name.
         match self.place.git(words).text().await {
             Ok(commit) => Ok(Some(commit)),
             Err(_) => self.place.git(words).in_our_name().text().await.map(Some),
         }
     }
 
-    /// Takes the touched files as the change leaves them.
+    /// Captures the touched files as the change leaves them.
     pub(super) async fn finish(self, message: &str) -> Result<Option<Move>, GitError> {
         let Some(to) = self.commit(message).await? else { return Ok(None) };
         let why = message.lines().next().unwrap_or_default().to_owned();
@@ -98,7 +99,7 @@ impl Commits {
 }
 
 impl Move {
-    /// Moves the branch, unless somebody else has. To repeat it is safe.
+    /// Moves the branch, unless it was moved otherwise. Safe to repeat.
     pub(super) async fn make(&self, project: &Path) -> Result<(), String> {
         let (place, _) = find(project).await?;
         let said = |error: GitError| format!("not committed: {error}");
@@ -112,7 +113,7 @@ impl Move {
         self.follow(&place).await.map_err(|error| format!("the index stays behind: {error}"))
     }
 
-    /// Has the index follow for the files that the user has not staged otherwise.
+    /// Updates the index for files that the user has not staged otherwise.
     async fn follow(&self, place: &Place) -> Result<(), GitError> {
         let tree = async |commit: &str| {
             let words = ["ls-tree", "-r", "-z", "--full-tree", commit, "--"];
@@ -138,7 +139,7 @@ impl Move {
     }
 }
 
-/// Mode and object of each path.
+/// Returns mode and object of each path.
 fn entries(bytes: &[u8], is_index: bool) -> BTreeMap<String, String> {
     let text = String::from_utf8_lossy(bytes);
     let lines = text.split('\0').filter_map(|line| line.split_once('\t'));
@@ -151,7 +152,7 @@ fn entries(bytes: &[u8], is_index: bool) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The repository of the project, and where the project is in it.
+/// Finds the repository of the project, and the project's path in it.
 async fn find(project: &Path) -> Result<(Place, String), String> {
     let none = |_| "not committed: there is no git repository".to_owned();
     let ask = |words: [&'static str; 3]| Git::new(project, words).paths();
@@ -165,7 +166,7 @@ async fn find(project: &Path) -> Result<(Place, String), String> {
     Ok((place, prefix))
 }
 
-/// The paths without those that git is told to ignore.
+/// Returns the paths without those that git ignores.
 async fn wanted(place: &Place, mut paths: Vec<String>) -> Result<Vec<String>, GitError> {
     let ask = place.git(["check-ignore", "-z", "--stdin"]).input(paths.join("\0"));
     let ignored = ask.answer().await?.unwrap_or_default();

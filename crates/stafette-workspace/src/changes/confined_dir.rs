@@ -1,4 +1,4 @@
-//! The project's files, reached by its handle: no link, no mount and no `..` leads out.
+//! Access to the project's files by its handle: no link, no mount and no `..` leads out.
 
 use std::ffi::OsStr;
 use std::io;
@@ -20,28 +20,28 @@ const FOLDER: OFlags =
 const BENEATH: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_XDEV);
 
-/// What is at a path.
+/// The kind of object at a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Found {
-    /// Nothing.
+    /// Nothing exists at the path.
     Nothing,
-    /// A file, and which one it is among all files.
+    /// A regular file, with its device and inode.
     File(Content, (u64, u64)),
-    /// Something that no change may touch.
+    /// An object that no change may touch, named in words.
     Other(&'static str),
 }
 
-/// A folder held open, and what lies in it.
+/// A folder held open, and access to its contents.
 #[derive(Debug)]
 pub(super) struct ConfinedDir {
     root: OwnedFd,
     device: u64,
-    /// Whether the kernel keeps paths beneath a folder by itself.
+    /// True if the kernel itself can confine paths to a folder.
     by_kernel: bool,
 }
 
 impl ConfinedDir {
-    /// Opens a folder. The way to it may have links in it.
+    /// Opens a folder. The path to it may contain links.
     pub(super) fn open(folder: &Path) -> io::Result<ConfinedDir> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = openat(CWD, folder, flags, Mode::empty())?;
@@ -50,14 +50,15 @@ impl ConfinedDir {
         Ok(ConfinedDir { root, device, by_kernel })
     }
 
-    /// As on a kernel that does not keep paths beneath a folder.
+    /// Simulates a kernel that cannot confine paths to a folder.
     #[cfg(test)]
     pub(super) fn by_hand(mut self) -> Self {
         self.by_kernel = false;
         self
     }
 
-    /// A folder within, by its path without `.` and `..`; empty is the folder itself.
+    /// Opens a folder within, by its path without `.` and `..`; the empty path is the folder
+    /// itself.
     pub(super) fn folder(&self, path: &str) -> io::Result<OwnedFd> {
         if path.is_empty() {
             return self.root.try_clone();
@@ -78,12 +79,12 @@ impl ConfinedDir {
         Ok(handle)
     }
 
-    /// The folder that a file lies in.
+    /// Opens the folder of a file.
     pub(super) fn parent(&self, file: &FilePath) -> io::Result<OwnedFd> {
         self.folder(file.folders().last().unwrap_or_default())
     }
 
-    /// Makes a folder in one that is there; to find it there already is fine.
+    /// Makes a folder in an existing one; succeeds if it already exists.
     pub(super) fn make_folder(&self, path: &str) -> io::Result<()> {
         let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
         let parent = self.folder(parent)?;
@@ -94,7 +95,7 @@ impl ConfinedDir {
         }
     }
 
-    /// Removes a folder if nothing is in it; says whether it is gone.
+    /// Removes a folder if it is empty; returns true if it is gone.
     pub(super) fn remove_folder(&self, path: &str) -> io::Result<bool> {
         let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
         let parent = match self.folder(parent) {
@@ -109,7 +110,7 @@ impl ConfinedDir {
         }
     }
 
-    /// Whether a folder is there.
+    /// True if a folder exists.
     pub(super) fn has_folder(&self, path: &str) -> io::Result<bool> {
         match self.folder(path) {
             Ok(_) => Ok(true),
@@ -118,7 +119,7 @@ impl ConfinedDir {
         }
     }
 
-    /// What is at a path.
+    /// Returns the kind of object at a path.
     pub(super) fn look(&self, file: &FilePath) -> io::Result<Found> {
         let parent = match self.parent(file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
@@ -127,7 +128,7 @@ impl ConfinedDir {
         look_at(parent.as_fd(), file.name().as_ref(), |_| Ok(()))
     }
 
-    /// What is at a path, with its bytes handed to `keep` piece by piece.
+    /// Returns the kind of object at a path, and passes its bytes to `keep` piece by piece.
     pub(super) fn read(
         &self,
         file: &FilePath,
@@ -141,7 +142,8 @@ impl ConfinedDir {
     }
 }
 
-/// What has a name in a folder. Nothing is opened but a file: to open a device can do something.
+/// Returns the object with this name in a folder. Only regular files are opened: opening a device
+/// can have effects.
 pub(super) fn look_at(
     folder: BorrowedFd<'_>,
     name: &OsStr,
@@ -182,7 +184,7 @@ pub(super) fn look_at(
     Ok(Found::File(content, identity(&stat)))
 }
 
-/// Which file it is among all files.
+/// Returns device and inode, which identify a file.
 pub(super) fn identity(stat: &Stat) -> (u64, u64) {
     (stat.st_dev, stat.st_ino)
 }

@@ -1,4 +1,4 @@
-//! What a change looks like, line by line.
+//! The diff of a change, line by line.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,65 +7,65 @@ use stafette_core::change::{Action, Change, Content, FilePath};
 
 use super::{ChangeError, Changes};
 
-/// Larger files are not compared line by line, in bytes.
+/// The size in bytes above which files are not compared line by line.
 const LARGEST: u64 = 1024 * 1024;
 
-/// How many lines around a difference are shown.
+/// The number of context lines around a difference.
 const AROUND: usize = 3;
 
-/// What happens to one file.
+/// The diff of one file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 pub struct FileDiff {
-    /// The file.
+    /// The path of the file.
     pub file: FilePath,
-    /// What is done to it.
+    /// The action of the edit.
     pub action: Action,
-    /// Where it comes from.
+    /// The old path of a renamed file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<FilePath>,
-    /// Lines that come.
+    /// The number of added lines.
     pub added: usize,
-    /// Lines that go.
+    /// The number of removed lines.
     pub removed: usize,
-    /// The permissions, when they differ: before and after.
+    /// The permissions before and after; `None` if they are equal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<(u32, u32)>,
-    /// Why there are no lines: it is no text, too large, or not known.
+    /// The reason why there are no lines: not text, too large, or unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unshown: Option<&'static str>,
-    /// The places that differ.
+    /// The parts that differ.
     pub hunks: Vec<Hunk>,
 }
 
-/// A place that differs, with some lines around it.
+/// A part that differs, with context lines.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 pub struct Hunk {
-    /// Its first line before, counted from 1.
+    /// The first line in the old file, from 1.
     pub old_start: usize,
-    /// How many lines it has before.
+    /// The number of lines in the old file.
     pub old_lines: usize,
-    /// Its first line after, counted from 1.
+    /// The first line in the new file, from 1.
     pub new_start: usize,
-    /// How many lines it has after.
+    /// The number of lines in the new file.
     pub new_lines: usize,
-    /// The lines.
+    /// The lines in order.
     pub lines: Vec<Line>,
 }
 
-/// A line.
+/// One line of a diff.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 pub struct Line {
-    /// `' '`, `'+'` or `'-'`.
+    /// `' '` for context, `'+'` for added, `'-'` for removed.
     pub sign: char,
-    /// The text without its end.
+    /// The text without its line end.
     pub text: String,
-    /// Whether the file ends without the end of this line.
+    /// True if the file ends here without a line end.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unended: bool,
 }
 
 impl Changes {
-    /// What a change does, line by line.
+    /// Returns the diff of a change.
     pub fn diff(&self, change: &Change) -> Result<Vec<FileDiff>, ChangeError> {
         Ok(change
             .edits

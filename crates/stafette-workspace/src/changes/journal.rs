@@ -1,9 +1,9 @@
-//! How the project's files change: put ready, written down, swapped in, and swapped back unless it
-//! is decided that they stay.
+//! Changes the project's files: stages them, records the plan, swaps them in, and swaps them back
+//! unless it is decided that they stay.
 //!
-//! What is displaced is moved aside, not copied, so that it comes back as the very file that it was,
-//! and takes no room on a full disk. Until the journal says `landed` every step is taken back after
-//! a crash; from then on nothing is.
+//! Displaced files are moved aside, not copied, so that the very same file comes back, and no space
+//! is needed on a full disk. Until the journal says `landed`, every step is rolled back after a
+//! crash; from then on nothing is.
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,40 +21,40 @@ use super::commit::Move;
 use super::confined_dir::{ConfinedDir, Found, identity, look_at};
 use super::{ChangeError, crash};
 
-/// How often a folder is looked for that somebody moves about meanwhile.
+/// The number of tries to find a folder that another program moves meanwhile.
 const TRIES: usize = 200;
 
-/// What is going on with the project's files.
+/// A pending change of the project's files.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct Journal {
-    /// The folder in which files are put ready and aside.
+    /// The folder for staged and displaced files.
     pub(super) stage: String,
-    /// Folders that have to be made, the outermost first.
+    /// Folders to make, the outermost first.
     pub(super) folders: Vec<String>,
-    /// What happens to each file.
+    /// The step for each file.
     pub(super) steps: Vec<Step>,
-    /// What is true once it is decided that they stay.
+    /// The result to record once it is decided that the files stay.
     pub(super) landed: Option<Landing>,
 }
 
-/// What happens to one file.
+/// The change of one file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Step {
     pub(super) file: FilePath,
     pub(super) before: Option<Content>,
     pub(super) after: Option<Content>,
-    /// Whether the new file gets the permissions that new files get.
+    /// True if the new file gets the default permissions of new files.
     pub(super) fresh: bool,
-    /// Which file was put ready.
+    /// Device and inode of the staged file.
     pub(super) ready: Option<(u64, u64)>,
 }
 
-/// What is to be written down once the files stay.
+/// The result to record once the files stay.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Landing {
     pub(super) changes: Vec<Change>,
     pub(super) commit: Option<Move>,
-    /// Folders that go if nothing is left in them, the outermost first.
+    /// Folders to remove if they are empty, the outermost first.
     #[serde(default)]
     pub(super) emptied: Vec<String>,
 }
@@ -68,8 +68,7 @@ fn old_name(number: usize) -> String {
 }
 
 impl Journal {
-    /// Puts the new files ready and writes down what is going to happen. Nothing of the project has
-    /// changed when this fails.
+    /// Stages the new files and writes the journal. If this fails, the project has not changed.
     pub(super) fn begin(
         store: &ChangeStore,
         project: &ConfinedDir,
@@ -103,7 +102,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Swaps the new files in. What is displaced must be what the step was made against.
+    /// Swaps the new files in. Each displaced file must be the one that the step expects.
     pub(super) fn perform(
         &self,
         store: &ChangeStore,
@@ -126,7 +125,7 @@ impl Journal {
         self.verify(store, project)
     }
 
-    /// What was moved aside is what the change was made against, also after all this time.
+    /// Checks that the displaced file is still the one that the change was made against.
     fn check_displaced(&self, stage: &OwnedFd, number: usize) -> Result<(), ChangeError> {
         let step = &self.steps[number];
         let (Some(before), Some(aside)) = (&step.before, self.aside(stage, number)?) else {
@@ -140,8 +139,8 @@ impl Journal {
         }
     }
 
-    /// The files are there, they are the ones that were put ready, and what they displaced has not
-    /// changed since.
+    /// Checks that the new files are the staged ones, and that the displaced ones have not changed
+    /// since.
     pub(super) fn verify(
         &self,
         store: &ChangeStore,
@@ -165,7 +164,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The name in the stage of what a step has displaced.
+    /// Returns the name in the staging folder of what a step has displaced.
     fn aside(&self, stage: &OwnedFd, number: usize) -> Result<Option<String>, ChangeError> {
         let step = &self.steps[number];
         let which = |name: &str| match statat(stage, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -180,8 +179,8 @@ impl Journal {
         Ok(swapped.map(|_| new_name(number)))
     }
 
-    /// Takes every step back. What somebody else has made of the new files meanwhile is kept, and
-    /// told. To repeat it is safe.
+    /// Rolls every step back. What other programs have written to the new files meanwhile is kept,
+    /// and reported. Safe to repeat.
     pub(super) fn restore(
         &self,
         store: &ChangeStore,
@@ -195,7 +194,7 @@ impl Journal {
             if aside.is_none() && !is_made {
                 continue;
             }
-            // Somebody who swaps folders about gives way sooner or later.
+            // A program that keeps moving folders stops sooner or later.
             let parent = match persist(|| project.parent(&step.file)) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     if aside.is_none() {
@@ -233,7 +232,7 @@ impl Journal {
         Ok(notes)
     }
 
-    /// Whether the file that was put ready is in use, or was.
+    /// True if the staged file is in use, or was.
     fn is_used(&self, stage: &OwnedFd, number: usize) -> Result<bool, ChangeError> {
         match statat(stage, new_name(number), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(_) => Ok(false),
@@ -304,7 +303,7 @@ fn swap_in(
 fn put_back(stage: &OwnedFd, aside: &str, parent: &OwnedFd, step: &Step) -> io::Result<()> {
     let name = step.file.name();
     match renameat(stage, aside, parent, name) {
-        // A folder came where a file was: it steps aside, whatever is in it.
+        // A folder appeared where a file was: it is moved aside, with its content.
         Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => {
             let beside = format!("{name}.kept");
             renameat_with(parent, name, parent, beside, RenameFlags::NOREPLACE)?;
@@ -314,7 +313,7 @@ fn put_back(stage: &OwnedFd, aside: &str, parent: &OwnedFd, step: &Step) -> io::
     }
 }
 
-/// Keeps what somebody has made of a new file before it goes.
+/// Keeps what another program has written to a new file, before the file is removed.
 fn spare(
     store: &ChangeStore,
     parent: &OwnedFd,
@@ -334,7 +333,7 @@ fn spare(
     if ours.into_iter().flatten().any(|known| known.sha256 == content.sha256) {
         return Ok(None);
     }
-    // On a full disk it is more important that the project is whole again.
+    // On a full disk, restoring the project is more important.
     Ok(Some(match store.keep(&bytes) {
         Ok(digest) => {
             let short = digest.as_str().get(..12).unwrap_or_default();

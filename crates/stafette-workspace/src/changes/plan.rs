@@ -1,4 +1,4 @@
-//! From changes to steps: what happens to each file when they are applied, or undone, in order.
+//! Turns changes into steps: the effect on each file when they are applied, or undone, in order.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,23 @@ use super::confined_dir::{ConfinedDir, Found};
 use super::journal::Step;
 use super::{ChangeError, reach};
 
-/// What the files are and will be, one change after the other.
+/// The current and the future state of files, one change after the other.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     files: BTreeMap<FilePath, Course>,
 }
 
-/// What becomes of one file.
+/// The current and the future state of one file.
 #[derive(Debug)]
 struct Course {
     found: Option<Content>,
     now: Option<Content>,
-    /// Whether its permissions are those of any new file.
+    /// True if it gets the default permissions of new files.
     fresh: bool,
 }
 
 impl Plan {
-    /// What is at a path after what was planned so far.
+    /// Returns the state of a path after all steps planned so far.
     fn at(&mut self, project: &ConfinedDir, file: &FilePath) -> Result<&mut Course, ChangeError> {
         if !self.files.contains_key(file) {
             let found = match project.look(file).map_err(|source| reach(file, source))? {
@@ -40,8 +40,8 @@ impl Plan {
         self.files.get_mut(file).ok_or_else(|| ChangeError::changed(file))
     }
 
-    /// Plans a change. Gives it back with what its files were and are in truth. Nothing is planned
-    /// when it does not fit.
+    /// Plans a change. Returns it with the actual state of its files before and after. Plans
+    /// nothing if the change does not apply.
     pub(super) fn apply(
         &mut self,
         project: &ConfinedDir,
@@ -79,7 +79,7 @@ impl Plan {
         Ok(change)
     }
 
-    /// Plans the way back from a change. What has gone back already is left as it is.
+    /// Plans the undo of a change. Files that are already back are left as they are.
     pub(super) fn undo(
         &mut self,
         project: &ConfinedDir,
@@ -106,7 +106,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The steps that lead there.
+    /// Returns the planned steps.
     pub(super) fn steps(self) -> Vec<Step> {
         let differs = |(_, course): &(FilePath, Course)| match (&course.found, &course.now) {
             (None, None) => false,
@@ -124,7 +124,7 @@ impl Plan {
     }
 }
 
-/// The permissions of a file that others may execute who may read it, or nobody.
+/// Returns permissions with the execute bit for everyone who may read, or for no one.
 fn with_mode(mode: u32, is_executable: bool) -> u32 {
     let plain = mode & 0o666;
     match is_executable {
@@ -134,7 +134,7 @@ fn with_mode(mode: u32, is_executable: bool) -> u32 {
     }
 }
 
-/// What is wrong with a set whatever the files are.
+/// Checks a set on its own, regardless of the files.
 pub(super) fn check(edits: &[Edit], rules: &ChangeRules) -> Result<(), ChangeError> {
     let paths = || edits.iter().flat_map(|edit| edit.from.iter().chain([&edit.file]));
     for file in paths() {

@@ -1,4 +1,4 @@
-//! A set is proposed: checked, and kept with all its contents.
+//! Proposing a set: it is checked, and stored with all its contents.
 
 use stafette_core::change::{
     Action, Author, Change, ChangeId, ChangeRules, ChangeStatus, Content, Digest, Edit, FileEdit,
@@ -9,22 +9,22 @@ use super::confined_dir::Found;
 use super::plan::check;
 use super::{ChangeError, Changes, now, reach};
 
-/// An edit as it is proposed, whatever its bytes are.
+/// A proposed edit with arbitrary bytes as content.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Draft {
     /// The file, relative to the project.
     pub file: String,
-    /// What is done to it.
+    /// The action of the edit.
     pub action: Action,
-    /// Where it comes from, for a rename.
+    /// The old path, for a rename.
     pub from: Option<String>,
-    /// What it was made against; what is there now when nothing is said.
+    /// The digest of the file that it was made against; `None` stands for the current file.
     pub base: Option<Digest>,
-    /// The bytes of that, where they are known.
+    /// The bytes of that file, if known.
     pub base_content: Option<Vec<u8>>,
-    /// Its content afterwards.
+    /// The new content; `None` for a deletion, or if only the name or the mode changes.
     pub content: Option<Vec<u8>>,
-    /// Whether it can be executed afterwards; as before when nothing is said.
+    /// True if the file is executable afterwards; unchanged if `None`.
     pub executable: Option<bool>,
 }
 
@@ -42,7 +42,8 @@ impl From<FileEdit> for Draft {
     }
 }
 
-/// Whether a set would leave just what these edits leave, whatever they find.
+/// True if a set, neither rejected nor undone, has the same result as these edits, whatever it was
+/// made against.
 fn leaves(change: &Change, edits: &[Edit]) -> bool {
     let same = |(one, other): (&Edit, &Edit)| {
         (&one.file, one.action, &one.from, &one.after)
@@ -53,7 +54,7 @@ fn leaves(change: &Change, edits: &[Edit]) -> bool {
 }
 
 impl Changes {
-    /// Keeps a set as a document says it.
+    /// Stores a set as a document describes it.
     pub async fn propose(
         &self,
         proposal: Proposal,
@@ -64,7 +65,8 @@ impl Changes {
         self.keep(drafts, author, reason, revises, rules, false).await
     }
 
-    /// Keeps a set that another orchestrator left: nothing of it gets in before a person says yes.
+    /// Stores a set that another orchestrator left: nothing of it is applied before a person
+    /// approves it.
     pub async fn propose_foreign(
         &self,
         proposal: Proposal,
@@ -74,7 +76,7 @@ impl Changes {
         self.keep(drafts, proposal.author, proposal.reason, None, rules, true).await
     }
 
-    /// Keeps a set. It is refused as a whole when one edit of it cannot be meant.
+    /// Stores a set. It is refused as a whole if one edit is invalid.
     pub async fn draft(
         &self,
         drafts: Vec<Draft>,
@@ -85,8 +87,8 @@ impl Changes {
         self.keep(drafts, author, reason, None, rules, false).await
     }
 
-    /// Keeps a set, as a new one or in the place of another. A turn that is delivered again proposes
-    /// the same again, which is kept once.
+    /// Stores a set, as a new one or in place of another. A turn that is delivered again proposes
+    /// the same set again, which is stored once.
     async fn keep(
         &self,
         drafts: Vec<Draft>,
@@ -150,7 +152,8 @@ impl Changes {
         Ok(change)
     }
 
-    /// The set that is to be replaced: nobody replaces another's, or what the project has.
+    /// Returns the set to be replaced. An agent can replace only its own sets, and none that has
+    /// been applied.
     fn revised(&self, id: ChangeId, by: &Author) -> Result<Change, ChangeError> {
         let earlier = self.store.get(id)?;
         if earlier.status.is_in() {
@@ -212,7 +215,7 @@ impl Changes {
             (_, None, None) => return wrong("there is no such file"),
             (_, None, Some(found)) => Some(found),
             (_, Some(base), Some(found)) if base == found.sha256 => Some(found),
-            // It was made against something else, which may come before it is applied.
+            // It was made against another content, which may appear before it is applied.
             (_, Some(base), found) => {
                 let size = self.store.blob(&base).map_or(0, |bytes| bytes.len() as u64);
                 Some(Content { sha256: base, size, mode: found.map_or(0o644, |it| it.mode) })

@@ -1,5 +1,5 @@
-//! Sets of several agents land together: the batch is validated once, and when that fails it is
-//! halved until the culprits are found. The rest lands.
+//! Applies sets of several agents together: the batch is validated once, and if that fails it is
+//! halved until the culprits are found. The rest is applied.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,48 +8,48 @@ use stafette_core::change::{Change, ChangeId, ChangeRules, ChangeStatus};
 use super::plan::Plan;
 use super::{ChangeError, Changes, End, Terms, now};
 
-/// The longest line of a commit's subject, in characters.
+/// The longest subject line of a commit, in characters.
 const SUBJECT: usize = 72;
 
-/// What became of the sets that were to be applied.
+/// The outcome of applying sets.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, JsonSchema)]
 pub struct Report {
-    /// The project has these now.
+    /// The sets that are now part of the project.
     pub landed: Vec<Change>,
-    /// These were tried and taken back.
+    /// The sets that were tried and rolled back.
     pub rolled_back: Vec<RolledBack>,
-    /// These were not tried, since they do not fit or wait for a person.
+    /// The sets that were not tried, because they do not apply or wait for a person.
     pub left: Vec<Left>,
-    /// How often the project's command was asked.
+    /// The number of times that the project's command was run.
     pub validations: usize,
 }
 
-/// A set that was tried and taken back.
+/// A set that was tried and rolled back.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 pub struct RolledBack {
-    /// Which.
+    /// The id of the set.
     pub id: ChangeId,
-    /// Why.
+    /// The reason, in a sentence.
     pub why: String,
-    /// The end of what the command printed.
+    /// The end of the command's output.
     pub output: String,
-    /// What is worth knowing about the way back.
+    /// Remarks about the roll-back.
     pub notes: Vec<String>,
 }
 
 /// A set that was not tried.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 pub struct Left {
-    /// Which.
+    /// The id of the set.
     pub id: ChangeId,
-    /// Why.
+    /// The reason, in a sentence.
     pub why: String,
-    /// Whether a person's yes is what is missing.
+    /// True if only a person's approval is missing.
     pub needs_person: bool,
 }
 
 impl Changes {
-    /// Applies one set, or takes it back. What keeps it from being tried is an error.
+    /// Applies one set, or rolls it back. If it cannot be tried, that is an error.
     pub async fn apply(&self, id: ChangeId, rules: &ChangeRules) -> Result<Report, ChangeError> {
         let _hold = self.store.hold().await?;
         self.recover_held().await?;
@@ -59,7 +59,7 @@ impl Changes {
         self.land_held(vec![change], rules).await
     }
 
-    /// Applies all these sets that can be, in this order.
+    /// Applies as many of these sets as possible, in this order.
     pub async fn land(&self, ids: &[ChangeId], rules: &ChangeRules) -> Result<Report, ChangeError> {
         let _hold = self.store.hold().await?;
         self.recover_held().await?;
@@ -77,13 +77,13 @@ impl Changes {
         Ok(Report { left, ..report })
     }
 
-    /// Applies all sets that wait for nobody, in the order that they were proposed in.
+    /// Applies all sets that wait for no person, in the order of their proposal.
     pub async fn land_all(&self, rules: &ChangeRules) -> Result<Report, ChangeError> {
         let open = self.open_sets()?;
         self.land(&open.iter().map(|change| change.id).collect::<Vec<_>>(), rules).await
     }
 
-    /// The sets that were not tried yet, in the order that they were proposed in.
+    /// Returns the sets that were not tried yet, in the order of their proposal.
     pub fn open_sets(&self) -> Result<Vec<Change>, ChangeError> {
         let mut all = self.store.list()?;
         all.retain(|change| {
@@ -98,7 +98,7 @@ impl Changes {
         rules: &ChangeRules,
     ) -> Result<Report, ChangeError> {
         let mut report = Report::default();
-        // Those that do not fit now may fit once a culprit is out of their way.
+        // Sets that do not apply now may apply once a culprit has been removed.
         let mut later = Vec::new();
         let mut batches = vec![batch];
         while let Some(batch) = batches.pop() {
@@ -121,7 +121,7 @@ impl Changes {
         Ok(report)
     }
 
-    /// The first of those that did not fit and does now, as a batch of its own.
+    /// Returns the first of the postponed sets that applies now, as a batch of its own.
     fn second_chance(
         &self,
         later: &mut Vec<Change>,
@@ -140,7 +140,7 @@ impl Changes {
         None
     }
 
-    /// Tries a batch. Gives what is to be tried next, the last first.
+    /// Tries a batch. Returns the batches to try next, the last first.
     async fn attempt(
         &self,
         mut batch: Vec<Change>,
@@ -178,7 +178,8 @@ impl Changes {
                 return Ok(Vec::new());
             }
             Ok(End::TakenBack { why, output, notes }) => (why, output, notes),
-            // Nothing was begun. What cannot be taken back is no question of halves.
+            // Halving solves neither a failed roll-back nor a damaged file. With any other error
+            // nothing was started.
             Err(error @ (ChangeError::Stuck { .. } | ChangeError::Unreadable { .. })) => {
                 return Err(error);
             }
@@ -199,7 +200,7 @@ impl Changes {
             change.notes.clone_from(&notes);
             let (why, output, mut notes) = (why.clone(), output.clone(), notes.clone());
             if let Err(error) = self.store.put(&change) {
-                // The project is whole again, which is what counts.
+                // The project is restored, which is what counts.
                 notes.push(format!("that it failed could not be written down: {error}"));
             }
             report.rolled_back.push(RolledBack { id, why, output, notes });
@@ -213,7 +214,7 @@ fn told(id: ChangeId, error: &ChangeError) -> Left {
     Left { id, why: error.to_string(), needs_person }
 }
 
-/// What the commit of these sets says.
+/// Returns the commit message for these sets.
 fn message(changes: &[Change]) -> String {
     let ids: Vec<String> = changes.iter().map(|change| change.id.to_string()).collect();
     let reason = match changes {

@@ -1,5 +1,5 @@
-//! What is written to the record of a set besides its edits: a person's word, remarks, and what its
-//! run has yet to hear.
+//! Everything in the record of a set besides its edits: a person's decision, comments, and what has
+//! not been reported to its run yet.
 
 use stafette_core::change::{Author, Change, ChangeId, ChangeStatus, Comment};
 use stafette_core::{HandoffId, RunId};
@@ -7,12 +7,12 @@ use stafette_core::{HandoffId, RunId};
 use super::{ChangeError, Changes, now};
 
 impl Changes {
-    /// A person says yes to what a change needs it for.
+    /// Records that a person approves a change.
     pub async fn approve(&self, id: ChangeId, by: &str) -> Result<Change, ChangeError> {
         self.decide(id, ChangeStatus::Approved, by).await
     }
 
-    /// A person does not want a change.
+    /// Records that a person rejects a change.
     pub async fn refuse(&self, id: ChangeId, by: &str) -> Result<Change, ChangeError> {
         self.decide(id, ChangeStatus::Refused, by).await
     }
@@ -33,7 +33,7 @@ impl Changes {
         Ok(change)
     }
 
-    /// Whether a person's word about a change still counts: not while the project has it.
+    /// Checks that a person can still decide on a change: not after it was applied.
     pub fn decidable(change: &Change, wanted: ChangeStatus) -> Result<(), ChangeError> {
         let wanted = if wanted == ChangeStatus::Refused { "refused" } else { "approved" };
         match change.status {
@@ -45,7 +45,7 @@ impl Changes {
         }
     }
 
-    /// Gives a set to another run: what becomes of it is recorded there from now on.
+    /// Assigns a set to another run, which receives its outcome from now on.
     pub async fn give_to(
         &self,
         id: ChangeId,
@@ -55,7 +55,7 @@ impl Changes {
         self.owned_by(id, Some(run), handoff).await
     }
 
-    /// Takes a set from a run that never began.
+    /// Removes a set from a run that never started.
     pub async fn disown(&self, id: ChangeId) -> Result<Change, ChangeError> {
         self.owned_by(id, None, None).await
     }
@@ -73,7 +73,7 @@ impl Changes {
         Ok(change)
     }
 
-    /// Something to be said about a change; its place is checked.
+    /// Makes a comment on a change; its place is checked.
     pub fn remark(
         &self,
         id: ChangeId,
@@ -96,7 +96,7 @@ impl Changes {
         Ok(Comment { by, at: now(), file, line, revision, text })
     }
 
-    /// Keeps what is said about a change; what is kept already is kept once.
+    /// Stores a comment on a change; a repeated one is stored once.
     pub async fn comment(&self, id: ChangeId, comment: Comment) -> Result<Change, ChangeError> {
         let _hold = self.store.hold().await?;
         let mut change = self.store.get(id)?;
@@ -107,7 +107,7 @@ impl Changes {
         Ok(change)
     }
 
-    /// Notes that the run of a change is about to hear something of it.
+    /// Records that something about a change has to be reported to its run.
     pub async fn untell(&self, id: ChangeId) -> Result<Change, ChangeError> {
         let _hold = self.store.hold().await?;
         let mut change = self.store.get(id)?;
@@ -116,7 +116,7 @@ impl Changes {
         Ok(change)
     }
 
-    /// Notes that the run of a change knows it as it is here, unless it has moved on.
+    /// Records that the run knows this state of a change, unless it has changed since.
     pub async fn told(&self, known: &Change) -> Result<(), ChangeError> {
         let _hold = self.store.hold().await?;
         let mut change = self.store.get(known.id)?;
@@ -127,7 +127,7 @@ impl Changes {
         Ok(())
     }
 
-    /// The run did not take a change: its turn was over.
+    /// Records that the run refused a change because its turn had ended.
     pub async fn turned_away(&self, id: ChangeId, why: &str) -> Result<(), ChangeError> {
         let _hold = self.store.hold().await?;
         let mut change = self.store.get(id)?;

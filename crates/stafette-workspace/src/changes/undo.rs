@@ -1,4 +1,4 @@
-//! The way back from a set that was applied, however long ago.
+//! Undoes a set that was applied, however long ago.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use super::plan::Plan;
 use super::{ChangeError, Changes, End, Report, RolledBack, Terms, now};
 
 impl Changes {
-    /// Takes a set out of the project again. Later ones on the same files are told, and go with it
-    /// only if that is wanted. What somebody else has changed since is not written over.
+    /// Removes a set from the project again. Later sets on the same files are reported, and undone
+    /// with it only if `with_later` is set. Later changes by others are not overwritten.
     pub async fn undo(
         &self,
         id: ChangeId,
@@ -37,7 +37,7 @@ impl Changes {
         let names: Vec<String> = undone.iter().map(|change| change.id.to_string()).collect();
         let mut emptied: Vec<String> =
             undone.iter().flat_map(|change| change.folders.iter().cloned()).collect();
-        // An outer folder is the shorter text.
+        // An outer folder has the shorter path.
         emptied.sort_by_key(String::len);
         let terms = Terms {
             message: format!("Undo {}\n", names.join(", ")),
@@ -61,13 +61,13 @@ impl Changes {
         })
     }
 
-    /// The sets that go with it when it is undone with the later ones.
+    /// Returns the sets that are undone with it if `with_later` is set.
     pub fn later(&self, id: ChangeId) -> Result<Vec<Change>, ChangeError> {
         let later = self.on_top_of(&self.store.get(id)?)?;
         Ok(later.into_iter().map(|(later, _)| later).collect())
     }
 
-    /// The sets that were applied later to a file of this one or of one that goes with it, the
+    /// Returns the sets that were applied later to a file of this one or of one that goes with it,
     /// newest first.
     fn on_top_of(&self, change: &Change) -> Result<Vec<(Change, FilePath)>, ChangeError> {
         let mut files: Vec<FilePath> = change.paths().cloned().collect();

@@ -1,4 +1,4 @@
-//! The project's own command says whether a change is good.
+//! Validates a change with the project's own command.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -10,36 +10,36 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
-/// How much of what the command prints is kept: the end of it, in bytes.
+/// The number of bytes that are kept of the command's output: the end of it.
 const KEPT: usize = 32 * 1024;
 
-/// How long what is printed is read after the command has ended.
+/// The time for which output is read after the command has ended.
 const REST: Duration = Duration::from_secs(1);
 
-/// What the names of our own settings begin with.
+/// The prefix of Stafette's own environment variables.
 const OURS: &str = "STAFETTE_";
 
-/// The variable that the project's commands are started with, and whoever they start: it names the
+/// The variable that the project's commands and their children inherit; its value names the
 /// project.
 const MARK: &str = "STAFETTE_VALIDATES";
 
-/// The variable that every command of a project carries. One that outlived the process that had
-/// started it would go on writing where others are by now.
+/// Returns the variable that every command of a project carries. A command that outlives the
+/// process that started it would keep writing where others work by now; the mark finds it.
 #[must_use]
 pub fn mark(project: &Path) -> String {
     format!("{MARK}={}", project.display())
 }
 
-/// What the command said.
+/// The result of the validation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum ValidationOutcome {
-    /// It is good.
+    /// The command ended with success.
     Good,
-    /// It is not: why, and the end of what was printed.
+    /// The command failed, with the reason and the end of its output.
     Bad { why: String, output: String },
 }
 
-/// Runs the command in the project, in a process group of its own, which is gone afterwards.
+/// Runs the command in the project, in its own process group, which is killed afterwards.
 pub(crate) async fn validate(
     project: &Path,
     command: &[String],
@@ -48,7 +48,7 @@ pub(crate) async fn validate(
     let line = command.join(" ");
     let Some((program, arguments)) = command.split_first() else { return ValidationOutcome::Good };
     let mut child = Command::new(program);
-    // What is said to us is not said to the project: where runs are kept, who may write there.
+    // Stafette's own settings are not for the project: where runs are stored, who may write there.
     for (name, _) in std::env::vars_os() {
         if name.as_encoded_bytes().starts_with(OURS.as_bytes()) {
             child.env_remove(name);
@@ -72,7 +72,7 @@ pub(crate) async fn validate(
         child.stderr.take().map(|pipe| tokio::spawn(read(pipe, printed.clone()))),
     ];
     let ended = tokio::time::timeout(timeout, child.wait()).await;
-    // Whatever it has started and left behind would go on writing.
+    // Processes that it left behind would keep writing.
     drop(group);
     for mut reader in readers.into_iter().flatten() {
         if tokio::time::timeout(REST, &mut reader).await.is_err() {
@@ -93,7 +93,7 @@ pub(crate) async fn validate(
     ValidationOutcome::Bad { why, output: String::from_utf8_lossy(&bytes).trim().to_owned() }
 }
 
-/// A process group that ends with this.
+/// A process group that is killed on drop.
 struct Group(Option<Pid>);
 
 impl Drop for Group {

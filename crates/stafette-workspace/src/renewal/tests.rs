@@ -58,7 +58,7 @@ impl Home {
         renewed.await.expect("done or back")
     }
 
-    /// Nothing of the new code is left.
+    /// Checks that nothing of the new code is left.
     fn is_as_before(&self, change: ChangeId) {
         assert_eq!((self.read("source.sh"), self.read("bin/program")), both("echo one\n"));
         assert_eq!(self.changes().get(change).map(|c| c.status).ok(), Some(ChangeStatus::Undone));

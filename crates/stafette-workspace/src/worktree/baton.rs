@@ -1,36 +1,36 @@
-//! Work passes from one worktree to the next, and in the end to its user.
+//! Passes work from one worktree to the next, and in the end to the user.
 //!
-//! What the giver committed reaches the taker as commits, and what it did not commit as uncommitted
-//! files: the taker finds what it would find in the giver's own folder. No commit is invented that
-//! somebody would have to take out of a history later, and nothing is lost on the way, since both
-//! sides are saved as snapshots first.
+//! The giver's commits reach the taker as commits, and uncommitted work as uncommitted files: the
+//! taker finds what is in the giver's own folder. No commit is invented that has to be removed from
+//! a history later, and nothing is lost on the way, because both sides are saved as snapshots
+//! first.
 
 use super::{SnapshotRef, Worktree, WorktreeError, Worktrees};
 
-/// What became of passing the work on.
+/// The outcome of passing work on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Passed {
     /// The commit that the taker is on now.
     pub head: String,
     /// The giver's uncommitted work, if it had any.
     pub given: Option<SnapshotRef>,
-    /// What the taker had of its own, and has no more.
+    /// The taker's own work that was replaced, if it had any.
     pub kept: Option<SnapshotRef>,
 }
 
-/// The outcome of a run, where its user finds it.
+/// The result of a run, on a branch for the user.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Landed {
-    /// The branch.
+    /// The name of the branch.
     pub branch: String,
-    /// What it points to.
+    /// The commit that it points to.
     pub commit: String,
 }
 
 impl Worktrees {
     /// Brings the taker's worktree to the state of the giver's. Ignored files stay as they are on
-    /// both sides, so caches and build output of the taker remain of use. Both agents must be at
-    /// rest. To repeat it after a crash is safe.
+    /// both sides, so caches and build output of the taker remain useful. Both agents must be idle.
+    /// Safe to repeat after a crash.
     pub async fn advance(&self, from: &Worktree, to: &Worktree) -> Result<Passed, WorktreeError> {
         let _turn = self.turn.lock().await;
         self.mend(from)?;
@@ -41,7 +41,7 @@ impl Worktrees {
         let had = self.head(&to.place).await?;
         let kept = match (kept, had) {
             (Some(kept), _) => Some(kept),
-            // Committed, but on a line of its own that the branch is about to leave.
+            // Committed, but on a separate line that the branch is about to leave.
             (None, Some(had)) if had != head && !self.reaches(&had, &head).await? => {
                 Some(self.keep(to, &had, &why).await?)
             }
@@ -55,9 +55,9 @@ impl Worktrees {
         Ok(Passed { head, given, kept })
     }
 
-    /// Leaves the work of a worktree on a branch for the user: what is committed as it is, what is
-    /// not as one commit on top. The worktree itself and every checkout stay as they are. A branch
-    /// with other work on it is refused.
+    /// Puts the work of a worktree on a branch for the user: commits as they are, uncommitted work
+    /// as one commit on top. The worktree itself and every checkout stay as they are. A branch with
+    /// other work on it is refused.
     pub async fn land(&self, worktree: &Worktree, onto: &str) -> Result<Landed, WorktreeError> {
         let _turn = self.turn.lock().await;
         self.save(worktree, "at the end of the run").await?;
@@ -68,7 +68,8 @@ impl Worktrees {
             Some(tree) if tree != committed => {
                 let message = format!("Work of {} in run {}", worktree.agent, worktree.run.short());
                 let words = ["commit-tree", &tree, "-p", &head, "-m", &message];
-                // It becomes part of the user's history, so it is the user's if git knows who.
+                // It becomes part of the user's history, so the user is its author if git knows the
+                // name.
                 match self.shared.git(words).text().await {
                     Ok(commit) => commit,
                     Err(_) => self.shared.git(words).in_our_name().text().await?,
@@ -97,13 +98,14 @@ impl Worktrees {
         Ok(Landed { branch: onto.to_owned(), commit })
     }
 
-    /// Whether two commits hold the same files on the same parent: landing twice lands once.
+    /// True if two commits hold the same files on the same parent, so that a repeated landing has
+    /// no effect.
     async fn is_same_work(&self, a: &str, b: &str) -> Result<bool, WorktreeError> {
         let show = |commit: &str| self.shared.git(["show", "--no-patch", "--format=%T %P", commit]);
         Ok(show(a).text().await? == show(b).text().await?)
     }
 
-    /// Saves a worktree before something is done to it.
+    /// Saves a worktree before it is changed.
     pub(super) async fn save(
         &self,
         worktree: &Worktree,
@@ -115,14 +117,14 @@ impl Worktrees {
         })
     }
 
-    /// Whether `new` has everything that `old` has.
+    /// True if `new` contains all commits of `old`.
     async fn reaches(&self, old: &str, new: &str) -> Result<bool, WorktreeError> {
         let ask = self.shared.git(["merge-base", "--is-ancestor", old, new]);
         Ok(ask.answer().await?.is_some())
     }
 
-    /// Brings a worktree to a commit with other files in it, which are uncommitted there. What was
-    /// in it must have been saved.
+    /// Brings a worktree to a commit with other files in it, which are uncommitted there. Its
+    /// earlier content must have been saved.
     pub(super) async fn settle(
         &self,
         worktree: &Worktree,
@@ -132,7 +134,7 @@ impl Worktrees {
         self.mend(worktree)?;
         let place = &worktree.place;
         for step in ["rebase-merge", "rebase-apply", "sequencer"] {
-            // Half a rebase of the old work would go on with the new.
+            // Half a rebase of the old work would continue with the new.
             let step = place.own.join(step);
             if step.is_dir() {
                 std::fs::remove_dir_all(&step).map_err(|source| WorktreeError::Files {

@@ -1,4 +1,4 @@
-//! What a worktree has become since its agent got it, as edits of a change.
+//! The difference between a worktree and its starting point, as edits of a change.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use super::{Base, Worktree, WorktreeError, Worktrees, plain};
 use crate::changes::Draft;
 use crate::git::GitError;
 
-/// Where it is kept what worktrees began with.
+/// The refs that keep the starting points of worktrees.
 const BASES: &str = "refs/stafette/bases";
 
-/// One line of what git says about two trees.
+/// One line of git's comparison of two trees.
 #[derive(Debug)]
 struct Line {
     action: Action,
@@ -28,7 +28,8 @@ impl Worktrees {
         format!("{BASES}/{}/{}", worktree.run, plain(&worktree.agent))
     }
 
-    /// Keeps what a new worktree began with: what the project was, for all who work on it in turn.
+    /// Stores the starting point of a new worktree: the state of the project, for all who work on
+    /// it in turn.
     pub(super) async fn keep_base(
         &self,
         worktree: &Worktree,
@@ -51,7 +52,7 @@ impl Worktrees {
         Ok(self.shared.git(["update-ref", &name, &began]).run().await?)
     }
 
-    /// The taker goes on with the giver's work, which began with what the giver's began with.
+    /// Copies the starting point to the taker, who continues the giver's work.
     pub(super) async fn pass_base(
         &self,
         from: &Worktree,
@@ -72,13 +73,13 @@ impl Worktrees {
         self.shared.git(["rev-parse", "--quiet", "--verify", &name]).answer().await
     }
 
-    /// What differs in a worktree from what it began with, committed or not. Its agent must be at
-    /// rest.
+    /// Returns the difference between a worktree and its starting point, committed or not. Its
+    /// agent must be idle.
     pub async fn difference(&self, worktree: &Worktree) -> Result<Vec<Draft>, WorktreeError> {
         let _turn = self.turn.lock().await;
         let base = match self.base(worktree).await? {
             Some(base) => base,
-            // It is older than the note of what it began with.
+            // It is older than the ref for its starting point.
             None => {
                 let ours = self.head(&self.project).await?.unwrap_or_default();
                 let theirs = self.head(&worktree.place).await?.unwrap_or_default();
@@ -113,7 +114,7 @@ impl Worktrees {
         Ok(drafts.collect())
     }
 
-    /// Whether a line is about files in the project, whose names are text.
+    /// True if a line is about files in the project whose names are text.
     fn is_plain(&self, line: &Line) -> bool {
         let is_file = |mode: &str| matches!(mode, "000000" | "100644" | "100755");
         let is_within = |path: &PathBuf| path.starts_with(&self.prefix) && path.to_str().is_some();
@@ -157,7 +158,7 @@ impl Worktrees {
     }
 }
 
-/// Reads what `git diff-tree --raw -z` says.
+/// Parses the output of `git diff-tree --raw -z`.
 fn read(bytes: &[u8]) -> Vec<Line> {
     use std::os::unix::ffi::OsStringExt;
     let path = |bytes: &[u8]| PathBuf::from(std::ffi::OsString::from_vec(bytes.to_vec()));

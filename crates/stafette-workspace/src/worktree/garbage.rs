@@ -1,4 +1,5 @@
-//! What is over is cleared away, the oldest first, and only as far as it must.
+//! Removes worktrees and snapshots of runs that have ended, oldest first, and only as far as
+//! necessary.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,44 +11,44 @@ use super::snapshot::REFS;
 use super::{TRASH, Worktree, WorktreeError, Worktrees, named};
 use crate::removal::{Ground, measure};
 
-/// How much of what is over may stay.
+/// The limits for worktrees of runs that have ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Quota {
-    /// Bytes that all worktrees together may take up.
+    /// The bytes that all worktrees together may take up.
     pub max_bytes: u64,
-    /// How long worktrees and snapshots of a run that is over stay.
+    /// The time that worktrees and snapshots stay after their run has ended.
     pub max_age: Duration,
-    /// How many worktrees of runs that are over stay in any case, the newest.
+    /// The number of worktrees of ended runs that always stay, the newest ones.
     pub keep: usize,
 }
 
-/// Something that should have gone and stays.
+/// A worktree that should have been removed and stays.
 #[derive(Debug)]
 pub struct Kept {
-    /// What.
+    /// The path that stays.
     pub path: PathBuf,
-    /// Why.
+    /// The reason why it stays.
     pub why: WorktreeError,
 }
 
-/// What was cleared away.
+/// The result of a garbage collection.
 #[derive(Debug, Default)]
 pub struct Collected {
-    /// Worktrees that are gone.
+    /// The paths of removed worktrees.
     pub worktrees: Vec<PathBuf>,
-    /// Branches that are gone, since others hold all that they held.
+    /// The removed branches; other branches hold all their commits.
     pub branches: Vec<String>,
-    /// Snapshots that are gone.
+    /// The refs of removed snapshots.
     pub snapshots: Vec<String>,
-    /// Bytes that worktrees no longer take up.
+    /// The bytes that were freed.
     pub freed: u64,
-    /// Bytes that worktrees still take up.
+    /// The bytes that worktrees still take up.
     pub used: u64,
-    /// What stays though it should not.
+    /// The worktrees that could not be removed.
     pub kept: Vec<Kept>,
 }
 
-/// A worktree as it counts here.
+/// A worktree to consider for removal.
 #[derive(Debug)]
 struct Candidate {
     worktree: Worktree,
@@ -56,8 +57,8 @@ struct Candidate {
 }
 
 impl Worktrees {
-    /// Clears away what a quota does not cover: worktrees of runs that are over, oldest first, each
-    /// saved before it goes, and snapshots that are too old. What belongs to a living run stays.
+    /// Removes what exceeds a quota: worktrees of runs that have ended, oldest first, each saved
+    /// before it is removed, and snapshots that are too old. Worktrees of living runs stay.
     pub async fn gc(
         &self,
         quota: &Quota,
@@ -66,7 +67,7 @@ impl Worktrees {
     ) -> Result<Collected, WorktreeError> {
         let _turn = self.turn.lock().await;
         let mut collected = Collected::default();
-        // What a removal that was cut off has left is over for certain.
+        // What an interrupted removal has left is no longer needed.
         if let Ok(ground) = Ground::open(&self.root) {
             let _ = ground.remove(std::path::Path::new(TRASH));
         }
@@ -93,7 +94,7 @@ impl Worktrees {
         Ok(collected)
     }
 
-    /// All worktrees that are written down.
+    /// Returns all recorded worktrees.
     async fn candidates(&self) -> Vec<Candidate> {
         let mut found = Vec::new();
         for run in entries(&self.root) {
@@ -115,7 +116,7 @@ impl Worktrees {
         found
     }
 
-    /// Removes an agent's branch when another one holds its commits as well.
+    /// Removes an agent's branch if another one holds its commits as well.
     async fn drop_branch(&self, worktree: &Worktree) -> Result<Option<String>, WorktreeError> {
         let full = format!("refs/heads/{}", worktree.branch);
         let contains = format!("--contains={full}");

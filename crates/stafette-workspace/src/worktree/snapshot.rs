@@ -1,4 +1,4 @@
-//! Uncommitted work as a commit that only a ref of ours knows.
+//! Uncommitted work as a commit that only a ref of Stafette holds.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -10,37 +10,37 @@ use stafette_core::{AgentName, RunId};
 use super::{Worktree, WorktreeError, Worktrees, plain};
 use crate::git::{GitError, Place};
 
-/// Where snapshots are.
+/// The refs that hold snapshots.
 pub(super) const REFS: &str = "refs/stafette/snapshots";
 
-/// What a worktree held at one time.
+/// The saved content of a worktree at one time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SnapshotRef {
-    /// The ref that keeps it.
+    /// The ref that holds it.
     pub name: String,
-    /// Its commit. The first parent is what was checked out; the second, if there is one, is what
+    /// The commit. The first parent is what was checked out; the second, if there is one, is what
     /// was staged and differed.
     pub commit: String,
-    /// Why it was made.
+    /// The reason why it was made.
     pub why: String,
 }
 
-/// The files of a work tree as git would commit them all.
+/// The files of a work tree as if all were committed.
 #[derive(Debug)]
 pub(super) struct Content {
-    /// Everything that is not ignored.
+    /// The tree of everything that is not ignored.
     pub(super) tree: String,
-    /// What is staged.
+    /// The tree of what is staged.
     staged: String,
-    /// Repositories in it, whose files are their own.
+    /// Nested repositories, whose files are not included.
     pub(super) nested: Vec<PathBuf>,
 }
 
 impl Worktrees {
     /// Saves what is in a worktree and in no commit of its branch: changed, staged and new files
-    /// that are not ignored, and commits that only its HEAD knows. Nothing when there is nothing to
-    /// save; the last snapshot when nothing has changed since. Neither the worktree nor its index
-    /// is changed.
+    /// that are not ignored, and commits that only its HEAD holds. Returns `None` if there is
+    /// nothing to save, and the last snapshot if nothing has changed since. Neither the worktree
+    /// nor its index is changed.
     pub async fn snapshot(
         &self,
         worktree: &Worktree,
@@ -120,12 +120,12 @@ impl Worktrees {
     ) -> Result<SnapshotRef, WorktreeError> {
         let number = last.and_then(|last| number(&last.name)).unwrap_or(0) + 1;
         let name = format!("{}/{number}", folder(worktree.run, &worktree.agent));
-        // Empty: it must not be there yet.
+        // The empty value requires that it does not exist yet.
         self.shared.git(["update-ref", &name, &commit, ""]).run().await?;
         Ok(SnapshotRef { name, commit, why: why.to_owned() })
     }
 
-    /// The snapshots of an agent in a run, the oldest first.
+    /// Returns the snapshots of an agent in a run, oldest first.
     pub async fn snapshots(
         &self,
         run: RunId,
@@ -145,8 +145,8 @@ impl Worktrees {
         Ok(found)
     }
 
-    /// Brings a worktree to what a snapshot holds: what was uncommitted then is uncommitted again.
-    /// What is in the worktree now is saved first; the agent must be at rest.
+    /// Brings a worktree to the content of a snapshot: what was uncommitted then is uncommitted
+    /// again. The current content is saved first; the agent must be idle.
     pub async fn restore(
         &self,
         snapshot: &SnapshotRef,
@@ -162,7 +162,7 @@ impl Worktrees {
         Ok(kept)
     }
 
-    /// The files of a work tree, seen through an index of our own.
+    /// Returns the files of a work tree, read through a separate index.
     pub(super) async fn content(&self, place: &Place) -> Result<Content, WorktreeError> {
         let failed = |source| WorktreeError::Files {
             what: "make an index for",
@@ -178,8 +178,8 @@ impl Worktrees {
         };
         let staged = match staged {
             Ok(tree) => tree,
-            // In the middle of a merge, with a broken index, or with no commit at all. What is
-            // tracked does not matter then: all files that are there are taken.
+            // In the middle of a merge, with a broken index, or without any commit. Then it does
+            // not matter what is tracked: all existing files are taken.
             Err(GitError::Failed { .. }) => match self.head(place).await? {
                 Some(head) => format!("{head}^{{tree}}"),
                 None => place.git(["mktree"]).text().await?,
@@ -187,9 +187,9 @@ impl Worktrees {
             Err(error) => return Err(error.into()),
         };
         let staged = place.git(["rev-parse", "--verify", &staged]).text().await?;
-        // From a tree, so that no entry of the index says that its file need not be looked at.
+        // From a tree, so that no index entry claims that its file need not be read.
         place.git(["read-tree", &staged]).index(&index).run().await?;
-        // Git would ask the repositories in the tree how they are, by settings of their own.
+        // Git would inspect nested repositories, by their own settings.
         let links = self.links(place, &index).await?;
         let forget = links.iter().flat_map(|(_, path)| [&path[..], b"\0"].concat());
         let update = ["update-index", "-z", "--force-remove", "--stdin"];
@@ -208,7 +208,7 @@ impl Worktrees {
         Ok(Content { tree, staged, nested })
     }
 
-    /// The repositories that an index knows: commit and path.
+    /// Returns the repositories that an index contains: commit and path.
     async fn links(
         &self,
         place: &Place,
@@ -225,7 +225,7 @@ impl Worktrees {
         Ok(links.collect())
     }
 
-    /// What makes two snapshots the same: files, what was checked out, and what was staged.
+    /// Returns what makes two snapshots equal: files, what was checked out, and what was staged.
     async fn shape(&self, place: &Place, commit: &str) -> Result<String, GitError> {
         let said = place.git(["show", "--no-patch", "--format=%T %P", commit]).text().await?;
         let mut words = said.split(' ').map(str::to_owned);

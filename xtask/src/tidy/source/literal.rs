@@ -1,6 +1,6 @@
-//! Comments and literals: what looks like code and is none.
+//! Comments and literals: text that looks like code and is none.
 
-/// The text with comments, strings and characters blanked out. Lines and columns stay.
+/// Returns the text with comments, strings and characters blanked out. Lines and columns stay.
 pub(super) fn blank(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut code = String::with_capacity(bytes.len());
@@ -19,7 +19,7 @@ pub(super) fn blank(text: &str) -> String {
     code
 }
 
-/// Where the comment or literal that begins at `at` ends, if one does.
+/// Returns the end of the comment or literal that begins at `at`, if one does.
 fn end_of_literal(bytes: &[u8], at: usize) -> Option<usize> {
     let rest = &bytes[at..];
     match rest {
@@ -33,7 +33,7 @@ fn end_of_literal(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Comments nest.
+/// Returns the length of a block comment; they nest.
 fn comment(rest: &[u8]) -> usize {
     let mut depth = 0_usize;
     let mut at = 0;
@@ -77,7 +77,7 @@ fn raw(rest: &[u8]) -> Option<usize> {
     Some(length.unwrap_or(rest.len()))
 }
 
-/// A character, unless it is a lifetime.
+/// Returns the length of a character literal; `None` for a lifetime.
 fn character(rest: &[u8]) -> Option<usize> {
     let text = std::str::from_utf8(&rest[1..rest.len().min(6)]);
     let text = text.or_else(|error| std::str::from_utf8(&rest[1..=error.valid_up_to()])).ok()?;
@@ -85,7 +85,7 @@ fn character(rest: &[u8]) -> Option<usize> {
     (rest.get(1 + length) == Some(&b'\'')).then_some(length + 2)
 }
 
-/// Whether the `r` at `at` begins a word, a `b` or `c` for the kind of string aside.
+/// True if the `r` at `at` begins a word, apart from a `b` or `c` for the kind of string.
 fn begins_word(bytes: &[u8], at: usize) -> bool {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     match &bytes[..at] {

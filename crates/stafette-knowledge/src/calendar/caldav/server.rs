@@ -1,7 +1,7 @@
-//! A server and its user's word.
+//! A server and the user's password for it.
 //!
-//! A redirection is followed a few times, and the user's word goes nowhere but to the server that it
-//! is for, or by TLS to another host of the same domain.
+//! A few redirects are followed. The password is sent only to the server that it is for, or over
+//! TLS to another host of the same domain.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use stafette_http::{Address, HttpError, HttpRequest};
 
 use crate::calendar::CalendarError;
 
-/// How long the head of an answer may take, and as long again for the rest.
+/// The time limit for the head of an answer, and again for its body.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The most that is read of an answer.
+/// The largest answer that is read, in bytes.
 const LARGEST: usize = 32 << 20;
 
-/// How many redirections are followed.
+/// The number of redirects that are followed.
 const HOPS: usize = 5;
 
-/// What came back.
+/// An HTTP response, read completely.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
@@ -34,7 +34,7 @@ impl Answer {
     }
 }
 
-/// Who is asked, and who asks.
+/// The server's address and the credentials.
 pub(super) struct Server {
     home: Address,
     user: String,

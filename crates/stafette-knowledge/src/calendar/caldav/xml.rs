@@ -1,4 +1,4 @@
-//! What WebDAV answers in XML.
+//! Reads the XML answers of WebDAV.
 
 use roxmltree::{Document, Node};
 
@@ -7,18 +7,18 @@ use crate::calendar::{CalendarError, check_name};
 const DAV: &str = "DAV:";
 const CALDAV: &str = "urn:ietf:params:xml:ns:caldav";
 
-/// What is said about one resource, as far as it was granted.
+/// The properties of one resource, as far as the server granted them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Response {
-    /// Its address as the server writes it.
+    /// The address of the resource as the server writes it.
     pub(super) href: String,
-    /// Names of properties with their text.
+    /// Property names with their text.
     texts: Vec<(String, String)>,
-    /// Names of properties with an address in them.
+    /// Property names with the address in them.
     hrefs: Vec<(String, String)>,
     collection: bool,
     calendar: bool,
-    /// The components that it takes, when it says so.
+    /// The components that the collection accepts, if the server lists them.
     components: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ impl Response {
         self.components.is_empty() || self.components.iter().any(|name| name == "VEVENT")
     }
 
-    /// The last part of its address: in plain letters where that means the same.
+    /// Returns the last part of the address, decoded where that means the same.
     pub(super) fn name(&self) -> Option<String> {
         let last = self.href.trim_end_matches('/').rsplit('/').next()?;
         let plain = decoded(last).filter(|plain| check_name(plain).is_ok());
@@ -80,7 +80,7 @@ fn child<'a>(node: Node<'a, 'a>, name: &str) -> Option<Node<'a, 'a>> {
 
 pub(super) fn multistatus(text: &str) -> Result<Vec<Response>, CalendarError> {
     let wrong = |why: String| CalendarError::Failed { why };
-    // No entities of one's own: nothing in an answer needs them, and they can grow without end.
+    // No custom entities: no answer needs them, and they can expand without limit.
     let document = Document::parse(text)
         .map_err(|error| wrong(format!("the server's answer cannot be read: {error}")))?;
     let root = document.root_element();
