@@ -1677,8 +1677,25 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Stop the daemon; its runs go on later */
+        /** Stop the daemon; its runs continue later */
         post: operations["stopDaemon"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/continue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Continue the runs that are stopped */
+        post: operations["continueRuns"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1692,24 +1709,24 @@ export interface components {
         RunPage: {
             /**
              * Format: uint
-             * @description At most so many.
+             * @description Maximum number of runs.
              * @default 100
              */
             limit: number;
             /**
-             * @description Only runs after this one in the list: the last one of the page before.
+             * @description Only runs after this one in the list: the last run of the previous page.
              * @default null
              */
             after: components["schemas"]["RunId"] | null;
             /**
-             * @description Only runs of this status.
+             * @description Only runs with this status.
              * @default null
              */
             status: string | null;
         };
         /**
          * Format: uuid
-         * @description One instance of a workflow. A UUIDv7, so runs sort by the time they began.
+         * @description The id of a run. A UUIDv7, so runs sort by their start time.
          */
         RunId: string;
         /** @description A run as people and programs see it. */
@@ -1762,18 +1779,18 @@ export interface components {
             /** @description What it waits for, in a sentence. */
             why: string;
         };
-        /** @description A handoff, numbered within its run: `h7`. */
+        /** @description The id of a handoff, numbered within its run: `h7`. */
         HandoffId: string;
         /** @description Counts over the whole run. */
         Tally: {
             /**
              * Format: uint32
-             * @description Handoffs that count against the limit of the run.
+             * @description The handoffs that count against the limit of the run.
              * @default 0
              */
             handoffs: number;
             /**
-             * @description The same for each work item.
+             * @description The handoffs that count against the limit of each work item.
              * @default {}
              */
             per_item: {
@@ -1781,138 +1798,138 @@ export interface components {
             };
             /**
              * Format: uint32
-             * @description Proposals that were refused.
+             * @description The proposals that were refused.
              * @default 0
              */
             refused: number;
             /**
              * Format: uint32
-             * @description Refusals because of a cycle.
+             * @description The proposals that were refused because of a cycle.
              * @default 0
              */
             circular: number;
             /**
              * Format: uint32
-             * @description Questions to people.
+             * @description The questions asked of people.
              * @default 0
              */
             escalated: number;
             /**
              * Format: uint32
-             * @description Further attempts.
+             * @description The attempts after the first.
              * @default 0
              */
             retries: number;
             /**
              * Format: uint32
-             * @description Turns delivered again after a restart.
+             * @description The turns delivered again after a restart.
              * @default 0
              */
             redelivered: number;
             /**
              * Format: uint32
-             * @description The most rounds that a loop has seen.
+             * @description The largest number of rounds that any loop has had.
              * @default 0
              */
             rounds: number;
             /**
              * Format: uint32
-             * @description Results that came too late.
+             * @description The results that arrived after their turn had ended.
              * @default 0
              */
             late: number;
         };
-        /** @description What a run may spend, has spent and has set aside. */
+        /** @description The budget of a run: limit, spending and reservations. */
         Purse: {
-            /** @description What it may spend. */
+            /** @description The amounts that the run may spend. */
             limit: components["schemas"]["Budget"];
-            /** @description What it has spent. */
+            /** @description The amounts spent so far. */
             spent: components["schemas"]["Usage"];
-            /** @description What is set aside for turns that are out. */
+            /** @description The amounts reserved for open turns. */
             reserved: components["schemas"]["Usage"];
             /**
              * Format: uint32
-             * @description Handoffs that agents have begun to work on.
+             * @description The handoffs that agents have started to work on.
              * @default 0
              */
             handoffs: number;
-            /** @description What each agent has spent. */
+            /** @description The spending of each agent. */
             agents: {
                 [key: string]: components["schemas"]["Account"];
             };
-            /** @description What was spent on each day, in UTC. */
+            /** @description The spending of each day, in UTC. */
             days?: {
                 [key: string]: components["schemas"]["Day"];
             };
-            /** @description What stood in the way last. */
+            /** @description The most recent limit that was reached. */
             reached?: components["schemas"]["BudgetReached"] | null;
-            /** @description What was known about each agent's cost when the run began; runs of older releases have none. */
+            /** @description The expected cost of each agent when the run began; `None` in runs of older releases. */
             forecasts?: {
                 [key: string]: components["schemas"]["Forecast"];
             } | null;
         };
-        /** @description What a run may spend. Finite by default. */
+        /** @description The spending limits of a run. Finite by default. */
         Budget: {
             /**
-             * @description In money.
+             * @description The maximum money, in US dollars.
              * @default 5
              */
             money: components["schemas"]["Usd"];
             /**
              * Format: uint64
-             * @description In tokens.
+             * @description The maximum number of tokens.
              * @default 2000000
              */
             tokens: number;
             /**
              * Format: uint32
-             * @description In handoffs that an agent begins to work on.
+             * @description The maximum number of handoffs that agents start to work on.
              * @default 1000
              */
             handoffs: number;
             /**
-             * @description In time, waits for people included.
+             * @description The maximum duration, including waits for people.
              * @default 2592000000
              */
             time: components["schemas"]["Millis"];
         };
         /** @description US dollars, kept in millionths so that sums are exact. */
         Usd: number | string;
-        /** @description A length of time. In files it is written `"30s"`, `"1h 30m"`, `"7d"` or a number of milliseconds. */
+        /** @description A duration. In files it is written `"30s"`, `"1h 30m"`, `"7d"` or a number of milliseconds. */
         Millis: string | number;
-        /** @description What a turn, an agent or a run has used. */
+        /** @description The resources used by a turn, an agent or a run. */
         Usage: {
             /**
              * Format: uint64
-             * @description Tokens read and written.
+             * @description The tokens read and written.
              * @default 0
              */
             tokens: number;
             /**
-             * @description Money spent.
+             * @description The money spent, in US dollars.
              * @default 0
              */
             money: components["schemas"]["Usd"];
         };
-        /** @description What an agent has spent. */
+        /** @description The spending of an agent. */
         Account: {
             /**
              * Format: uint32
-             * @description Turns that ended.
+             * @description The turns that ended.
              */
             turns: number;
             /**
              * Format: uint32
-             * @description Those of them that ended with a result, and so with what they cost.
+             * @description The turns that ended with a result, and so with a known cost.
              * @default 0
              */
             finished: number;
-            /** @description What they used together. */
+            /** @description The total usage of all turns. */
             spent: components["schemas"]["Usage"];
-            /** @description The most that one used. */
+            /** @description The largest usage of a single turn. */
             most: components["schemas"]["Usage"];
             /**
-             * @description What the next one is expected to use: follows a rise at once and a fall by and by.
+             * @description The expected usage of the next turn: follows a rise immediately and a fall gradually.
              * @default {
              *       "tokens": 0,
              *       "money": 0
@@ -1920,7 +1937,7 @@ export interface components {
              */
             next: components["schemas"]["Usage"];
             /**
-             * @description What is set aside for its turns that are out.
+             * @description The amounts reserved for the agent's open turns.
              * @default {
              *       "tokens": 0,
              *       "money": 0
@@ -1929,42 +1946,42 @@ export interface components {
             reserved: components["schemas"]["Usage"];
             /**
              * Format: uint32
-             * @description Handoffs that it has begun to work on.
+             * @description The handoffs that the agent has started to work on.
              * @default 0
              */
             handoffs: number;
             /**
-             * @description How long its turns took together.
+             * @description The total duration of its turns.
              * @default 0
              */
             time: components["schemas"]["Millis"];
             /**
              * Format: uint32
-             * @description How often it was allowed as much again.
+             * @description The number of times that its budget was granted again.
              * @default 0
              */
             raised: number;
         };
-        /** @description What was spent on one day. */
+        /** @description The spending of one day. */
         Day: {
             /**
              * Format: uint32
-             * @description Turns that ended.
+             * @description The turns that ended on that day.
              */
             turns: number;
-            /** @description What they used together. */
+            /** @description The total usage of those turns. */
             spent: components["schemas"]["Usage"];
         };
-        /** @description The run would spend more than it may. */
+        /** @description The run would exceed a budget. */
         BudgetReached: {
-            /** @description Which part: `money`, `tokens`, `handoffs` or `time`. */
+            /** @description The exhausted part: `money`, `tokens`, `handoffs` or `time`. */
             part: string;
-            /** @description Whose budget, when it is an agent's own. */
+            /** @description The agent, if it is an agent's own budget. */
             agent?: string | null;
-            /** @description In a sentence. */
+            /** @description The reason, in a sentence. */
             why: string;
         };
-        /** @description What is known before a run about the cost of one turn of an agent. */
+        /** @description The expected cost of one turn of an agent, as known before a run. */
         Forecast: "unmetered" | {
             known: components["schemas"]["Usage"];
         };
@@ -1983,125 +2000,124 @@ export interface components {
         };
         /** @description One agent's part in a phase. */
         Part: {
-            /** @description Its handoff. */
+            /** @description The handoff of the part. */
             handoff: components["schemas"]["HandoffId"];
-            /** @description Who works on it. */
+            /** @description The agent that works on it. */
             agent: components["schemas"]["Party"];
-            /** @description The name that its request carries. */
+            /** @description The task id of its request. */
             task_id: string;
-            /** @description What it took so far. */
+            /** @description The tokens of the part so far. */
             tokens: components["schemas"]["Tokens"];
-            /** @description What was counted of its last answer. */
+            /** @description The token counts of its last answer. */
             measured?: components["schemas"]["Measured"] | null;
-            /** @description What it brought, once it is over. */
+            /** @description The result, once the part has ended. */
             brought?: components["schemas"]["Brought"] | null;
         };
         /**
-         * @description Whoever can give or take work. Any name parses; whether the workflow knows it is a rule's
-         *     business (`Unknown target`), not the parser's.
+         * @description A party that can give or take work. Any name parses; whether the workflow has it is checked by a
+         *     rule (`Unknown target`), not by the parser.
          */
         Party: string;
-        /** @description What a phase took, in tokens. */
+        /** @description The tokens of a phase. */
         Tokens: {
             /**
              * Format: uint64
-             * @description What its agents were given, as counted.
+             * @description The tokens given to its agents, as counted.
              */
             request: number;
             /**
              * Format: uint64
-             * @description What they answered, as counted.
+             * @description The tokens of their answers, as counted.
              */
             response: number;
             /**
              * Format: uint64
-             * @description What they say that they used.
+             * @description The tokens that the agents report.
              */
             reported: number;
         };
-        /** @description What was counted of an answer; nothing where it was too long to be counted. */
+        /** @description The token counts of an answer; `None` where a text was too long to be counted. */
         Measured: {
             /**
              * Format: uint64
-             * @description The request that it answers.
+             * @description The tokens of the request.
              */
             request?: number | null;
             /**
              * Format: uint64
-             * @description All of it.
+             * @description The tokens of the whole answer.
              */
             response?: number | null;
             /**
              * Format: uint64
-             * @description Its summary.
+             * @description The tokens of the answer's summary.
              */
             summary?: number | null;
         };
-        /** @description What a part brought. */
+        /** @description The result of a part. */
         Brought: {
-            /** @description Whether it came to a good end. */
+            /** @description True if the part ended well. */
             passed: boolean;
-            /** @description What its agent recommends, if it said so. */
+            /** @description The agent's recommendation, if it gave one. */
             decision?: ("PROCEED" | "STOP" | "CLARIFY") | null;
-            /** @description What the next phase needs to know of it. */
+            /** @description The summary for the next phase. */
             summary: string;
-            /** @description What is wrong, if something is. */
+            /** @description The problem, if there is one. */
             problem?: string | null;
         };
         /** @description One phase. */
         PhaseLine: {
             /**
              * Format: uint
-             * @description Its place among the phases of the workflow.
+             * @description The position among the phases of the workflow, from 0.
              */
             place: number;
-            /** @description Which phase. */
+            /** @description The kind of phase. */
             phase: "research" | "write" | "validate" | "parallel";
             /**
              * Format: uint32
-             * @description How often it was entered.
+             * @description The number of times that it was entered.
              */
             rounds: number;
-            /** @description How it ended the last time; nothing while it goes on. */
+            /** @description Its latest decision; `None` while it is running. */
             decision?: ("PROCEED" | "STOP" | "CLARIFY") | null;
-            /** @description Why. */
+            /** @description The reason for the decision. */
             why?: string;
-            /** @description What it took, all rounds together. */
+            /** @description The total tokens of all rounds. */
             tokens: components["schemas"]["Tokens"];
-            /** @description What was handed on instead of everything. */
+            /** @description The tokens saved by handing on a summary. */
             saving: components["schemas"]["Saving"];
             /** @description What it usually takes, in tokens. */
             typical?: components["schemas"]["Typical"] | null;
         };
-        /** @description What a summary saves the next phase from reading. */
+        /** @description The effect of a summary on what the next phase has to read, in tokens. */
         Saving: {
             /**
              * Format: uint64
-             * @description What there was to hand on: what its agents say that they used, or at least all that they
-             *     answered.
+             * @description The tokens without a summary: what its agents report, or at least the size of their answers.
              */
             raw: number;
             /**
              * Format: uint64
-             * @description What was handed on.
+             * @description The tokens that were handed on.
              */
             handed_on: number;
         };
-        /** @description What a phase usually takes, in tokens. */
+        /** @description The typical size of a phase, in tokens. */
         Typical: {
-            /** @description What it is given: from, to. */
+            /** @description The size of the request: minimum, maximum. */
             input: [
                 number,
                 number
             ];
-            /** @description What it answers: from, to. */
+            /** @description The size of the answer: minimum, maximum. */
             output: [
                 number,
                 number
             ];
             /**
              * Format: uint64
-             * @description Both, about.
+             * @description The approximate total of both.
              */
             total: number;
         };
@@ -2168,166 +2184,169 @@ export interface components {
             /** @description The handoff in which it is speaking, while it is. */
             speaks_in?: components["schemas"]["HandoffId"] | null;
         };
-        /** @description An agent of a workflow. */
+        /** @description The name of an agent of a workflow. */
         AgentName: string;
-        /** @description Where a member stands. */
+        /** @description A member's position on the topic. */
         Stance: "building" | "agree" | "disagree" | "abstain";
-        /** @description How a council ended. */
+        /** @description The way in which a council ended. */
         Decision: "consensus" | "exhausted" | "accepted";
-        /** @description What came of a council. */
+        /** @description The result of a council. */
         Verdict: {
-            /** @description How it ended. */
+            /** @description The way in which it ended. */
             decision: components["schemas"]["Decision"];
-            /** @description In a sentence. */
+            /** @description A summary in a sentence. */
             why: string;
             /**
              * Format: uint32
-             * @description The weight of those who agree.
+             * @description The total weight of those who agree.
              */
             agreed: number;
             /**
              * Format: uint32
-             * @description The weight that was needed.
+             * @description The weight that the quorum requires.
              */
             needed: number;
             /**
              * Format: uint32
-             * @description The weight of all.
+             * @description The total weight of all members.
              */
             total: number;
-            /** @description The last signal of each who gave one. */
+            /** @description The last signal of each member that gave one. */
             signals: {
                 [key: string]: components["schemas"]["Stance"];
             };
-            /** @description Who is not for it, and why. */
+            /** @description The members that do not agree, with their reasons. */
             dissent?: components["schemas"]["Dissent"][];
-            /** @description What is settled. */
+            /** @description The decisions that were reached. */
             key_decisions?: string[];
-            /** @description What should be taken up next. */
+            /** @description The suggested next topic. */
             next_topic?: string | null;
         };
-        /** @description Somebody who is not for it. */
+        /** @description A member that does not agree. */
         Dissent: {
-            /** @description Who. */
+            /** @description The name of the member. */
             member: components["schemas"]["AgentName"];
-            /** @description Where it stands; nothing when it never said. */
+            /** @description Its last signal; `None` if it never gave one. */
             signal?: components["schemas"]["Stance"] | null;
-            /** @description Why. */
+            /** @description The reason for the signal. */
             reason?: string;
         };
-        /** @description Something went wrong: what, why, and under which stable code. */
+        /** @description A problem document: a title, a reason, and a stable code. */
         Problem: {
             /**
-             * @description The code as an address, for those who tell problems apart by it.
+             * @description The code as a URN, for clients that identify problems by type.
              * @default
              */
             type: string;
-            /** @description A stable word for programs. */
+            /** @description Stable code for programs. */
             code: string;
-            /** @description What happened. */
+            /** @description Short description of the error. */
             title: string;
             /**
              * Format: uint16
-             * @description The HTTP status.
+             * @description HTTP status code, the same as in the response.
              */
             status: number;
-            /** @description Why it happened. */
+            /** @description Cause of the error; may be empty. */
             detail?: string;
-            /** @description What to do about it. */
+            /** @description Suggested next step; may be empty. */
             fix?: string;
-            /** @description The answer in the dialect of the request, where it came in one. */
+            /** @description Response in the dialect of the request, if the request used one. */
             answer?: unknown;
         };
-        /** @description A run to be begun. */
+        /** @description Request to start a run. */
         Start: {
             /**
-             * @description What the agents should do; may be left out when a context says it.
+             * @description Task for the agents; may be left out if a context contains it.
              * @default
              */
             request: string;
             /**
-             * @description What is known from the start.
+             * @description Inputs that are known from the start.
              * @default {}
              */
             inputs: {
                 [key: string]: unknown;
             };
             /**
-             * @description What it may cost; the workflow's budget otherwise.
+             * @description Maximum cost; the workflow's budget if left out.
              * @default null
              */
             budget: components["schemas"]["Usd"] | null;
             /**
              * Format: uint64
-             * @description How many tokens it may use; the workflow's budget otherwise.
+             * @description Maximum number of tokens; the workflow's budget if left out.
              * @default null
              */
             tokens: number | null;
             /**
-             * @description Who asks, for the record.
+             * @description Name of the person who starts the run, for the record.
              * @default
              */
             by: string;
             /**
-             * @description Where a team stands that goes on, as `data/state/orchestrator-context.json` has it.
+             * @description Context of a team that continues, in the format of `data/state/orchestrator-context.json`.
              * @default null
              */
             context: unknown;
-            /** @description Has further generations follow by themselves. */
+            /** @description Settings for further generations that follow automatically; none follow if left out. */
             continuous?: components["schemas"]["Continuous"] | null;
         };
-        /** @description Generations that follow each other by themselves. What is not said is the workflow's. */
+        /**
+         * @description Settings for generations that follow each other automatically; the workflow's value applies to
+         *     each one left out.
+         */
         Continuous: {
             /**
              * Format: uint32
-             * @description How many, the first one included.
+             * @description Maximum number of generations, including the first.
              * @default null
              */
             max_runs: number | null;
             /**
-             * @description What they may cost together.
+             * @description Maximum cost of all generations together.
              * @default null
              */
             max_cost: components["schemas"]["Usd"] | null;
             /**
              * Format: uint32
-             * @description After how many a person is asked; 0 is never.
+             * @description Number of generations between questions to a person; 0 never asks.
              * @default null
              */
             check_in_every: number | null;
             /**
-             * @description The wait before the next one.
+             * @description Wait before the next generation starts.
              * @default null
              */
             pause: components["schemas"]["Millis"] | null;
         };
-        /** @description A run that has begun. */
+        /** @description Confirms that a run has started. */
         Started: {
-            /** @description Its name. */
+            /** @description Id of the run. */
             run: components["schemas"]["RunId"];
-            /** @description Whether the key had begun it before. */
+            /** @description True if an earlier request with the same key had already started it. */
             repeated: boolean;
         };
-        /** @description A run in an address. */
+        /** @description A run, named in the path. */
         TheRun: {
-            /** @description Its id, some of its first or last digits, or `latest`. */
+            /** @description Run id, its first or last digits, or `latest`. */
             run: string;
         };
-        /** @description How much of a run to show, and of which moment. */
+        /** @description Level of detail and point in time of a run to show. */
         Moment: {
             /**
              * Format: uint64
-             * @description The number of an event: the run is shown with its state after that event.
+             * @description Sequence number of an event: the run is shown with its state after that event.
              * @default null
              */
             at: number | null;
             /**
-             * @description Whether to add the state: handoffs, sessions, changes and lineage.
+             * @description True to add the state: handoffs, sessions, changes and lineage.
              * @default false
              */
             state: boolean;
         };
-        /** @description A run, with its whole state when that was asked for. */
+        /** @description A run, with its full state if requested. */
         RunDetail: {
             /** @description Its name. */
             run: components["schemas"]["RunId"];
@@ -2367,7 +2386,7 @@ export interface components {
             phases?: components["schemas"]["PhasesView"] | null;
             /** @description How its council stands, when one has met. */
             council?: components["schemas"]["CouncilView"] | null;
-            /** @description Why it cannot go on at the moment, when it cannot. */
+            /** @description Reason why the run cannot continue at the moment; left out if it can. */
             trouble?: string | null;
             /** @description The open handoffs and the last 64 that were closed, by id. */
             handoffs?: {
@@ -2386,41 +2405,41 @@ export interface components {
         };
         /** @description A handoff within the state of its run. */
         HandoffState: {
-            /** @description Its name within the run. */
+            /** @description The id of the handoff, unique in the run. */
             id: components["schemas"]["HandoffId"];
-            /** @description What was asked. */
+            /** @description The offer as it was admitted. */
             offer: components["schemas"]["Offer"];
             /** @description The handoff that the giver was working on. */
             cause?: components["schemas"]["HandoffId"] | null;
             /** @description The handoff that waits for this one. */
             returns_to?: components["schemas"]["HandoffId"] | null;
-            /** @description Where it stands. */
+            /** @description The current state, from pending to closed. */
             state: components["schemas"]["State"];
             /**
              * Format: uint32
-             * @description Which try, from 1.
+             * @description The number of the attempt, from 1.
              */
             attempt: number;
             /**
              * Format: uint32
-             * @description Which turn, from 1; 0 before the first.
+             * @description The number of the latest turn, from 1; 0 before the first.
              */
             turn: number;
             /**
              * Format: uint32
-             * @description How many turns it may have before a person is asked.
+             * @description The number of turns after which a person is asked.
              */
             turn_limit: number;
-            /** @description What the taker has to work with. */
+            /** @description The values that the taker can work with. */
             inputs: {
                 [key: string]: unknown;
             };
-            /** @description Answers that came back to it since its last turn. */
+            /** @description The answers that arrived since the last turn. */
             answers?: components["schemas"]["Response"][];
-            /** @description What it was allowed and refused in the turn that is out. */
+            /** @description The permissions granted and denied in the open turn. */
             permits?: components["schemas"]["Permit"][];
             /**
-             * @description What its agent has told in the turn that is out.
+             * @description The agent's reports during the open turn.
              * @default {
              *       "offers": [],
              *       "response": null,
@@ -2431,28 +2450,28 @@ export interface components {
              *     }
              */
             told: components["schemas"]["TurnReport"];
-            /** @description Answers of those who had it before and could not give all of it: what they gave counts. */
+            /** @description Partial answers of earlier takers; their outputs still count. */
             gathered?: components["schemas"]["Response"][];
-            /** @description When it has to be answered, where its document says so. */
+            /** @description The deadline for the answer, if the document sets one. */
             deadline?: components["schemas"]["Time"] | null;
-            /** @description Whether each use of its path is followed by the cooldown. */
+            /** @description True if each use of its path starts the cooldown. */
             cools?: boolean;
-            /** @description What holds for it because a coordinator gave it out. */
+            /** @description The special rules set by the coordinator that created it. */
             constraints?: components["schemas"]["Constraints"];
             /**
              * Format: uint32
-             * @description How often its own proposals were refused.
+             * @description The number of its own proposals that were refused.
              * @default 0
              */
             refusals: number;
-            /** @description The needs that were already asked for. */
+            /** @description The needs that were already requested. */
             assessed?: string[];
-            /** @description How far the request has come. */
+            /** @description The path of the request so far. */
             trail: components["schemas"]["Trail"];
-            /** @description When it was admitted. */
+            /** @description The time at which it was admitted. */
             admitted_at: components["schemas"]["Time"];
             /**
-             * @description What it has used so far.
+             * @description The resources used so far.
              * @default {
              *       "tokens": 0,
              *       "money": 0
@@ -2462,146 +2481,152 @@ export interface components {
             /** @description True when a blind vote was left out of it. */
             sealed?: boolean;
         };
-        /** @description A handoff as somebody proposes it: a request in any dialect, translated. */
+        /** @description A proposed handoff: a request in any dialect, translated. */
         Offer: {
-            /** @description Who gives. */
+            /** @description The party that hands the work over. */
             from: components["schemas"]["Party"];
-            /** @description Who is to take. */
+            /** @description The party that should take the work. */
             to: components["schemas"]["Party"];
-            /** @description Whether the giver waits. */
+            /** @description Whether the giver waits for the answer. */
             kind: components["schemas"]["Kind"];
-            /** @description Why. */
+            /** @description The reason for the handoff, as a code. */
             reason: components["schemas"]["Reason"];
             /**
-             * @description Why, in a sentence.
+             * @description The reason for the handoff, in a sentence.
              * @default
              */
             detail: string;
-            /** @description The work item that limits are counted by; nothing means the run as a whole. */
+            /** @description The work item that limits are counted against; `None` means the run as a whole. */
             item?: string | null;
             /**
-             * @description How urgent.
+             * @description The urgency of the handoff.
              * @default medium
              */
             priority: components["schemas"]["Priority"];
             /**
-             * @description What the taker should know first.
+             * @description The context that the taker should read first.
              * @default
              */
             summary: string;
-            /** @description What the taker should do. */
+            /** @description The task for the taker. */
             instructions?: string | null;
             /**
-             * @description What the giver hands along: evidence, artefacts, values.
+             * @description Data that the giver passes along: evidence, artefacts, values.
              * @default {}
              */
             outputs: {
                 [key: string]: unknown;
             };
             /**
-             * @description What the giver wants back.
+             * @description The inputs that the giver wants back.
              * @default []
              */
             missing: components["schemas"]["MissingInput"][];
             /**
-             * @description What was tried before.
+             * @description Earlier attempts at the same work.
              * @default []
              */
             prior_attempts: components["schemas"]["PriorAttempt"][];
             /**
-             * @description How long the whole handoff may take, accepted or not. For a person it bounds the `escalated`
-             *     answer, which is given immediately; the question has a time of its own.
+             * @description The time limit for the whole handoff, accepted or not. For a person it bounds the
+             *     `escalated` answer, which is given immediately; the question has a time limit of its own.
              */
             timeout?: components["schemas"]["Millis"] | null;
-            /** @description The question, when a person is asked. */
+            /** @description The question, if the taker is a person. */
             question?: components["schemas"]["Question"] | null;
-            /** @description What only the dialect knows. */
+            /** @description Data that only the dialect understands. */
             foreign?: components["schemas"]["Foreign"] | null;
-            /** @description What speaks against it, found by whoever looked at it on its way in: it is refused for that. */
+            /** @description Objections raised by the checks on the way in; the offer is refused if there are any. */
             objections?: string[];
-            /** @description What the giver did it in, in a trace of their own. */
+            /** @description The span of the giver's own trace in which the offer was made. */
             trace?: components["schemas"]["Traceparent"] | null;
         };
-        /** @description What happens to the giver. */
+        /** @description The effect of a handoff on its giver. */
         Kind: "transfer" | "delegate";
         /**
-         * @description Why work is handed over. The first five are the contract's, the next six the messages', the last
-         *     one the frames'.
+         * @description The reason for handing work over. The first five come from the contract, the next six from the
+         *     messages, the last one from the frames.
          */
         Reason: "missing_required_input" | "validation_failure" | "expertise_mismatch" | "resource_exhausted" | "requires_human_decision" | "task_handoff" | "review_request" | "fix_request" | "rereview_request" | "completion" | "escalation" | "stage" | string;
-        /** @description How urgent it is. */
+        /**
+         * @description The urgency of a piece of work, for its taker and for planning. It does not change the order of
+         *     turns.
+         */
         Priority: "low" | "medium" | "high" | "critical";
         /** @description An input that the giver lacks. */
         MissingInput: {
-            /** @description Its name. */
+            /** @description The name of the input. */
             key: string;
-            /** @description What it should look like. */
+            /** @description The expected type of the value, such as `string`, `number` or `string[]`. */
             expected_type: string;
-            /** @description What it is. */
+            /** @description A description of the input for the taker. */
             description: string;
-            /** @description Where it comes from: `external`, `market`, `user`, `decision`, a document or an earlier step. */
+            /**
+             * @description The origin of the input: `external`, `market`, `user`, `decision`, a document or an earlier
+             *     step.
+             */
             source?: string | null;
         };
-        /** @description Something that was tried before. */
+        /** @description An earlier attempt at the same work. */
         PriorAttempt: {
             /**
              * Format: uint32
-             * @description Which try it was.
+             * @description The number of the attempt.
              */
             attempt: number;
-            /** @description What was done. */
+            /** @description The action that was taken. */
             action: string;
-            /** @description What came of it. */
+            /** @description The outcome of the attempt. */
             result: string;
-            /** @description The party that was tried, where recovery tried it: only the kernel says so. */
+            /** @description The party that recovery tried. Only the kernel sets this. */
             tried?: components["schemas"]["Party"] | null;
         };
         /** @description A question to a person. */
         Question: {
             /**
-             * @description One word for why it is asked.
+             * @description The reason for asking, as one word.
              * @default
              */
             reason: string;
             /**
-             * @description The question itself.
+             * @description The question as the person reads it.
              * @default
              */
             details: string;
             /**
-             * @description Answers to choose from; free text is always possible.
+             * @description Suggested answers; free text is always possible.
              * @default []
              */
             options: string[];
             /**
-             * @description Where it came up.
+             * @description The situation in which the question arose.
              * @default
              */
             context: string;
             /**
-             * @description Whether the asker waits.
+             * @description True if the asker waits for the answer.
              * @default false
              */
             blocking: boolean;
             /**
-             * @description How long to wait before `default` is taken.
+             * @description The time to wait before `default` is taken.
              * @default null
              */
             within: components["schemas"]["Millis"] | null;
             /**
-             * @description The answer when nobody gives one.
+             * @description The answer that is used if none arrives in time.
              * @default null
              */
             default: string | null;
             /**
-             * @description What the answer decides.
+             * @description The decision that the answer makes.
              * @default inputs
              */
             about: components["schemas"]["About"];
-            /** @description How to say the values that are asked for, such as `competitors=A,B size=1`. */
+            /** @description The format for the requested values, such as `competitors=A,B size=1`. */
             answer_with?: string;
         };
-        /** @description What the answer to a question decides. */
+        /** @description The decision that the answer to a question makes. */
         About: "inputs" | {
             recovery: components["schemas"]["HandoffId"];
         } | {
@@ -2617,119 +2642,122 @@ export interface components {
                 string
             ];
         } | "budget" | components["schemas"]["TeamAbout"];
-        /** @description What a turn ended with. */
+        /** @description The result of a turn. */
         TurnResult: {
             /** @description The answer to the handoff that was worked on. */
             response: components["schemas"]["Response"];
             /**
-             * @description What is handed on.
+             * @description The handoffs that the agent proposes.
              * @default []
              */
             offers: components["schemas"]["Offer"][];
             /**
-             * @description What it used.
+             * @description The resources that the turn used.
              * @default {
              *       "tokens": 0,
              *       "money": 0
              *     }
              */
             usage: components["schemas"]["Usage"];
-            /** @description What the work looks like now: a round of a loop that leaves it as it was changed nothing. */
+            /**
+             * @description A fingerprint of the current work: a round of a loop that leaves it the same changed
+             *     nothing.
+             */
             fingerprint?: string | null;
-            /** @description Where a member of a council stands. */
+            /** @description The vote of a council member. */
             vote?: components["schemas"]["Vote"] | null;
-            /** @description How many tokens the answer to a phase has. */
+            /** @description The size of the answer to a phase, in tokens. */
             measured?: components["schemas"]["Measured"] | null;
             /**
-             * @description What would move work was read off plain output, which anyone can imitate.
+             * @description True if the offers were read from plain output, which any printed file can imitate.
              * @default false
              */
             bare: boolean;
         };
         /** @description The answer to a handoff: a response in any dialect, translated. */
         Response: {
-            /** @description Who answers. */
+            /** @description The party that answers. */
             by: components["schemas"]["Party"];
-            /** @description How it came out. */
+            /** @description The result of the work. */
             outcome: components["schemas"]["Outcome"];
             /**
-             * @description What is provided.
+             * @description The values that are provided.
              * @default {}
              */
             outputs: {
                 [key: string]: unknown;
             };
-            /** @description What could not be provided. */
+            /** @description The names of the inputs that could not be provided. */
             unresolved?: string[];
-            /** @description Why not. */
+            /** @description The cause, if the work failed. */
             failure?: string | null;
-            /** @description What to do next. */
+            /** @description Suggested next steps for the asker. */
             recommendations?: string[];
-            /** @description In a few sentences. */
+            /** @description A summary in a few sentences. */
             summary?: string;
             /**
-             * @description How long it took.
+             * @description The duration of the work.
              * @default 0
              */
             took: components["schemas"]["Millis"];
             /**
-             * @description What it cost.
+             * @description The resources that the work used.
              * @default {
              *       "tokens": 0,
              *       "money": 0
              *     }
              */
             usage: components["schemas"]["Usage"];
-            /** @description What only the dialect knows. */
+            /** @description Data that only the dialect understands. */
             foreign?: components["schemas"]["Foreign"] | null;
         };
-        /** @description How a piece of work came out, in the contract's words. */
+        /** @description The result of a piece of work, in the contract's terms. */
         Outcome: "resolved" | "partial" | "failed" | "escalated";
         /**
-         * @description What a dialect says that the model has no place for, kept so that nothing is lost on the way
+         * @description Data of a dialect that the model has no field for, kept so that nothing is lost when translating
          *     back.
          */
         Foreign: {
             /**
-             * @description Which dialect, by the name that it has under `wire/`.
+             * @description The dialect, by its name under `wire/`.
              * @default
              */
             dialect: string;
             /**
-             * @description The id that the other side knows it by.
+             * @description The id that the other side uses.
              * @default
              */
             id: string;
             /**
-             * @description The rest, under the dialect's own names.
+             * @description The remaining fields, under the dialect's own names.
              * @default {}
              */
             fields: {
                 [key: string]: unknown;
             };
         };
-        /** @description What a member of a council thinks. */
+        /** @description The vote of a council member. */
         Vote: {
             /**
-             * @description Where it stands.
+             * @description The member's stance on the topic.
              * @default building
              */
             signal: components["schemas"]["Stance"];
-            /** @description Why. */
+            /** @description The reason for the stance. */
             reason?: string;
-            /** @description What it holds to be settled. */
+            /** @description Decisions that the member considers settled. */
             key_decisions?: string[];
-            /** @description What the team should take up next, once this is settled. */
+            /** @description The suggested next topic, once this one is settled. */
             next_topic?: string | null;
         };
         /**
-         * @description Names one piece of work for ever: the idempotency key that agents are given.
+         * @description The permanent id of one piece of work: the idempotency key that agents receive.
          *
-         *     A redelivery after a crash carries the same key; a retry is the next `attempt`; an agent that
-         *     was blocked and goes on is in the next `turn` of the same attempt.
+         *     A redelivery after a crash has the same key; a retry is the next `attempt`; an agent that
+         *     was blocked and continues is in the next `turn` of the same attempt.
          */
         TurnKey: string;
-        /** @description What the answer to a coordinator's question decides. */
+        /** @description The decision that the answer to a coordinator's question makes. */
         TeamAbout: {
             change: components["schemas"]["ChangeId"];
         } | {
@@ -2737,19 +2765,19 @@ export interface components {
         } | {
             check_in: components["schemas"]["HandoffId"];
         };
-        /** @description A change, numbered within its project: `c7`. */
+        /** @description The id of a change, numbered within its project: `c7`. */
         ChangeId: string;
-        /** @description A span in its trace, as one side tells it to the other: the `traceparent` of W3C Trace Context. */
+        /** @description A span in its trace, as sent between systems: the `traceparent` of W3C Trace Context. */
         Traceparent: string;
-        /** @description Where a handoff stands. */
+        /** @description The state of a handoff. */
         State: {
             pending: {
-                /** @description Not before this: cooldown or backoff. */
+                /** @description The earliest time for the next turn: cooldown or backoff. */
                 not_before: components["schemas"]["Time"];
             };
         } | {
             parked: {
-                /** @description When that should be. */
+                /** @description The time at which the quota should be restored. */
                 until: components["schemas"]["Time"];
             };
         } | {
@@ -2760,12 +2788,12 @@ export interface components {
             running: components["schemas"]["Turn"];
         } | "undecided" | {
             blocked: {
-                /** @description Those that are still open. */
+                /** @description The handoffs that are still open. */
                 on: components["schemas"]["HandoffId"][];
             };
         } | {
             asked: {
-                /** @description When the default is taken, or the handoff expires. */
+                /** @description The time at which the default is taken or the handoff expires. */
                 until: components["schemas"]["Time"];
             };
         } | {
@@ -2773,274 +2801,277 @@ export interface components {
         };
         /**
          * Format: int64
-         * @description A moment.
+         * @description A point in time, in milliseconds since 1970 (UTC).
          */
         Time: number;
-        /** @description A turn that has been given out and has not come back. */
+        /** @description A turn that was ordered and has not been completed. */
         Turn: {
-            /** @description When it was given out. */
+            /** @description The time at which the turn was ordered. */
             ordered_at: components["schemas"]["Time"];
-            /** @description When the next sign of life is due: acceptance first, then the lease. */
+            /** @description The deadline for the next sign of life: acceptance first, then the lease. */
             due: components["schemas"]["Time"];
-            /** @description When it must have ended. */
+            /** @description The deadline for the end of the turn. */
             finish_by: components["schemas"]["Time"];
-            /** @description What was set aside for it. */
+            /** @description The budget that is reserved for the turn. */
             reserved: components["schemas"]["Usage"];
             /**
              * Format: uint32
-             * @description How often it was delivered, counting again after each restart.
+             * @description The number of deliveries, counted anew after each restart.
              */
             deliveries: number;
             /**
-             * @description How far it got.
+             * @description The progress of the delivery.
              * @default queued
              */
             receipt: components["schemas"]["Receipt"];
-            /** @description What the agent last said it is doing. */
+            /** @description The agent's latest description of its activity. */
             note?: string | null;
-            /** @description Who has it, when that is somebody from outside. */
+            /** @description The external agent that claimed the turn, if any. */
             taken?: components["schemas"]["Taken"] | null;
         };
-        /** @description How far a turn got on its way into the agent, the same on every transport. */
+        /** @description The progress of a turn's delivery to the agent, the same on every transport. */
         Receipt: "queued" | "delivered" | "ingested" | "acknowledged";
-        /** @description In whose hands a turn is that nobody here carries out. */
+        /** @description An external agent's claim on a turn that no local agent carries out. */
         Taken: {
-            /** @description Who has it. */
+            /** @description The name of the external agent. */
             by: string;
-            /** @description How often they show up. */
+            /** @description The longest interval between two of its signs of life. */
             lease: components["schemas"]["Millis"];
         };
-        /** @description How a handoff ended. */
+        /** @description The end of a handoff. */
         Closing: {
-            /** @description When. */
+            /** @description The time of the end. */
             at: components["schemas"]["Time"];
-            /** @description With which answer. */
+            /** @description The answer that closed it. */
             response: components["schemas"]["Response"];
-            /** @description Which way. */
+            /** @description The way in which it ended. */
             way: components["schemas"]["Way"];
         };
-        /** @description Which way a handoff ended. */
+        /** @description The way in which a handoff ended. */
         Way: "answered" | "expired" | "cancelled";
-        /** @description What the answer to an agent's request is. */
+        /** @description The answer to an agent's permission request. */
         Permit: {
-            /** @description The agent's own name for the request. */
+            /** @description The agent's own id of the request. */
             request: string;
             /** @description The option that was chosen. */
             choice: string;
         };
-        /** @description What an agent told in the turn that is out. */
+        /** @description The agent's reports during the open turn. */
         TurnReport: {
             /**
-             * @description What it hands on.
+             * @description The handoffs that it proposes.
              * @default []
              */
             offers: components["schemas"]["Offer"][];
             /**
-             * @description What it answers.
+             * @description The answer that it gives.
              * @default null
              */
             response: components["schemas"]["Response"] | null;
             /**
-             * @description What it used.
+             * @description The usage that it reports.
              * @default {
              *       "tokens": 0,
              *       "money": 0
              *     }
              */
             usage: components["schemas"]["Usage"];
-            /** @description Where a member of a council stands. */
+            /** @description The vote of a council member. */
             vote?: components["schemas"]["Vote"] | null;
-            /** @description How many tokens the answer to a phase has. */
+            /** @description The size of the answer to a phase, in tokens. */
             measured?: components["schemas"]["Measured"] | null;
         };
-        /** @description What holds for a handoff because a coordinator gave it out. Nothing does for any other handoff. */
+        /** @description Special rules for a handoff that a coordinator created. No other handoff has any. */
         Constraints: {
             /**
-             * @description It begins with what it is given: neither the inputs nor the trail of its cause belong to it, and
-             *     it is no repetition.
+             * @description The handoff starts fresh: it inherits neither inputs nor trail from its cause, and it does
+             *     not count as a repetition.
              * @default false
              */
             fresh: boolean;
             /**
-             * @description Only its taker can do it: nobody is tried instead, and it counts against no limit.
+             * @description Only the given taker can do it: no replacement is tried, and it counts against no limit.
              * @default false
              */
             fixed_taker: boolean;
             /**
-             * @description Its taker answers for it: what the taker hands on, it waits for.
+             * @description The taker stays responsible: the handoff waits for everything that the taker hands on.
              * @default false
              */
             keeps: boolean;
             /**
-             * @description When it cannot be done, the work goes on without it.
+             * @description If it cannot be done, the work continues without it.
              * @default false
              */
             optional: boolean;
         };
         /**
-         * @description How far a request has come: who had it, and how often round which declared loops. Bounded by the
-         *     workflow: nobody is listed twice, and there is one lap for each loop.
+         * @description The path of a request: the parties that held it, and the rounds in each declared loop. Bounded
+         *     by the workflow: no party is listed twice, and there is one lap per loop.
          */
         Trail: {
-            /** @description Everyone who has held the request, oldest first; a way round a loop is listed as none. */
+            /** @description All parties that have held the request, oldest first; rounds of a loop add no entries. */
             held_by: components["schemas"]["Party"][];
-            /** @description The loop that it is in. */
+            /** @description The loop that the request is in, if any. */
             within?: string | null;
-            /** @description How often it has gone round each loop so far. */
+            /** @description The progress in each loop so far, by the loop's name. */
             laps?: {
                 [key: string]: components["schemas"]["Lap"];
             };
         };
-        /** @description How often a request has gone round a declared loop. */
+        /** @description The progress of a request in a declared loop. */
         Lap: {
-            /** @description Who was in it first: each return to them begins a round. */
+            /** @description The party that entered the loop first: each return to it begins a round. */
             head: components["schemas"]["Party"];
             /**
              * Format: uint32
-             * @description Counts from 1.
+             * @description The number of the round, from 1.
              */
             round: number;
-            /** @description Whether the work is out with a member, to come back as an answer. */
+            /** @description True if the work was delegated to a member and will return as an answer. */
             away?: boolean;
-            /** @description How often each member has had the work. */
+            /** @description The number of times that each member has received the work. */
             visits: {
                 [key: string]: number;
             };
             /**
-             * @description What the work looked like when each member last passed it on, to notice a round that
-             *     changed nothing.
+             * @description A fingerprint of the work as each member last passed it on, to detect a round that changed
+             *     nothing.
              */
             seen?: {
                 [key: string]: string;
             };
         };
-        /** @description Where an agent's process stands. */
+        /** @description The state of an agent's process. */
         SessionState: "starting" | "ready" | "not_ready" | "working" | "waiting" | "crashed" | "restarting" | "ended";
-        /** @description What a run remembers of a set. */
+        /** @description The state of a set that a run keeps. */
         SetState: {
-            /** @description The handoff that it was proposed in. */
+            /** @description The handoff in which the set was proposed. */
             handoff?: components["schemas"]["HandoffId"] | null;
-            /** @description Who proposed it. */
+            /** @description The agent that proposed it, if any. */
             agent?: components["schemas"]["AgentName"] | null;
-            /** @description What for. */
+            /** @description The purpose of the set. */
             reason: string;
             /**
              * Format: uint32
-             * @description Its revision.
+             * @description The number of the latest revision.
              */
             revision: number;
             /**
              * Format: uint
-             * @description How many files it touches.
+             * @description The number of files that it touches.
              */
             count: number;
-            /** @description What a person has to say yes to. */
+            /** @description The gates that a person has to approve. */
             gates: components["schemas"]["Gate"][];
-            /** @description How far it is. */
+            /** @description The current status of the set. */
             status: components["schemas"]["ChangeStatus"];
-            /** @description Whether a person is still to be asked about it. */
+            /** @description True if a person still has to be asked about it. */
             asks: boolean;
-            /** @description What is being done to the project and has no outcome yet. */
+            /** @description The action that is under way and has no outcome yet. */
             ordered?: components["schemas"]["ChangeWork"] | null;
-            /** @description The handoff that asks for its revision. */
+            /** @description The handoff that asks for a revision. */
             returned?: components["schemas"]["HandoffId"] | null;
-            /** @description What was said about it and has not gone back yet. */
+            /** @description Comments that have not gone back to the agent yet. */
             remarks: components["schemas"]["Comment"][];
-            /** @description What was said about it last: the set itself has it too, or gets it after a crash. */
+            /** @description The latest comments: the set itself has them too, or gets them after a crash. */
             said?: components["schemas"]["Comment"][];
         };
-        /** @description Something that a person has to say yes to. */
+        /** @description A requirement for a person's approval. */
         Gate: {
-            /** @description Why. */
+            /** @description The reason for the gate. */
             kind: components["schemas"]["GateKind"];
-            /** @description Which file. */
+            /** @description The file that it is about. */
             file: components["schemas"]["FilePath"];
         };
-        /** @description Why a person has to say yes. */
+        /** @description The reason why a person has to approve a change. */
         GateKind: "deletion" | "own_logic" | "dependencies" | "foreign";
-        /** @description A file's path within the project, in the only way to write it. */
+        /** @description A file's path within the project, in its only valid spelling. */
         FilePath: string;
-        /** @description How far a change is. */
+        /** @description The status of a change. */
         ChangeStatus: "pending" | "approved" | "refused" | "applied" | "validated" | "failed" | "undone";
-        /** @description What is to be done to the project. */
+        /** @description An action on the project. */
         ChangeWork: "apply" | "undo";
-        /** @description What somebody says about a change. */
+        /** @description A comment on a change. */
         Comment: {
-            /** @description Who. */
+            /** @description The author of the comment. */
             by: string;
-            /** @description When. */
+            /** @description The time of the comment, in RFC 3339. */
             at: string;
-            /** @description About which file, if about one. */
+            /** @description The file that it is about; `None` for the whole set. */
             file?: string | null;
             /**
              * Format: uint32
-             * @description About which line of it as it would be.
+             * @description The line in the new version of the file.
              */
             line?: number | null;
             /**
              * Format: uint32
-             * @description About which revision of the set.
+             * @description The revision of the set that it is about.
              * @default 1
              */
             revision: number;
-            /** @description What. */
+            /** @description The text of the comment. */
             text: string;
         };
-        /** @description Where a run stands among the generations of its team. */
+        /** @description The position of a run among the generations of its team. */
         Lineage: {
             /**
              * Format: uint32
-             * @description Which generation it is, from 1.
+             * @description The number of the generation, from 1.
              */
             number: number;
-            /** @description When the first one began. */
+            /** @description The time at which the first generation began. */
             since: components["schemas"]["Time"];
-            /** @description The run before it, when it was here. */
+            /** @description The previous run; `None` if it ran under another orchestrator. */
             previous?: components["schemas"]["RunId"] | null;
-            /** @description What the team is doing. */
+            /** @description The current phase of the team. */
             phase: "discussion" | "code_review" | "apply_changes" | "testing";
-            /** @description How others follow by themselves, if they do. */
+            /** @description The plan for generations that follow automatically, if any. */
             plan?: components["schemas"]["Plan"] | null;
             /**
-             * @description Whether a person is asked before it begins.
+             * @description True if a person is asked before the generation begins.
              * @default false
              */
             check_in: boolean;
-            /** @description What the one before it has left for a person to say before it begins. */
+            /** @description Questions of the previous generation that a person must answer before this one begins. */
             asks?: components["schemas"]["Awaited"][];
-            /** @description What a person has to say before the team can go on, when it ended for that. */
+            /**
+             * @description Questions that a person must answer before the team can continue, if the run ended because
+             *     of them.
+             */
             awaits?: components["schemas"]["Awaited"][];
-            /** @description How far the one before it was in its phases, when it ended in the middle of one. */
+            /** @description The progress of the previous generation in its phases, if it ended in the middle of one. */
             phases?: components["schemas"]["Phases"] | null;
             /**
-             * @description Those before it, the oldest first.
+             * @description The earlier generations, oldest first.
              * @default []
              */
             past: components["schemas"]["Past"][];
             /**
-             * @description What those before it have cost.
+             * @description The total cost of the earlier generations, in US dollars.
              * @default 0
              */
             spent: components["schemas"]["Usd"];
             /**
-             * @description What each agent did in them.
+             * @description The work of each agent in the earlier generations.
              * @default {}
              */
             agents: {
                 [key: string]: components["schemas"]["Service"];
             };
             /**
-             * @description What they have settled.
+             * @description The decisions of the earlier generations.
              * @default []
              */
             decisions: string[];
             /**
-             * @description What people want it to know.
+             * @description People's notes for the team.
              * @default []
              */
             notes: components["schemas"]["Note"][];
             /**
-             * @description What was known from the start.
+             * @description The inputs that were known from the start.
              * @default {}
              */
             given: {
@@ -3048,149 +3079,152 @@ export interface components {
             };
             /** @description Changes that another orchestrator left. */
             changes?: components["schemas"]["CodeChange"][];
-            /** @description Fields of another orchestrator's own. */
+            /** @description Additional fields of another orchestrator. */
             foreign?: {
                 [key: string]: unknown;
             };
-            /** @description What comes after it, once it is over. */
+            /** @description The handover to the next generation, once the run has ended. */
             handed_over?: components["schemas"]["GenerationHandedOver"] | null;
         };
-        /** @description How generations follow each other without a person. */
+        /** @description The plan for a series of generations that follow each other automatically. */
         Plan: {
             /**
              * Format: uint32
-             * @description How many, the first one included.
+             * @description The maximum number of generations, including the first one.
              */
             max_runs: number;
-            /** @description What they may cost together. */
+            /** @description The maximum total cost, in US dollars. */
             max_cost: components["schemas"]["Usd"];
             /**
              * Format: uint32
-             * @description After how many a person is asked; 0 is never.
+             * @description The number of generations after which a person is asked; 0 means never.
              */
             check_in_every: number;
-            /** @description The wait before the next one. */
+            /** @description The pause before the next generation. */
             pause: components["schemas"]["Millis"];
-            /** @description What each may spend. */
+            /** @description The budget of each generation. */
             budget: components["schemas"]["Budget"];
             /**
              * Format: uint32
-             * @description The number of the first one.
+             * @description The number of the first generation of the series.
              */
             first: number;
-            /** @description What had been spent before it. */
+            /** @description The cost before the series began, in US dollars. */
             spent: components["schemas"]["Usd"];
         };
-        /** @description What somebody in a generation has to hear from a person before it can go on. */
+        /** @description A question that a person must answer before the team can continue. */
         Awaited: {
-            /** @description Who asks. */
+            /** @description The party that asks. */
             from: components["schemas"]["Party"];
-            /** @description What. */
+            /** @description The question as the person reads it. */
             question: components["schemas"]["Question"];
             /** @description The inputs that the answer fills in. */
             missing?: components["schemas"]["MissingInput"][];
-            /** @description Whether somebody waits for what it is about, so that to take what there is would not be all. */
+            /**
+             * @description True if another handoff waits for the result, so that accepting what there is would not be
+             *     enough.
+             */
             owed?: boolean;
-            /** @description What a council that does not agree would have decided, if a person takes it. */
+            /** @description The result of a council that does not agree, for a person to accept. */
             verdict?: components["schemas"]["Verdict"] | null;
         };
-        /** @description How far a run is in its phases. */
+        /** @description The progress of a run in its phases. */
         Phases: {
-            /** @description The task, by the name that requests and answers carry. */
+            /** @description The task id that requests and answers carry. */
             task_id: string;
             /**
              * Format: uint
-             * @description Which one it is in, by its place among the phases of the workflow.
+             * @description The position of the current phase in the workflow, from 0.
              */
             place: number;
-            /** @description The parts of that one; none between two phases and at the end. */
+            /** @description The parts of the current phase; empty between two phases and at the end. */
             parts: components["schemas"]["Part"][];
-            /** @description What the phase before has found, for the next one. */
+            /** @description The summary of the previous phase, for the next one. */
             findings?: string | null;
-            /** @description What became of each phase so far, as it was the last time. */
+            /** @description The latest result of each phase so far. */
             hops: components["schemas"]["Hop"][];
-            /** @description What the run was given. */
+            /** @description The inputs of the run. */
             given?: {
                 [key: string]: unknown;
             };
         };
-        /** @description What became of a phase. */
+        /** @description The result of a phase. */
         Hop: {
             /**
              * Format: uint
-             * @description Its place among the phases of the workflow.
+             * @description The position among the phases of the workflow, from 0.
              */
             place: number;
-            /** @description Which phase. */
+            /** @description The kind of phase. */
             phase: "research" | "write" | "validate" | "parallel";
             /**
              * Format: uint32
-             * @description How often it was entered.
+             * @description The number of times that it was entered.
              */
             rounds: number;
-            /** @description How it ended the last time; nothing while it goes on. */
+            /** @description Its latest decision; `None` while it is running. */
             decision?: ("PROCEED" | "STOP" | "CLARIFY") | null;
-            /** @description Why. */
+            /** @description The reason for the decision. */
             why?: string;
-            /** @description What it took, all rounds together. */
+            /** @description The total tokens of all rounds. */
             tokens: components["schemas"]["Tokens"];
-            /** @description What was handed on instead of everything. */
+            /** @description The tokens saved by handing on a summary. */
             saving: components["schemas"]["Saving"];
         };
-        /** @description A generation that was before. */
+        /** @description An earlier generation of the team. */
         Past: {
             /**
              * Format: uint32
-             * @description Which one.
+             * @description The number of the generation.
              */
             number: number;
-            /** @description Its run, when it was here. */
+            /** @description Its run; `None` if it ran under another orchestrator. */
             run?: components["schemas"]["RunId"] | null;
-            /** @description What it was in. */
+            /** @description The team's phase in that generation. */
             phase: "discussion" | "code_review" | "apply_changes" | "testing";
-            /** @description What it did. */
+            /** @description A summary of its work. */
             summary: string;
-            /** @description What it cost. */
+            /** @description Its cost, in US dollars. */
             cost: components["schemas"]["Usd"];
         };
-        /** @description What an agent did in earlier generations. */
+        /** @description The work of an agent in earlier generations. */
         Service: {
             /**
              * Format: uint64
-             * @description Turns.
+             * @description The number of turns.
              */
             turns: number;
-            /** @description What they cost. */
+            /** @description The cost of those turns, in US dollars. */
             cost: components["schemas"]["Usd"];
         };
-        /** @description Something that a person wants the team to know. */
+        /** @description A person's note for the team. */
         Note: {
-            /** @description What. */
+            /** @description The text of the note. */
             text: string;
-            /** @description Who says it. */
+            /** @description The name of the person. */
             by: string;
-            /** @description Since when. */
+            /** @description The time of the note. */
             at: components["schemas"]["Time"];
         };
         /** @description A change to one file. */
         CodeChange: {
-            /** @description Which file. */
+            /** @description The path of the file. */
             file: string;
-            /** @description What becomes of it. */
+            /** @description The effect on the file. */
             action: "create" | "modify" | "delete";
-            /** @description What it then holds; a deletion has none. */
+            /** @description The new content; none for a deletion. */
             content?: string | null;
             /**
              * Format: date-time
-             * @description When it was put in place.
+             * @description The time at which it was applied.
              */
             appliedAt?: string | null;
             /**
              * Format: date-time
-             * @description When it was found to hold.
+             * @description The time at which it was validated.
              */
             validatedAt?: string | null;
-            /** @description How far it is. */
+            /** @description The status of the change. */
             status: "pending" | "applied" | "validated" | "failed";
         } & {
             [key: string]: unknown;
@@ -3199,52 +3233,52 @@ export interface components {
         GenerationHandedOver: {
             /**
              * Format: uint32
-             * @description Which one, from 1.
+             * @description The number of the generation, from 1.
              */
             number: number;
-            /** @description What the team does next. */
+            /** @description The next phase of the team. */
             phase: "discussion" | "code_review" | "apply_changes" | "testing";
-            /** @description How it goes on. */
+            /** @description The next action of the team. */
             action: "continue_discussion" | "apply_changes" | "restart_with_new_code" | "manual_review";
-            /** @description Why that. */
+            /** @description The reason for that action. */
             reason: string;
-            /** @description What made it hand over, when it was one of these. */
+            /** @description The trigger of the handover, if it was one of these. */
             cause?: components["schemas"]["Cause"] | null;
-            /** @description Whose turn it is. */
+            /** @description The agent whose turn is next, if any. */
             target_agent?: string | null;
-            /** @description What about, when it is something new. */
+            /** @description The next topic, if it is a new one. */
             topic?: string | null;
-            /** @description What the generation did. */
+            /** @description A summary of the generation's work. */
             summary: string;
-            /** @description What it cost. */
+            /** @description The cost of the generation, in US dollars. */
             cost: components["schemas"]["Usd"];
-            /** @description What all have cost so far. */
+            /** @description The total cost of all generations so far, in US dollars. */
             total_cost: components["schemas"]["Usd"];
-            /** @description The one that follows by itself, if one does. */
+            /** @description The generation that follows automatically, if any. */
             next?: components["schemas"]["NextGeneration"] | null;
-            /** @description Why one follows, or none. */
+            /** @description The reason why one follows, or none. */
             why: string;
-            /** @description What keeps the next one from following automatically; none when one follows. */
+            /** @description The obstacle to an automatic next generation; `None` if one follows. */
             ends?: components["schemas"]["Ends"] | null;
         };
-        /** @description What makes a generation hand over. */
+        /** @description A trigger of a handover. */
         Cause: "consensus_reached" | "agents_exhausted" | "changes_ready" | "human_needed";
-        /** @description The generation that follows by itself. */
+        /** @description The generation that follows automatically. */
         NextGeneration: {
-            /** @description Its run. */
+            /** @description The id of its run. */
             run: components["schemas"]["RunId"];
-            /** @description Not before then. */
+            /** @description The earliest time for its start. */
             not_before: components["schemas"]["Time"];
-            /** @description Whether a person is asked first. */
+            /** @description True if a person is asked first. */
             check_in: boolean;
         };
-        /** @description What keeps the next generation from following automatically. */
+        /** @description An obstacle to an automatic next generation. */
         Ends: "unplanned" | "done" | "needs_person" | "limit" | "ceiling";
-        /** @description How long to wait. */
+        /** @description Time to wait for a result. */
         Wait: {
             /**
              * Format: uint32
-             * @description In seconds; a minute is the most, and what is taken when nothing is said.
+             * @description Seconds to wait, at most 60; 60 if left out.
              * @default null
              */
             within: number | null;
@@ -3275,13 +3309,13 @@ export interface components {
         HandoffView: components["schemas"]["HandoffRefused"] | components["schemas"]["Handoff"];
         /** @description A proposal was refused. */
         HandoffRefused: {
-            /** @description Its name within the run. */
+            /** @description The id of the handoff, unique in the run. */
             id: components["schemas"]["HandoffId"];
-            /** @description What was asked. */
+            /** @description The offer that was refused. */
             offer: components["schemas"]["Offer"];
             /** @description The handoff that the giver was working on. */
             cause?: components["schemas"]["HandoffId"] | null;
-            /** @description Under which rule. */
+            /** @description The rule that refused it. */
             refusal: components["schemas"]["Refusal"];
         };
         /** @description The rule under which a proposal is refused. */
@@ -3290,12 +3324,12 @@ export interface components {
             rule: "too_large";
             /**
              * Format: uint
-             * @description How much.
+             * @description The size of the data, in bytes.
              */
             bytes: number;
             /**
              * Format: uint
-             * @description How much is allowed.
+             * @description The maximum size, in bytes.
              */
             limit: number;
         } | {
@@ -3303,17 +3337,17 @@ export interface components {
             rule: "too_many";
             /**
              * Format: uint
-             * @description How many are allowed.
+             * @description The maximum number of handoffs per turn.
              */
             limit: number;
         } | {
             /** @constant */
             rule: "item_limit";
-            /** @description Which item. */
+            /** @description The name of the work item. */
             item: string;
             /**
              * Format: uint32
-             * @description How often is allowed.
+             * @description The maximum number of handoffs per item.
              */
             limit: number;
         } | {
@@ -3321,120 +3355,120 @@ export interface components {
             rule: "run_limit";
             /**
              * Format: uint32
-             * @description How many are allowed.
+             * @description The maximum number of handoffs per run.
              */
             limit: number;
         } | {
             /** @constant */
             rule: "repeated";
-            /** @description Who gives. */
+            /** @description The giver of the handoff. */
             from: components["schemas"]["Party"];
-            /** @description Who takes. */
+            /** @description The taker of the handoff. */
             to: components["schemas"]["Party"];
         } | {
             /** @constant */
             rule: "cycle";
-            /** @description The way round. */
+            /** @description The parties of the cycle, in order. */
             path: components["schemas"]["Party"][];
         } | {
             /** @constant */
             rule: "loop_exhausted";
-            /** @description Which loop. */
+            /** @description The name of the loop. */
             name: string;
             /**
              * Format: uint32
-             * @description How many rounds.
+             * @description The maximum number of rounds.
              */
             rounds: number;
         } | {
             /** @constant */
             rule: "no_progress";
-            /** @description Which loop. */
+            /** @description The name of the loop. */
             name: string;
             /**
              * Format: uint32
-             * @description Which round.
+             * @description The number of the round.
              */
             round: number;
         } | {
             /** @constant */
             rule: "unknown_target";
-            /** @description The name. */
+            /** @description The target that is unknown. */
             to: components["schemas"]["Party"];
         } | {
             /** @constant */
             rule: "denied";
-            /** @description Who gives. */
+            /** @description The giver of the handoff. */
             from: components["schemas"]["Party"];
-            /** @description Who takes. */
+            /** @description The taker of the handoff. */
             to: components["schemas"]["Party"];
-            /** @description Why. */
+            /** @description The reason from the deny list. */
             why: string;
         } | {
             /** @constant */
             rule: "no_route";
-            /** @description Who gives. */
+            /** @description The giver of the handoff. */
             from: components["schemas"]["Party"];
-            /** @description Who takes. */
+            /** @description The taker of the handoff. */
             to: components["schemas"]["Party"];
-            /** @description Who would be possible. */
+            /** @description The targets that the giver can reach. */
             possible: components["schemas"]["Party"][];
         } | {
             /** @constant */
             rule: "missing_evidence";
-            /** @description Who gives. */
+            /** @description The giver of the handoff. */
             from: components["schemas"]["Party"];
-            /** @description Who takes. */
+            /** @description The taker of the handoff. */
             to: components["schemas"]["Party"];
-            /** @description What is missing. */
+            /** @description The names of the missing evidence. */
             missing: string[];
         } | {
             /** @constant */
             rule: "objected";
-            /** @description Who gives. */
+            /** @description The giver of the handoff. */
             from: components["schemas"]["Party"];
-            /** @description Who takes. */
+            /** @description The taker of the handoff. */
             to: components["schemas"]["Party"];
-            /** @description What. */
+            /** @description The objections, one sentence each. */
             objections: string[];
         };
-        /** @description A handoff with all that has become of it. */
+        /** @description A handoff with its complete state. */
         Handoff: {
-            /** @description Its name within the run. */
+            /** @description The id of the handoff, unique in the run. */
             id: components["schemas"]["HandoffId"];
-            /** @description What was asked. */
+            /** @description The offer as it was admitted. */
             offer: components["schemas"]["Offer"];
             /** @description The handoff that the giver was working on. */
             cause?: components["schemas"]["HandoffId"] | null;
             /** @description The handoff that waits for this one. */
             returns_to?: components["schemas"]["HandoffId"] | null;
-            /** @description Where it stands. */
+            /** @description The current state, from pending to closed. */
             state: components["schemas"]["State"];
             /**
              * Format: uint32
-             * @description Which try, from 1.
+             * @description The number of the attempt, from 1.
              */
             attempt: number;
             /**
              * Format: uint32
-             * @description Which turn, from 1; 0 before the first.
+             * @description The number of the latest turn, from 1; 0 before the first.
              */
             turn: number;
             /**
              * Format: uint32
-             * @description How many turns it may have before a person is asked.
+             * @description The number of turns after which a person is asked.
              */
             turn_limit: number;
-            /** @description What the taker has to work with. */
+            /** @description The values that the taker can work with. */
             inputs: {
                 [key: string]: unknown;
             };
-            /** @description Answers that came back to it since its last turn. */
+            /** @description The answers that arrived since the last turn. */
             answers?: components["schemas"]["Response"][];
-            /** @description What it was allowed and refused in the turn that is out. */
+            /** @description The permissions granted and denied in the open turn. */
             permits?: components["schemas"]["Permit"][];
             /**
-             * @description What its agent has told in the turn that is out.
+             * @description The agent's reports during the open turn.
              * @default {
              *       "offers": [],
              *       "response": null,
@@ -3445,28 +3479,28 @@ export interface components {
              *     }
              */
             told: components["schemas"]["TurnReport"];
-            /** @description Answers of those who had it before and could not give all of it: what they gave counts. */
+            /** @description Partial answers of earlier takers; their outputs still count. */
             gathered?: components["schemas"]["Response"][];
-            /** @description When it has to be answered, where its document says so. */
+            /** @description The deadline for the answer, if the document sets one. */
             deadline?: components["schemas"]["Time"] | null;
-            /** @description Whether each use of its path is followed by the cooldown. */
+            /** @description True if each use of its path starts the cooldown. */
             cools?: boolean;
-            /** @description What holds for it because a coordinator gave it out. */
+            /** @description The special rules set by the coordinator that created it. */
             constraints?: components["schemas"]["Constraints"];
             /**
              * Format: uint32
-             * @description How often its own proposals were refused.
+             * @description The number of its own proposals that were refused.
              * @default 0
              */
             refusals: number;
-            /** @description The needs that were already asked for. */
+            /** @description The needs that were already requested. */
             assessed?: string[];
-            /** @description How far the request has come. */
+            /** @description The path of the request so far. */
             trail: components["schemas"]["Trail"];
-            /** @description When it was admitted. */
+            /** @description The time at which it was admitted. */
             admitted_at: components["schemas"]["Time"];
             /**
-             * @description What it has used so far.
+             * @description The resources used so far.
              * @default {
              *       "tokens": 0,
              *       "money": 0
@@ -3474,44 +3508,44 @@ export interface components {
              */
             usage: components["schemas"]["Usage"];
         };
-        /** @description A handoff in an address. */
+        /** @description A handoff, named in the path. */
         TheHandoff: {
-            /** @description The run: its id, some of its first or last digits, or `latest`. */
+            /** @description Run id, its first or last digits, or `latest`. */
             run: string;
-            /** @description The handoff, such as `h7`. */
+            /** @description Id of the handoff, such as `h7`. */
             handoff: string;
         };
-        /** @description Who steers, and why. */
+        /** @description Name and reason of the person who steers a run. */
         Steer: {
             /**
-             * @description Who, for the record.
+             * @description Name of the person, for the record.
              * @default
              */
             by: string;
             /**
-             * @description Why, for the record.
+             * @description Reason, for the record.
              * @default
              */
             why: string;
         };
-        /** @description What a run may spend in addition. */
+        /** @description Increase of a run's budget. */
         Raise: {
             /**
-             * @description In money.
+             * @description Amount to add to the money budget.
              * @default 0
              */
             money: components["schemas"]["Usd"];
             /**
              * Format: uint64
-             * @description In tokens.
+             * @description Number of tokens to add to the token budget.
              * @default 0
              */
             tokens: number;
         };
-        /** @description How to add up. */
+        /** @description Grouping of the cost report. */
         Sorting: {
             /**
-             * @description By what; by run when nothing is said.
+             * @description Key to group by; `run` if left out.
              * @default run
              */
             by: components["schemas"]["By"];
@@ -3540,12 +3574,12 @@ export interface components {
             turns: number;
             /**
              * Format: uint64
-             * @description Tokens read and written.
+             * @description The tokens read and written.
              * @default 0
              */
             tokens: number;
             /**
-             * @description Money spent.
+             * @description The money spent, in US dollars.
              * @default 0
              */
             money: components["schemas"]["Usd"];
@@ -3554,45 +3588,45 @@ export interface components {
             /** @description How long agents worked; a day does not know. */
             worked: components["schemas"]["Millis"];
         };
-        /** @description From which moment; from now when nothing is said. */
+        /** @description Point to fork from; the present if left out. */
         Fork: {
             /**
              * Format: uint64
-             * @description The last event that the two have in common.
+             * @description Sequence number of the last event that both runs share.
              * @default null
              */
             seq: number | null;
             /**
-             * @description Or the handoff that is given out anew.
+             * @description Alternatively, the handoff that is given out again.
              * @default null
              */
             handoff: components["schemas"]["HandoffId"] | null;
             /**
-             * @description Who wants it.
+             * @description Name of the person who forks the run, for the record.
              * @default
              */
             by: string;
         };
-        /** @description The new run. */
+        /** @description Confirms that the run was forked. */
         Forked: {
-            /** @description Its name. */
+            /** @description Id of the new run. */
             run: components["schemas"]["RunId"];
-            /** @description The one that it comes from. */
+            /** @description Id of the original run. */
             from: components["schemas"]["RunId"];
         };
-        /** @description A note. */
+        /** @description Note for the next generation. */
         LeaveNote: {
-            /** @description What the next generation should know. */
+            /** @description Text of the note. */
             text: string;
             /**
-             * @description Who says it, for the record.
+             * @description Name of the author, for the record.
              * @default
              */
             by: string;
         };
-        /** @description A note that was left. */
+        /** @description Confirms that a note was stored. */
         NoteTaken: {
-            /** @description The generation that hands it on: the last one there is. */
+            /** @description Run that passes the note on: the newest generation. */
             run: components["schemas"]["RunId"];
         };
         /** @description What the next generation reads first. */
@@ -3604,50 +3638,50 @@ export interface components {
             /** @description The same run in a few sentences. */
             narrative: string;
         };
-        /** @description Where a team stands, for the orchestrator that comes next. */
+        /** @description The state of a team, for the next orchestrator. */
         OrchestratorContext: {
             /** @description The version of the file. */
             version: "v1.0";
-            /** @description Counts the orchestrators. */
+            /** @description The number of the orchestrator's run. */
             runNumber: number;
             /**
              * Format: date-time
-             * @description When the first of them started.
+             * @description The time at which the first orchestrator started.
              */
             startedAt: string;
             /**
              * Format: date-time
-             * @description When the file was written.
+             * @description The time at which the file was written.
              */
             lastUpdated: string;
-            /** @description What the team is doing. */
+            /** @description The current phase of the team. */
             currentPhase: "discussion" | "code_review" | "apply_changes" | "testing";
-            /** @description What it has talked about. */
+            /** @description The summary of the discussion. */
             discussionSummary: components["schemas"]["DiscussionSummary"];
-            /** @description What it wants to change. */
+            /** @description The changes that the team proposes. */
             codeChanges: components["schemas"]["CodeChange"][];
-            /** @description How each member stands, by name. */
+            /** @description The state of each member, by name. */
             agentStates: {
                 [key: string]: components["schemas"]["AgentState"];
             };
-            /** @description What comes next. */
+            /** @description The next action of the team. */
             nextAction: components["schemas"]["NextAction"];
-            /** @description What came before. */
+            /** @description The earlier orchestrators of the team. */
             history: components["schemas"]["PastRun"][];
-            /** @description What all of it has cost, in dollars. */
+            /** @description The total cost, in dollars. */
             totalCost: number;
-            /** @description What people want the team to know. */
+            /** @description People's notes for the team. */
             humanNotes?: string | null;
         } & {
             [key: string]: unknown;
         };
-        /** @description What a team has talked about. */
+        /** @description The summary of a team's discussion. */
         DiscussionSummary: {
-            /** @description What about. */
+            /** @description The topic of the discussion. */
             topic: string;
-            /** @description What it has settled. */
+            /** @description The decisions that were reached. */
             keyDecisions: string[];
-            /** @description Whether enough of them agree. */
+            /** @description True if enough members agree. */
             consensusReached: boolean;
             /** @description The last signal of each member, by name. */
             consensusSignals: {
@@ -3656,37 +3690,37 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** @description How a member of the team stands. */
+        /** @description The state of a team member. */
         AgentState: {
-            /** @description How many turns it has had. */
+            /** @description The number of turns that it has had. */
             timesProcessed: number;
-            /** @description What they have cost, in dollars. */
+            /** @description The total cost of its turns, in dollars. */
             totalCost: number;
-            /** @description Whether it may have another. */
+            /** @description True if it may have another turn. */
             canProcess: boolean;
         } & {
             [key: string]: unknown;
         };
-        /** @description What comes next. */
+        /** @description The next action of a team. */
         NextAction: {
-            /** @description What to do. */
+            /** @description The kind of action. */
             type: "continue_discussion" | "apply_changes" | "restart_with_new_code" | "manual_review";
-            /** @description Why. */
+            /** @description The reason for the action. */
             reason: string;
-            /** @description Whose turn it is. */
+            /** @description The agent whose turn is next. */
             targetAgent?: string | null;
         } & {
             [key: string]: unknown;
         };
-        /** @description An orchestrator that was before. */
+        /** @description An earlier orchestrator of the team. */
         PastRun: {
-            /** @description Which one. */
+            /** @description The number of the run. */
             runNumber: number;
-            /** @description What it ended in. */
+            /** @description The phase in which it ended. */
             phase: "discussion" | "code_review" | "apply_changes" | "testing";
-            /** @description What it did. */
+            /** @description A summary of its work. */
             summary: string;
-            /** @description What it cost, in dollars. */
+            /** @description The cost of the run, in dollars. */
             cost: number;
         } & {
             [key: string]: unknown;
@@ -3700,14 +3734,14 @@ export interface components {
             /** @description Those before it, the oldest first. */
             history: components["schemas"]["PastRun"][];
         };
-        /** @description A council, while it speaks and after. */
+        /** @description The state of a council, during and after its discussion. */
         Council: {
             /** @description The handoff that it decides on. */
             handoff: components["schemas"]["HandoffId"];
-            /** @description What about. */
+            /** @description The topic of the discussion. */
             topic: string;
             /**
-             * @description Who has the word, by the handoff that they have it in.
+             * @description The members that currently speak, by their handoffs.
              * @default {}
              */
             sitting: {
@@ -3715,121 +3749,124 @@ export interface components {
             };
             /**
              * Format: uint32
-             * @description How often each may speak.
+             * @description The maximum number of turns per member.
              */
             limit: number;
             /**
-             * @description Where each member stands.
+             * @description The position of each member.
              * @default {}
              */
             positions: {
                 [key: string]: components["schemas"]["Position"];
             };
             /**
-             * @description What was said last.
+             * @description The most recent speeches.
              * @default []
              */
             discussion: components["schemas"]["Speech"][];
             /**
-             * @description What is held to be settled.
+             * @description Decisions that members consider settled.
              * @default []
              */
             decisions: string[];
-            /** @description What should be taken up next. */
+            /** @description The suggested next topic. */
             next_topic?: string | null;
-            /** @description What came of it, when it is over. */
+            /** @description The result; `None` while the council is open. */
             verdict?: components["schemas"]["Verdict"] | null;
         };
-        /** @description Where a member stands. */
+        /** @description The position of a member. */
         Position: {
             /**
              * Format: uint32
-             * @description How often it has spoken.
+             * @description The number of turns that it has used.
              */
             turns: number;
-            /** @description Its last signal; nothing before it has given one. */
+            /** @description Its last signal; `None` before it has given one. */
             signal?: components["schemas"]["Stance"] | null;
-            /** @description Why. */
+            /** @description The reason for the signal. */
             reason?: string;
         };
-        /** @description Something that was said. */
+        /** @description One contribution to the discussion. */
         Speech: {
-            /** @description By whom. */
+            /** @description The party that spoke. */
             by: components["schemas"]["Party"];
             /**
              * Format: uint32
-             * @description In which of its turns.
+             * @description The number of the speaker's turn.
              */
             round: number;
-            /** @description Its signal. */
+            /** @description The signal given with the speech. */
             signal?: components["schemas"]["Stance"] | null;
-            /** @description What. */
+            /** @description The text of the speech. */
             said: string;
         };
-        /** @description What a document does not say itself. */
+        /** @description Parameters that the document itself does not contain. */
         Besides: {
             /**
-             * @description The run; otherwise the one in which the giver has a turn.
+             * @description Run id; the run in which the giver has a turn if left out.
              * @default null
              */
             run: string | null;
             /**
-             * @description Who is to do a phase; otherwise the agent that is called like it.
+             * @description Agent for a phase request; the agent named like the phase if left out.
              * @default null
              */
             to: string | null;
         };
-        /** @description What became of a proposal. */
+        /** @description Result of a proposal. */
         Proposed: {
-            /** @description Its run. */
+            /** @description Run that the handoff belongs to. */
             run: components["schemas"]["RunId"];
-            /** @description Its name, once it has one: what is proposed within a turn moves when the turn ends. */
+            /**
+             * @description Id of the handoff; left out within a turn, because the handoff is admitted when the turn
+             *     ends.
+             */
             handoff?: components["schemas"]["HandoffId"] | null;
-            /** @description The turn that it was proposed in. */
+            /** @description Turn in which it was proposed. */
             turn?: components["schemas"]["TurnKey"] | null;
-            /** @description Which dialect it came in: `contract`, `phase` or `message`. */
+            /** @description Dialect of the document: `contract`, `phase` or `message`. */
             dialect: string;
             /** @description The document as it was understood, in that dialect. */
             document: unknown;
         };
-        /** @description A handoff in one line, with all of it under `handoff`. */
+        /** @description A handoff in one line, with its full record under `handoff`. */
         HandoffRow: {
-            /** @description Its run. */
+            /** @description Run that the handoff belongs to. */
             run: components["schemas"]["RunId"];
-            /** @description Its name within the run. */
+            /** @description Id of the handoff within the run. */
             id: components["schemas"]["HandoffId"];
-            /** @description Who gave the work. */
+            /** @description Party that gave the work. */
             from: string;
-            /** @description Who took it. */
+            /** @description Party that the work was given to. */
             to: string;
-            /** @description Why, in a word. */
+            /** @description Reason code, such as `task_handoff`. */
             reason: string;
-            /** @description Where it stands, in a word. */
+            /** @description State of the handoff, as one word. */
             state: string;
-            /** @description When it was proposed. */
+            /** @description Time of the proposal (RFC 3339). */
             opened_at: string;
-            /** @description When it was closed. */
+            /** @description Time of closing (RFC 3339); null while it is open. */
             closed_at?: string | null;
-            /** @description All of it: admitted, or refused with the rule. */
+            /** @description Full record: admitted, or refused with the rule. */
             handoff: components["schemas"]["HandoffView"];
         };
         Patience: {
             /**
              * Format: uint32
-             * @description How long to wait, in seconds; a minute is the most, and what is taken when nothing is said.
+             * @description Seconds to wait, at most 60; 60 if left out.
              * @default null
              */
             within: number | null;
         };
         /** @description The answer to a handoff. */
         AnswerOf: {
-            /** @description Whether it is answered: when not, nobody has in the time that was given. */
+            /** @description True once the handoff is answered; false if the wait timed out. */
             answered: boolean;
-            /** @description Where it stands, in a word. */
+            /** @description State of the handoff, as one word. */
             state: string;
-            /** @description Which dialect it came in. */
+            /** @description Dialect that the handoff came in. */
             dialect: string;
-            /** @description The answer in that dialect, or in the contract's when it came in none. */
+            /** @description The answer in that dialect; in the contract's if the handoff came in none. */
             document?: unknown;
         };
         Wish: {
@@ -3845,73 +3882,73 @@ export interface components {
             agent: components["schemas"]["AgentName"] | null;
             /**
              * Format: uint32
-             * @description How long to wait for one, in seconds: a minute at most, not at all when nothing is said.
+             * @description Seconds to wait for a turn, at most 60; no wait if left out.
              * @default null
              */
             within: number | null;
         };
         /** @description Work for an agent. The same key is the same work: doing it twice must be harmless. */
         TurnOrder: {
-            /** @description The idempotency key. */
+            /** @description The idempotency key of the turn. */
             key: components["schemas"]["TurnKey"];
-            /** @description Who is to do it. */
+            /** @description The agent that does the work. */
             agent: components["schemas"]["AgentName"];
-            /** @description What the user asked for in the first place. */
+            /** @description The user's original request. */
             request: string;
-            /** @description What is asked now. */
+            /** @description The task as it was offered. */
             offer: components["schemas"]["Offer"];
             /** @description The handoff that caused it. */
             cause?: components["schemas"]["HandoffId"] | null;
-            /** @description What there is to work with. */
+            /** @description The values that the agent can work with. */
             inputs: {
                 [key: string]: unknown;
             };
-            /** @description What came back since the last turn. */
+            /** @description The answers that arrived since the last turn. */
             answers: components["schemas"]["Response"][];
             /**
-             * @description What it was allowed and refused so far in this turn.
+             * @description The permissions granted and denied so far in this turn.
              * @default []
              */
             permits: components["schemas"]["Permit"][];
-            /** @description Who the agent may hand on to. */
+            /** @description The parties that the agent may hand work to. */
             routes: string[];
             /**
              * Format: uint32
-             * @description The round of the loop that it is in, from 1.
+             * @description The round of the current loop, from 1.
              */
             round: number;
-            /** @description When it must be done. */
+            /** @description The deadline for the end of the turn. */
             finish_by: components["schemas"]["Time"];
             /**
              * Format: uint32
-             * @description How often it has been delivered, this time included.
+             * @description The number of deliveries, including this one.
              */
             deliveries: number;
         };
-        /** @description Who takes a turn. */
+        /** @description Request to accept a turn. */
         Accept: {
             /**
-             * @description A name of theirs: the same one may take the turn again and is told the same again.
+             * @description Name of the caller: the same name may accept the turn again and gets the same response.
              * @default
              */
             by: string;
             /**
-             * @description How often they will show up at least; the workflow's lease otherwise.
+             * @description Maximum time between two signs of life; the workflow's lease if left out.
              * @default null
              */
             lease: components["schemas"]["Millis"] | null;
         };
-        /** @description What a turn has been doing. */
+        /** @description Progress of a turn. */
         Report: {
             /** @description The turn: its key, or the end of it such as `1.1`. */
             turn: string;
             /**
-             * @description What is being done, in a few words.
+             * @description Current activity, in a few words.
              * @default null
              */
             note: string | null;
             /**
-             * @description What was used since the last report.
+             * @description Usage since the last report.
              * @default {
              *       "tokens": 0,
              *       "money": 0
@@ -3919,56 +3956,56 @@ export interface components {
              */
             usage: components["schemas"]["Usage"];
         };
-        /** @description It was heard. */
+        /** @description Confirms a progress report. */
         Heard: {
-            /** @description The turn. */
+            /** @description Key of the turn. */
             turn: components["schemas"]["TurnKey"];
         };
-        /** @description The result of a turn. */
+        /** @description Result of a turn. */
         Complete: {
             /** @description The turn: its key, or the end of it such as `1.1`. */
             turn: string;
             /**
-             * @description How it came out.
+             * @description Outcome of the turn.
              * @default resolved
              */
             outcome: components["schemas"]["Outcome"];
             /**
-             * @description In a few sentences.
+             * @description Summary in a few sentences.
              * @default
              */
             summary: string;
             /**
-             * @description What is provided.
+             * @description Outputs that the turn provides.
              * @default {}
              */
             outputs: {
                 [key: string]: unknown;
             };
             /**
-             * @description Why it was not done, when it was not.
+             * @description Reason why it failed; left out otherwise.
              * @default null
              */
             failure: string | null;
             /**
-             * @description What could not be provided.
+             * @description Keys that could not be provided.
              * @default []
              */
             unresolved: string[];
             /**
-             * @description What to do next.
+             * @description Recommended next steps, one per entry.
              * @default []
              */
             recommendations: string[];
-            /** @description What is handed on. */
+            /** @description Handoffs that the turn makes. */
             handoffs?: components["schemas"]["Onward"][];
             /**
-             * @description A response in a dialect instead: a handoff response or a phase response.
+             * @description Alternatively, a response in a dialect: a handoff response or a phase response.
              * @default null
              */
             document: unknown;
             /**
-             * @description What it used, as far as that was not reported.
+             * @description Usage that was not reported yet.
              * @default {
              *       "tokens": 0,
              *       "money": 0
@@ -3976,107 +4013,107 @@ export interface components {
              */
             usage: components["schemas"]["Usage"];
         };
-        /** @description Something that is handed on. */
+        /** @description A handoff that the turn makes. */
         Onward: {
-            /** @description To whom. */
+            /** @description Agent or party that receives the work. */
             to: string;
             /**
-             * @description Whether the giver goes on with the answer; otherwise the baton moves.
+             * @description True if the giver continues with the answer; otherwise the baton moves.
              * @default false
              */
             wait: boolean;
             /**
-             * @description Why, in a word.
+             * @description Reason code, such as `review_request`; `task_handoff` if left out.
              * @default task_handoff
              */
             reason: components["schemas"]["Reason"];
             /**
-             * @description What the taker should know first.
+             * @description Summary that the receiver should read first.
              * @default
              */
             summary: string;
             /**
-             * @description What the taker should do.
+             * @description Instructions for the receiver.
              * @default null
              */
             instructions: string | null;
             /**
-             * @description What is handed along.
+             * @description Outputs that are passed along.
              * @default {}
              */
             outputs: {
                 [key: string]: unknown;
             };
             /**
-             * @description What the giver wants back.
+             * @description Inputs that the giver wants back.
              * @default []
              */
             missing: components["schemas"]["MissingInput"][];
         };
-        /** @description What became of a turn that ended. */
+        /** @description Result of completing a turn. */
         Ended: {
-            /** @description The turn. */
+            /** @description Key of the turn. */
             turn: components["schemas"]["TurnKey"];
-            /** @description The handoffs that it led to. */
+            /** @description Handoffs that were admitted. */
             admitted: components["schemas"]["HandoffId"][];
-            /** @description What was not taken, with the rule. */
+            /** @description Handoffs that were refused, each with the rule. */
             refused: string[];
         };
-        /** @description Why a turn is given back. */
+        /** @description Request to reject a turn. */
         Reject: {
             /** @description The turn: its key, or the end of it such as `1.1`. */
             turn: string;
-            /** @description Why it cannot be done. */
+            /** @description Reason why it cannot be done. */
             why: string;
         };
-        /** @description A question in an address. */
+        /** @description A question, named in the path. */
         TheQuestion: {
-            /** @description `RUN:h5`, `h5` or `5`. */
+            /** @description Id of the question: `RUN:h5`, `h5` or `5`. */
             question: string;
         };
-        /** @description An answer: words, values, or both. */
+        /** @description Answer to a question: text, values, or both. */
         Answer: {
             /**
-             * @description One of the options, or free words.
+             * @description One of the options, or free text.
              * @default
              */
             text: string;
             /**
-             * @description A value for each input that is missing.
+             * @description A value for each missing input.
              * @default {}
              */
             values: {
                 [key: string]: unknown;
             };
             /**
-             * @description Who answers, for the record.
+             * @description Name of the person who answers, for the record.
              * @default
              */
             by: string;
         };
-        /** @description The answer was taken. */
+        /** @description Confirms that the answer was accepted. */
         Answered: {
-            /** @description The question. */
+            /** @description Handoff id of the question. */
             answered: components["schemas"]["HandoffId"];
-            /** @description The run as it is now. */
+            /** @description The run after the answer. */
             run: components["schemas"]["RunDetail"];
         };
         AgentPage: {
             /**
              * Format: uint
-             * @description Of how many runs that have ended.
+             * @description Number of ended runs whose agents are included, from 0 to 1000.
              * @default 10
              */
             finished: number;
         };
-        /** @description The agents, and where the events go on from here. */
+        /** @description The agents, and the position from which to follow events. */
         Agents: {
             /**
              * Format: uint64
-             * @description The position to follow the events from.
+             * @description Position from which to follow the events.
              */
             position: number;
-            /** @description The agents. */
+            /** @description Agents of open runs and of the newest ended runs. */
             agents: components["schemas"]["AgentView"][];
         };
         /** @description An agent of a run, as people and programs see it. */
@@ -4140,381 +4177,381 @@ export interface components {
              */
             attempt: number;
         };
-        /** @description Which changes are meant. */
+        /** @description Filter for the list of changes. */
         Which: {
             /**
-             * @description Only those of this run.
+             * @description Only changes of this run.
              * @default null
              */
             run: components["schemas"]["RunId"] | null;
             /**
-             * @description Only those of this status.
+             * @description Only changes with this status.
              * @default null
              */
             status: components["schemas"]["ChangeStatus"] | null;
         };
         /** @description All changes of the project. */
         ChangeList: {
-            /** @description The oldest first. */
+            /** @description Changes in the order of their proposal, the oldest first. */
             changes: components["schemas"]["Change"][];
         };
-        /** @description A change as it is kept. */
+        /** @description A change as it is stored. */
         Change: {
-            /** @description Its name. */
+            /** @description The id of the change. */
             id: components["schemas"]["ChangeId"];
-            /** @description How far it is. */
+            /** @description The current status of the change. */
             status: components["schemas"]["ChangeStatus"];
             /**
              * Format: uint32
-             * @description How often it was proposed: 1 at first, one more with each revision.
+             * @description The number of the revision, from 1.
              * @default 1
              */
             revision: number;
-            /** @description Who made it. */
+            /** @description The author of the change. */
             author: components["schemas"]["Author"];
-            /** @description What for. */
+            /** @description The purpose of the change, for reviewers. */
             reason: string;
-            /** @description The edits. */
+            /** @description The edits of the change. */
             edits: components["schemas"]["Edit"][];
             /**
-             * @description What a person has to say yes to.
+             * @description The gates that a person has to approve.
              * @default []
              */
             gates: components["schemas"]["Gate"][];
-            /** @description When it was proposed. */
+            /** @description The time of the proposal, in RFC 3339. */
             proposed_at: string;
-            /** @description Who said yes. */
+            /** @description The name of the approver. */
             approved_by?: string | null;
-            /** @description When it was applied. */
+            /** @description The time at which it was applied. */
             applied_at?: string | null;
-            /** @description When the project's command said yes. */
+            /** @description The time at which the project's validation command succeeded. */
             validated_at?: string | null;
-            /** @description When it was undone. */
+            /** @description The time at which it was undone. */
             undone_at?: string | null;
             /**
              * Format: uint64
-             * @description Grows with each set that is applied, so that it is known which came later.
+             * @description A number that grows with each applied set, to tell which was applied later.
              */
             order?: number | null;
-            /** @description The commit that it became. */
+            /** @description The commit that contains the change. */
             commit?: string | null;
-            /** @description The folders that were made for it, the outermost first. */
+            /** @description The folders that were created for it, outermost first. */
             folders?: string[];
-            /** @description Why it failed. */
+            /** @description The cause, if it failed. */
             failure?: string | null;
-            /** @description What is worth knowing about how it went. */
+            /** @description Remarks about how it was applied. */
             notes?: string[];
-            /** @description What was said about it. */
+            /** @description The comments on the change. */
             comments?: components["schemas"]["Comment"][];
-            /** @description Whether its run has yet to hear of something that is written here. */
+            /** @description True if the run has not yet received the latest update. */
             untold?: boolean;
         };
-        /** @description Who made a change. */
+        /** @description The author of a change. */
         Author: {
-            /** @description In which run. */
+            /** @description The run in which it was made, if any. */
             run?: components["schemas"]["RunId"] | null;
-            /** @description Which agent. */
+            /** @description The agent that made it, if any. */
             agent?: components["schemas"]["AgentName"] | null;
-            /** @description For which handoff. */
+            /** @description The handoff that it was made for, if any. */
             handoff?: components["schemas"]["HandoffId"] | null;
-            /** @description Which person, when it was no agent. */
+            /** @description The name of the person; empty if an agent made it. */
             person?: string;
         };
-        /** @description One edit as it is kept. */
+        /** @description One edit as it is stored. */
         Edit: {
-            /** @description The file. */
+            /** @description The path of the file. */
             file: components["schemas"]["FilePath"];
-            /** @description What is done to it. */
+            /** @description The effect on the file. */
             action: components["schemas"]["Action"];
-            /** @description Where it comes from, for `rename`. */
+            /** @description The previous path, for `rename`. */
             from?: components["schemas"]["FilePath"] | null;
-            /** @description What it was made against; nothing when there was no file. */
+            /** @description The file before the edit; `None` if it did not exist. */
             before?: components["schemas"]["Content"] | null;
-            /** @description What it leaves; nothing when the file goes. */
+            /** @description The file after the edit; `None` if it is deleted. */
             after?: components["schemas"]["Content"] | null;
         };
-        /** @description What an edit does to its file. */
+        /** @description The effect of an edit on its file. */
         Action: "create" | "modify" | "delete" | "rename";
-        /** @description A file with its content: what an edit finds, or what it leaves. */
+        /** @description The state of a file, before or after an edit. */
         Content: {
-            /** @description The digest of its bytes. */
+            /** @description The digest of the file's bytes. */
             sha256: components["schemas"]["Digest"];
             /**
              * Format: uint64
-             * @description How many there are.
+             * @description The size in bytes.
              */
             size: number;
             /**
              * Format: uint32
-             * @description The permission bits.
+             * @description The Unix permission bits of the file.
              */
             mode: number;
         };
-        /** @description The SHA-256 of a file's content, in 64 small hexadecimal digits. */
+        /** @description The SHA-256 of a file's content, as 64 lowercase hexadecimal digits. */
         Digest: string;
-        /** @description A set of edits as it is proposed. */
+        /** @description A proposed set of edits. */
         Proposal: {
-            /** @description The edits. */
+            /** @description The edits of the set. */
             changes: components["schemas"]["FileEdit"][];
             /**
-             * @description Who made them.
+             * @description The author of the set.
              * @default {}
              */
             author: components["schemas"]["Author"];
             /**
-             * @description What for.
+             * @description The purpose of the set, for reviewers.
              * @default
              */
             reason: string;
-            /** @description The set that it replaces, when it is a revision. */
+            /** @description The set that it replaces, if it is a revision. */
             revises?: components["schemas"]["ChangeId"] | null;
         };
-        /** @description One edit as it is proposed. The names are those of `codeChanges`. */
+        /** @description One edit of a proposal. The field names are those of `codeChanges`. */
         FileEdit: {
-            /** @description The file, relative to the project. */
+            /** @description The path of the file, relative to the project. */
             file: string;
-            /** @description What is done to it. */
+            /** @description The effect on the file. */
             action: components["schemas"]["Action"];
-            /** @description Where it comes from, for `rename`. */
+            /** @description The previous path, for `rename`. */
             from?: string | null;
-            /** @description The content that it was made against; what is there now when nothing is said. */
+            /** @description The digest of the content that the edit was made against; `None` means the current content. */
             base?: components["schemas"]["Digest"] | null;
-            /** @description Its whole content afterwards, for `create` and `modify`, and for `rename` if it differs. */
+            /** @description The complete new content, for `create` and `modify`, and for `rename` if it differs. */
             content?: string | null;
-            /** @description Whether it can be executed afterwards; as before when nothing is said. */
+            /** @description True if the file becomes executable; `None` keeps the current mode. */
             executable?: boolean | null;
         };
-        /** @description A wish to apply. */
+        /** @description Request to apply a change. */
         ApplyRequest: {
             /**
-             * @description Who wishes it, whose own locks are not in the way.
+             * @description Name of the person who applies it; locks of that person do not block it.
              * @default
              */
             by: string;
         };
-        /** @description What became of the sets that were to be applied. */
+        /** @description The outcome of applying sets. */
         Report2: {
-            /** @description The project has these now. */
+            /** @description The sets that are now part of the project. */
             landed: components["schemas"]["Change"][];
-            /** @description These were tried and taken back. */
+            /** @description The sets that were tried and rolled back. */
             rolled_back: components["schemas"]["RolledBack"][];
-            /** @description These were not tried, since they do not fit or wait for a person. */
+            /** @description The sets that were not tried, because they do not apply or wait for a person. */
             left: components["schemas"]["Left"][];
             /**
              * Format: uint
-             * @description How often the project's command was asked.
+             * @description The number of times that the project's command was run.
              */
             validations: number;
         };
-        /** @description A set that was tried and taken back. */
+        /** @description A set that was tried and rolled back. */
         RolledBack: {
-            /** @description Which. */
+            /** @description The id of the set. */
             id: components["schemas"]["ChangeId"];
-            /** @description Why. */
+            /** @description The reason, in a sentence. */
             why: string;
-            /** @description The end of what the command printed. */
+            /** @description The end of the command's output. */
             output: string;
-            /** @description What is worth knowing about the way back. */
+            /** @description Remarks about the roll-back. */
             notes: string[];
         };
         /** @description A set that was not tried. */
         Left: {
-            /** @description Which. */
+            /** @description The id of the set. */
             id: components["schemas"]["ChangeId"];
-            /** @description Why. */
+            /** @description The reason, in a sentence. */
             why: string;
-            /** @description Whether a person's yes is what is missing. */
+            /** @description True if only a person's approval is missing. */
             needs_person: boolean;
         };
-        /** @description Which change is meant. */
+        /** @description A change, named in the path. */
         TheChange: {
-            /** @description Its name, such as `c3`. */
+            /** @description Id of the change, such as `c3`. */
             change: string;
         };
-        /** @description A change, line by line. */
+        /** @description A change with its diff, line by line. */
         ChangeView: {
-            /** @description The change. */
+            /** @description The change, without its diff. */
             change: components["schemas"]["Change"];
-            /** @description What it does to each file. */
+            /** @description Diff of each changed file. */
             diff: components["schemas"]["FileDiff"][];
         };
-        /** @description What happens to one file. */
+        /** @description The diff of one file. */
         FileDiff: {
-            /** @description The file. */
+            /** @description The path of the file. */
             file: components["schemas"]["FilePath"];
-            /** @description What is done to it. */
+            /** @description The action of the edit. */
             action: components["schemas"]["Action"];
-            /** @description Where it comes from. */
+            /** @description The old path of a renamed file. */
             from?: components["schemas"]["FilePath"] | null;
             /**
              * Format: uint
-             * @description Lines that come.
+             * @description The number of added lines.
              */
             added: number;
             /**
              * Format: uint
-             * @description Lines that go.
+             * @description The number of removed lines.
              */
             removed: number;
-            /** @description The permissions, when they differ: before and after. */
+            /** @description The permissions before and after; `None` if they are equal. */
             mode?: [
                 number,
                 number
             ] | null;
-            /** @description Why there are no lines: it is no text, too large, or not known. */
+            /** @description The reason why there are no lines: not text, too large, or unknown. */
             unshown?: string | null;
-            /** @description The places that differ. */
+            /** @description The parts that differ. */
             hunks: components["schemas"]["Hunk"][];
         };
-        /** @description A place that differs, with some lines around it. */
+        /** @description A part that differs, with context lines. */
         Hunk: {
             /**
              * Format: uint
-             * @description Its first line before, counted from 1.
+             * @description The first line in the old file, from 1.
              */
             old_start: number;
             /**
              * Format: uint
-             * @description How many lines it has before.
+             * @description The number of lines in the old file.
              */
             old_lines: number;
             /**
              * Format: uint
-             * @description Its first line after, counted from 1.
+             * @description The first line in the new file, from 1.
              */
             new_start: number;
             /**
              * Format: uint
-             * @description How many lines it has after.
+             * @description The number of lines in the new file.
              */
             new_lines: number;
-            /** @description The lines. */
+            /** @description The lines in order. */
             lines: components["schemas"]["Line"][];
         };
-        /** @description A line. */
+        /** @description One line of a diff. */
         Line: {
-            /** @description `' '`, `'+'` or `'-'`. */
+            /** @description `' '` for context, `'+'` for added, `'-'` for removed. */
             sign: string;
-            /** @description The text without its end. */
+            /** @description The text without its line end. */
             text: string;
-            /** @description Whether the file ends without the end of this line. */
+            /** @description True if the file ends here without a line end. */
             unended: boolean;
         };
-        /** @description Why a change is there, and what became of it. */
+        /** @description The origin of a change and its outcome. */
         WhyChange: {
-            /** @description The change. */
+            /** @description The change that is explained. */
             change: components["schemas"]["Change"];
-            /** @description The way of the work to where it was proposed, when that was in a run that is still known. */
+            /** @description Steps that led to the proposal; left out if the change is from no run or the run is unknown. */
             way?: components["schemas"]["Explanation"] | null;
-            /** @description What the run recorded of it, event by event. */
+            /** @description Events that the run recorded about the change, in order. */
             events: unknown[];
         };
-        /** @description A person's yes. */
+        /** @description Approval of a change by a person. */
         ApproveRequest: {
             /**
-             * @description Who says it, for the record.
+             * @description Name of the person who approves, for the record.
              * @default
              */
             by: string;
         };
-        /** @description A person's no. */
+        /** @description Rejection of a change by a person. */
         RejectRequest: {
             /**
-             * @description Who says it, for the record.
+             * @description Name of the person who rejects, for the record.
              * @default
              */
             by: string;
             /**
-             * @description Why.
+             * @description Reason for the rejection.
              * @default
              */
             why: string;
         };
-        /** @description How to undo. */
+        /** @description Options of an undo. */
         Undo: {
             /**
-             * @description Whether later changes on the same files go, too.
+             * @description True to also undo later changes of the same files.
              * @default false
              */
             with_later: boolean;
             /**
-             * @description Who wishes it, whose own locks are not in the way.
+             * @description Name of the person who undoes it; locks of that person do not block it.
              * @default
              */
             by: string;
         };
-        /** @description What somebody says. */
+        /** @description Comment on a change. */
         Said: {
-            /** @description What. */
+            /** @description Text of the comment, at most 16 KiB. */
             text: string;
             /**
-             * @description Who, for the record.
+             * @description Name of the author, for the record.
              * @default
              */
             by: string;
             /**
-             * @description About which file.
+             * @description File that the comment is about; the whole change if left out.
              * @default null
              */
             file: string | null;
             /**
              * Format: uint32
-             * @description About which line of it as it would be.
+             * @description Line of that file, counted as it would be after the change.
              * @default null
              */
             line: number | null;
         };
-        /** @description A change that something was said about. */
+        /** @description A change after a comment on it. */
         Commented: {
-            /** @description Its name. */
+            /** @description The id of the change. */
             id: components["schemas"]["ChangeId"];
-            /** @description How far it is. */
+            /** @description The current status of the change. */
             status: components["schemas"]["ChangeStatus"];
             /**
              * Format: uint32
-             * @description How often it was proposed: 1 at first, one more with each revision.
+             * @description The number of the revision, from 1.
              * @default 1
              */
             revision: number;
-            /** @description Who made it. */
+            /** @description The author of the change. */
             author: components["schemas"]["Author"];
-            /** @description What for. */
+            /** @description The purpose of the change, for reviewers. */
             reason: string;
-            /** @description The edits. */
+            /** @description The edits of the change. */
             edits: components["schemas"]["Edit"][];
             /**
-             * @description What a person has to say yes to.
+             * @description The gates that a person has to approve.
              * @default []
              */
             gates: components["schemas"]["Gate"][];
-            /** @description When it was proposed. */
+            /** @description The time of the proposal, in RFC 3339. */
             proposed_at: string;
-            /** @description Who said yes. */
+            /** @description The name of the approver. */
             approved_by?: string | null;
-            /** @description When it was applied. */
+            /** @description The time at which it was applied. */
             applied_at?: string | null;
-            /** @description When the project's command said yes. */
+            /** @description The time at which the project's validation command succeeded. */
             validated_at?: string | null;
-            /** @description When it was undone. */
+            /** @description The time at which it was undone. */
             undone_at?: string | null;
             /**
              * Format: uint64
-             * @description Grows with each set that is applied, so that it is known which came later.
+             * @description A number that grows with each applied set, to tell which was applied later.
              */
             order?: number | null;
-            /** @description The commit that it became. */
+            /** @description The commit that contains the change. */
             commit?: string | null;
-            /** @description The folders that were made for it, the outermost first. */
+            /** @description The folders that were created for it, outermost first. */
             folders?: string[];
-            /** @description Why it failed. */
+            /** @description The cause, if it failed. */
             failure?: string | null;
-            /** @description What is worth knowing about how it went. */
+            /** @description Remarks about how it was applied. */
             notes?: string[];
-            /** @description What was said about it. */
+            /** @description The comments on the change. */
             comments?: components["schemas"]["Comment"][];
-            /** @description Whether its run has yet to hear of something that is written here. */
+            /** @description True if the run has not yet received the latest update. */
             untold?: boolean;
-            /** @description Who gets to hear it. */
+            /** @description Receiver of the comment: nobody, the author in its run, or a later run. */
             heard: components["schemas"]["Heard2"];
         };
         /** @description Who gets to hear what was said about a set. */
@@ -4537,366 +4574,367 @@ export interface components {
             /** @description Which run. */
             run: components["schemas"]["RunId"];
         };
-        /** @description What became of a renewal. */
+        /** @description The outcome of a renewal. */
         Renewal: {
-            /** @description The change that brought the new code. */
+            /** @description The change with the new code. */
             change: components["schemas"]["ChangeId"];
-            /** @description How far it got; all but `done` means that the old program is back. */
+            /** @description The stage that it reached; anything but `done` means that the old program was restored. */
             stage: components["schemas"]["Stage"];
-            /** @description Why not further. */
+            /** @description The reason for stopping there; empty if it is done. */
             why?: string;
-            /** @description The end of what was printed. */
+            /** @description The end of the output. */
             output?: string;
         };
-        /** @description How far a renewal got. */
+        /** @description The stage that a renewal reached. */
         Stage: "apply" | "build" | "prove" | "replace" | "done";
         /** @description All locks of the project. */
         LockList: {
             /**
              * Format: uint64
-             * @description Counts the changes.
+             * @description Version of the lock table; grows with each change.
              */
             version: number;
             /**
              * Format: uint64
-             * @description The last fencing number that was given.
+             * @description Last fencing number that was given out.
              */
             fence: number;
-            /** @description What is held and waited for, the oldest first. */
+            /** @description Locks held and waited for, the oldest first. */
             locks: components["schemas"]["LockView"][];
-            /** @description The deadlocks of the last hour, the newest first. */
+            /** @description Deadlocks of the last hour, the newest first. */
             alerts: components["schemas"]["AlertView"][];
         };
-        /** @description A lock, or a place in the line for one. */
+        /** @description A lock, or a place in the queue for one. */
         LockView: {
-            /** @description Its name. */
+            /** @description Id of the lock. */
             id: components["schemas"]["LockId"];
-            /** @description `held` or `waiting`. */
+            /** @description `held` or `waiting`: holds the lock, or waits for it. */
             state: components["schemas"]["LockState"];
             /**
              * Format: uint64
-             * @description The fencing number, when it is held.
+             * @description Fencing number; left out while waiting.
              */
             fence?: number | null;
-            /** @description Who, in a word. */
+            /** @description Holder or waiter, as one word. */
             holder: string;
-            /** @description Who, in full. */
+            /** @description Holder or waiter, in full. */
             by: components["schemas"]["Holder"];
-            /** @description On what. */
+            /** @description Paths and globs that are locked, relative to the project. */
             patterns: components["schemas"]["Pattern"][];
-            /** @description Whether others may have it too. */
+            /** @description Shared with other readers, or exclusive. */
             mode: components["schemas"]["Mode"];
-            /** @description What for. */
+            /** @description Purpose that the holder gave. */
             reason: string;
-            /** @description Since when it is held or waited for. */
+            /** @description Start of the lease or the wait (RFC 3339). */
             since: string;
-            /** @description When the lease or the wait is over. */
+            /** @description End of the lease or the wait (RFC 3339). */
             until: string;
         };
-        /** @description A lock, or a place in the line for one: `l7`. A waiter that gets its lock keeps the name. */
+        /** @description The id of a lock or of a waiter, such as `l7`. A waiter that gets its lock keeps the id. */
         LockId: string;
-        /** @description Whether a lock is held. */
+        /** @description State of a lock. */
         LockState: "held" | "waiting";
-        /** @description Who holds a lock, and at which of their places: two commands of one person exclude each other. */
+        /** @description The holder of a lock, down to the command: two commands of one person exclude each other. */
         Holder: {
-            /** @description The command that it is held for; empty when it is held for whatever they do. */
+            /** @description The command that the lock is held for; empty if it covers everything the party does. */
             seat?: string;
         } & ({
             /** @constant */
             kind: "session";
-            /** @description The run. */
+            /** @description The id of the run. */
             run: components["schemas"]["RunId"];
-            /** @description The agent. */
+            /** @description The name of the agent. */
             agent: components["schemas"]["AgentName"];
         } | {
             /** @constant */
             kind: "visitor";
-            /** @description Its name. */
+            /** @description The name on the program's token. */
             name: string;
         } | {
             /** @constant */
             kind: "person";
-            /** @description Their name. */
+            /** @description The name of the person. */
             name: string;
         });
-        /** @description A name or a glob, in its plain form: no `.`, no `..`, no doubled slash. */
+        /** @description A name or a glob in normal form: no `.`, no `..`, no doubled slash. */
         Pattern: string;
-        /** @description Whether others may have it too. */
+        /** @description The sharing mode of a lock. */
         Mode: "exclusive" | "shared";
         /** @description A deadlock of the last hour. */
         AlertView: {
-            /** @description `DEADLOCK`. */
+            /** @description Alert code, always `DEADLOCK`. */
             code: string;
-            /** @description When it was found. */
+            /** @description Time of detection (RFC 3339). */
             at: string;
-            /** @description Who waited for whom, in a sentence. */
+            /** @description The circle of waiting parties, as a sentence. */
             message: string;
-            /** @description Who waited for whom. */
+            /** @description The circle of waiting parties, link by link. */
             circle: components["schemas"]["Link"][];
-            /** @description Who was refused. */
+            /** @description Request that was refused to break the circle. */
             refused: components["schemas"]["LockId"];
         };
-        /** @description One waiter of a circle. */
+        /** @description One waiter of a cycle. */
         Link: {
-            /** @description Which waiter. */
+            /** @description The id of the waiter. */
             id: components["schemas"]["LockId"];
-            /** @description Who waits. */
+            /** @description The holder that waits. */
             holder: components["schemas"]["Holder"];
-            /** @description For what. */
+            /** @description The patterns that it waits for, as a phrase. */
             wants: string;
-            /** @description Who is in the way. */
+            /** @description The holder that it waits for. */
             held_by: components["schemas"]["Holder"];
         };
-        /** @description A wish for a lock. */
+        /** @description Request for a lock. */
         Take: {
-            /** @description Paths and globs, relative to the project; all of them or nothing. */
+            /** @description Paths and globs, relative to the project; locked all together or not at all. */
             patterns: string[];
             /**
-             * @description Whether others may have it too.
+             * @description Shared with other readers, or exclusive.
              * @default exclusive
              */
             mode: components["schemas"]["Mode"];
             /**
-             * @description For how long; as the workflow says otherwise.
+             * @description Length of the lease; the workflow's if left out.
              * @default null
              */
             lease: components["schemas"]["Millis"] | null;
             /**
-             * @description How long to wait for it; as the workflow says otherwise.
+             * @description Maximum wait; the workflow's if left out.
              * @default null
              */
             wait: components["schemas"]["Millis"] | null;
             /**
-             * @description What to do when somebody else has it; as the workflow says otherwise.
+             * @description Reaction if another holder has the lock; the workflow's if left out.
              * @default null
              */
             on_conflict: components["schemas"]["OnConflict"] | null;
             /**
-             * @description What for.
+             * @description Purpose, for the record.
              * @default
              */
             reason: string;
-            /** @description Who asks. */
+            /** @description Caller that wants the lock. */
             who?: components["schemas"]["Asker"];
         };
-        /** @description What happens when somebody else has the lock. */
+        /** @description The action to take if another holder has the lock. */
         OnConflict: "wait" | "skip" | "take_over";
-        /** @description Who asks. An agent shows its session's token; everybody else says their name. */
+        /** @description The caller. An agent sends its session's token; everyone else gives a name. */
         Asker: {
             /**
-             * @description The token of an agent's session.
+             * @description Token of an agent's session.
              * @default null
              */
             token: string | null;
             /**
-             * @description The name of a person.
+             * @description Name of the person.
              * @default
              */
             by: string;
             /**
-             * @description The command that it is for, when others of the same person must wait too.
+             * @description Command that needs the lock, if other commands of the same person must wait as well.
              * @default
              */
             seat: string;
         };
-        /** @description Whether something may be written. */
+        /** @description Question whether files may be written. */
         Check: {
             /** @description Files, relative to the project. */
             paths: string[];
             /**
              * Format: uint64
-             * @description The fencing number of the lock that they are written with, if there is one.
+             * @description Fencing number of the lock that covers them; left out without a lock.
              * @default null
              */
             fence: number | null;
-            /** @description Who asks. */
+            /** @description Caller that wants to write. */
             who?: components["schemas"]["Asker"];
         };
-        /** @description It may be written. */
+        /** @description Confirms that the files may be written. */
         Checked: {
-            /** @description Always true: what must not be written is a problem. */
+            /** @description Always true: a refusal is a problem document. */
             allowed: boolean;
         };
-        /** @description Which lock is meant. */
+        /** @description A lock, named in the path. */
         TheLock: {
-            /** @description Its name, such as `l3`. */
+            /** @description Id of the lock, such as `l3`. */
             lock: string;
         };
-        /** @description How long to wait for a change. */
+        /** @description Time to wait for a change. */
         Patience2: {
             /**
-             * @description At most a minute.
+             * @description Maximum wait; at most one minute.
              * @default 0
              */
             wait: components["schemas"]["Millis"];
         };
-        /** @description A wish to keep a lock for longer. */
+        /** @description Request to renew a lease. */
         Renew: {
             /**
              * Format: uint64
-             * @description Its fencing number, if it is known.
+             * @description Fencing number of the lock; not checked if left out.
              * @default null
              */
             fence: number | null;
             /**
-             * @description For how long from now; as long as before otherwise.
+             * @description New length of the lease from now; the old length if left out.
              * @default null
              */
             lease: components["schemas"]["Millis"] | null;
-            /** @description Who asks. */
+            /** @description Caller that holds the lock. */
             who?: components["schemas"]["Asker"];
         };
-        /** @description A wish to give a lock back. */
+        /** @description Request to release a lock. */
         Release: {
-            /** @description Who asks. */
+            /** @description Caller that holds the lock. */
             who?: components["schemas"]["Asker"];
         };
-        /** @description A lock was given back. */
+        /** @description Confirms that a lock was released. */
         Released: {
-            /** @description Which. */
+            /** @description Id of the released lock. */
             released: components["schemas"]["LockId"];
         };
-        /** @description A wish to take a lock from its holder. */
+        /** @description Request to take a lock from its holder. */
         TakeOver: {
-            /** @description Why; it is written down. */
+            /** @description Reason, which is recorded. */
             reason: string;
-            /** @description Who asks. */
+            /** @description Caller that takes the lock. */
             who?: components["schemas"]["Asker"];
         };
-        /** @description Which terminals. */
+        /** @description Filter for the list of terminals. */
         Which2: {
-            /** @description Only those of this run. */
+            /** @description Only terminals of this run. */
             run?: string | null;
         };
-        /** @description A terminal at a glance. */
+        /** @description Summary of a terminal. */
         Glance: {
-            /** @description In which run. */
+            /** @description Run of the terminal. */
             run: components["schemas"]["RunId"];
-            /** @description Whose it is. */
+            /** @description Agent of the terminal. */
             agent: components["schemas"]["AgentName"];
             /**
-             * @description How its session stands: starting, ready, not_ready, working, waiting, crashed, restarting or
+             * @description State of the session: starting, ready, not_ready, working, waiting, crashed, restarting or
              *     ended.
              */
             state: string;
-            /** @description The title that its program has given it. */
+            /** @description Title that the program has set. */
             title?: string | null;
             /**
              * Format: uint16
-             * @description Columns.
+             * @description Width in columns.
              */
             cols: number;
             /**
              * Format: uint16
-             * @description Rows.
+             * @description Height in rows.
              */
             rows: number;
             /**
              * Format: int32
-             * @description The number of its process, while it runs.
+             * @description Process id while the program runs.
              */
             pid?: number | null;
-            /** @description Since when it stands so (RFC 3339). */
+            /** @description Time of the last change of state (RFC 3339). */
             since: string;
-            /** @description What people should know of it: how it died, with its last screen. */
+            /** @description Note for people, such as the cause of a crash with the last screen. */
             note?: string | null;
         };
-        /** @description A terminal in an address. */
+        /** @description A terminal, named in the path. */
         TheTerminal: {
-            /** @description The run: its id, some of its digits, or `latest` for the newest one that has the terminal. */
+            /** @description Run id, some of its digits, or `latest` for the newest run that has the terminal. */
             run: string;
-            /** @description Whose it is. */
+            /** @description Name of the agent. */
             agent: string;
         };
-        /** @description A text for an agent. */
+        /** @description Text to type into a terminal. */
         Send: {
-            /** @description What is typed. */
+            /** @description Text to type, at most 256 KiB. */
             text: string;
             /**
-             * @description Whether Enter is pressed once all of it is to be seen.
+             * @description True to press Enter once the whole text is visible.
              * @default true
              */
             submit: boolean;
         };
-        /** @description What came of a text. */
+        /** @description Result of typing a text. */
         Sent: {
-            /** @description In which run. */
+            /** @description Run of the terminal. */
             run: components["schemas"]["RunId"];
-            /** @description Who got it. */
+            /** @description Agent that received the text. */
             agent: components["schemas"]["AgentName"];
-            /** @description Whether Enter was pressed. */
+            /** @description True if Enter was pressed. */
             submitted: boolean;
         };
         From: {
             /**
              * Format: uint64
-             * @description Only what comes after this: a position, or within a run a sequence number.
+             * @description Only events after this one: a position, or a sequence number within a run.
              * @default 0
              */
             after: number;
             /**
-             * @description Whether to stay for what comes. Server-sent events and WebSockets always do.
+             * @description True to keep the stream open for new events. Server-sent events and WebSockets always do.
              * @default false
              */
             follow: boolean;
             /**
-             * @description Whether each event comes with what it changed of its run, as `changed`.
+             * @description True to add the fields of the run that each event changed, as `changed`.
              * @default false
              */
             state: boolean;
         };
-        /** @description An event as the streams tell it. */
+        /** @description An event as the streams send it. */
         EventLine: {
             /**
              * Format: uint64
-             * @description Its number over all runs.
+             * @description Number over all runs.
              */
             position: number;
-            /** @description Its run. */
+            /** @description Run that the event belongs to. */
             run: components["schemas"]["RunId"];
             /**
              * Format: uint64
-             * @description Its number within the run.
+             * @description Sequence number within the run.
              */
             seq: number;
-            /** @description When it became true. */
+            /** @description Time of the event (RFC 3339). */
             at: string;
             /**
-             * @description The fields of `RunDetail` that it changed, when `state` was asked for: relative to the run
-             *     after the event before it, `GET /v1/runs/{run}?at=N`. A field that is gone is null. `handoffs`
-             *     and `changes` list only those that changed, each with the fields that changed.
+             * @description The fields of `RunDetail` that the event changed, if `state` was requested: relative to the
+             *     run after the event before it, `GET /v1/runs/{run}?at=N`. A removed field is null.
+             *     `handoffs` and `changes` list only those that changed, each with the fields that changed.
              */
             changed?: {
                 [key: string]: unknown;
             } | null;
         } | components["schemas"]["RunCreated"] | components["schemas"]["RunForked"] | components["schemas"]["RunAdopted"] | components["schemas"]["RunPaused"] | components["schemas"]["RunUnpaused"] | components["schemas"]["RunFinished"] | components["schemas"]["HandoffAdmitted"] | components["schemas"]["HandoffRefused"] | components["schemas"]["HandoffBlocked"] | components["schemas"]["HandoffResumed"] | components["schemas"]["HandoffClosed"] | components["schemas"]["InputsAssessed"] | components["schemas"]["TurnOrdered"] | components["schemas"]["ReceiptGiven"] | components["schemas"]["TurnTaken"] | components["schemas"]["SessionChanged"] | components["schemas"]["PermitGiven"] | components["schemas"]["TurnTold"] | components["schemas"]["LeaseRenewed"] | components["schemas"]["TurnFinished"] | components["schemas"]["TurnFailed"] | components["schemas"]["RetryScheduled"] | components["schemas"]["HandoffParked"] | components["schemas"]["HandoffOverdue"] | components["schemas"]["LateResultKept"] | components["schemas"]["RecoveryChosen"] | components["schemas"]["QuestionAnswered"] | components["schemas"]["QuestionPostponed"] | components["schemas"]["BudgetReached"] | components["schemas"]["BudgetRaised"] | components["schemas"]["AlertRaised"] | components["schemas"]["TeamEvent"];
-        /** @description Everything that `stafette.toml` says. */
+        /** @description The complete content of `stafette.toml`. */
         Workflow: {
-            /** @description The workflow itself. */
+            /** @description The general settings of the workflow. */
             workflow: components["schemas"]["Header"];
             /** @description The agents by name. */
             agents: {
                 [key: string]: components["schemas"]["Agent"];
             };
             /**
-             * @description Who may hand to whom. `human` and `orchestrator` are always allowed.
+             * @description The allowed handoffs between parties. `human` and `orchestrator` are always allowed as
+             *     targets.
              * @default []
              */
             routes: components["schemas"]["Route"][];
             /**
-             * @description Who must not, and why: said instead of a plain refusal.
+             * @description The forbidden handoffs, each with a reason that replaces the plain refusal.
              * @default []
              */
             deny: components["schemas"]["Denied"][];
             /**
-             * @description Cycles that are meant.
+             * @description The cycles that are allowed.
              * @default []
              */
             loops: components["schemas"]["Loop"][];
-            /** @description The phases of every run, in their order; without any, the work goes where routes lead. */
+            /** @description The phases of every run, in order; without any, the work follows the routes. */
             phases?: components["schemas"]["PhaseStep"][];
             /**
-             * @description Counts and clocks.
+             * @description The limits on counts and times.
              * @default {
              *       "handoffs_per_item": 3,
              *       "handoffs_per_run": 10,
@@ -4912,7 +4950,7 @@ export interface components {
              */
             limits: components["schemas"]["Limits"];
             /**
-             * @description What happens when a turn breaks.
+             * @description The rules for retrying a failed turn.
              * @default {
              *       "max": 3,
              *       "backoff": 1000,
@@ -4922,7 +4960,7 @@ export interface components {
              */
             retries: components["schemas"]["Retries"];
             /**
-             * @description What a run may spend.
+             * @description The amounts that a run may spend.
              * @default {
              *       "money": 5,
              *       "tokens": 2000000,
@@ -4932,29 +4970,29 @@ export interface components {
              */
             budget: components["schemas"]["Budget"];
             /**
-             * @description Who provides the inputs of a source; `external` and `market` go to the agent `research`
-             *     when there is one, everything else to the orchestrator.
+             * @description The provider of the inputs of each source; `external` and `market` go to the agent
+             *     `research` if there is one, everything else to the orchestrator.
              * @default {}
              */
             sources: {
                 [key: string]: components["schemas"]["Party"];
             };
             /**
-             * @description What happens when a handoff cannot be done.
+             * @description The rules for a handoff that cannot be done.
              * @default {
              *       "critical": [],
              *       "rules": []
              *     }
              */
             recovery: components["schemas"]["Recovery"];
-            /** @description Handoffs and state as files; without this there are none. */
+            /** @description The folder that mirrors handoffs and state as files; not mirrored if absent. */
             coordination?: components["schemas"]["Coordination"] | null;
-            /** @description Where the daemon can be reached besides its socket. */
+            /** @description The TCP listener of the daemon, besides its socket. */
             server?: components["schemas"]["Server"];
-            /** @description Where the runs are kept; without this, in a file of the project. */
+            /** @description The storage of the runs; a file in the project if absent. */
             store?: components["schemas"]["Store"];
             /**
-             * @description How locks are given.
+             * @description The rules for locks.
              * @default {
              *       "on_conflict": "wait",
              *       "lease": 1800000,
@@ -4962,42 +5000,42 @@ export interface components {
              *     }
              */
             locks: components["schemas"]["LockRules"];
-            /** @description How changes get into the project. */
+            /** @description The rules for applying changes to the project. */
             changes?: components["schemas"]["ChangeRules"];
-            /** @description The team's own program, when it may change that. */
+            /** @description The team's own program, if the team may change it. */
             self?: components["schemas"]["Own"] | null;
             /**
-             * @description The texts of the profiles that are files, by name: put in when the workflow is read, so that
-             *     what was trusted is what runs.
+             * @description The texts of the profiles that are files, by name: included when the workflow is read, so
+             *     that exactly the trusted text runs.
              */
             profiles?: {
                 [key: string]: string;
             };
-            /** @description Commands that are told what happens, and may say no. */
+            /** @description Commands that receive events and may refuse. */
             hooks?: components["schemas"]["Hook"][];
-            /** @description What begins runs by itself. */
+            /** @description The triggers that start runs automatically. */
             triggers?: components["schemas"]["Trigger"][];
-            /** @description Whom to tell that something happened. */
+            /** @description The notifications for people. */
             notify?: components["schemas"]["Notify"] | null;
-            /** @description When people should look. */
+            /** @description The conditions for alerts. */
             alerts?: components["schemas"]["AlertRules"];
-            /** @description Where traces go. */
+            /** @description The export of traces. */
             telemetry?: components["schemas"]["Telemetry"];
-            /** @description What is known and planned; without this, nothing is. */
+            /** @description The knowledge features; all off if absent. */
             knowledge?: components["schemas"]["Knowledge"] | null;
-            /** @description Who decides together; without this there is no council. */
+            /** @description The council; none if absent. */
             council?: components["schemas"]["CouncilRules"] | null;
-            /** @description How the team hands over to its next self; without this a run stands for itself. */
+            /** @description The rules for handing over to the next generation; each run stands alone if absent. */
             generations?: components["schemas"]["GenerationRules"] | null;
         };
-        /** @description The workflow itself. */
+        /** @description The general settings of a workflow. */
         Header: {
-            /** @description Its name. */
+            /** @description The name of the workflow. */
             name: string;
-            /** @description Who gets the user's request: an agent, or the council. */
+            /** @description The party that gets the user's request: an agent, or the council. */
             entry: components["schemas"]["Party"];
             /**
-             * @description The version of the handoff schema that it speaks.
+             * @description The version of the handoff schema that the workflow uses.
              * @default 1.0.0
              */
             schema_version: string;
@@ -5007,51 +5045,51 @@ export interface components {
              */
             frame_word: string;
             /**
-             * @description Whether a bare frame in an agent's output may move work by itself.
+             * @description True if an unsigned frame in an agent's output may move work without confirmation.
              * @default false
              */
             trust_bare_frames: boolean;
             /**
-             * @description Whether each agent works in a git worktree of its own instead of the project itself. What
-             *     comes of a run is then left on the branch `stafette/result/RUN`.
+             * @description True if each agent works in its own git worktree instead of the project itself. The result
+             *     of a run is then left on the branch `stafette/result/RUN`.
              * @default false
              */
             worktrees: boolean;
         };
-        /** @description A role and what runs it. */
+        /** @description An agent: its role and its runner. */
         Agent: {
             /**
-             * @description What it is for, in a sentence.
+             * @description The purpose of the agent, in a sentence.
              * @default
              */
             role: string;
             /**
-             * @description What it is told at the start of every turn.
+             * @description The instructions at the start of every turn.
              * @default
              */
             prompt: string;
-            /** @description What carries out its turns. */
+            /** @description The way in which its turns are carried out. */
             runner: components["schemas"]["Runner"];
-            /** @description Which program runs it, by the name of its profile. */
+            /** @description The name of the profile of the program that runs it. */
             profile?: string | null;
             /**
-             * @description The program and its arguments, for `exec`; instead of the profile's when both are there.
+             * @description The program and its arguments, for `exec`; overrides the profile's.
              * @default []
              */
             command: string[];
-            /** @description The script, for `scripted`, relative to the workflow's file. */
+            /** @description The script, for `scripted`, relative to the workflow file. */
             script?: string | null;
-            /** @description Where the remote agent is, for `a2a`: the address that its agent card is found under. */
+            /** @description The address of the remote agent, for `a2a`, where its agent card is found. */
             url?: string | null;
             /** @description The environment variable with the remote agent's bearer token, for `a2a`. */
             bearer?: string | null;
             /**
-             * @description How the prompt reaches the command.
+             * @description The way in which the command receives its prompt.
              * @default stdin
              */
             prompt_via: components["schemas"]["PromptVia"];
             /**
-             * @description How the result is read.
+             * @description The format in which the command returns its result.
              * @default frames
              */
             result: components["schemas"]["ResultFormat"];
@@ -5060,427 +5098,441 @@ export interface components {
              * @default []
              */
             env: string[];
-            /** @description Time for it to say that it takes input, for `pty`; instead of its profile's and of the limits'. */
+            /**
+             * @description The time limit for becoming ready for input, for `pty`; overrides the profile's and the
+             *     limits'.
+             */
             ready_timeout?: components["schemas"]["Millis"] | null;
             /**
-             * @description Time without any output in a turn, after which it is interrupted and no longer counts as
-             *     alive, for `exec` and `pty`; instead of its profile's.
+             * @description The time without any output in a turn after which the agent is interrupted and no longer
+             *     counts as alive, for `exec` and `pty`; overrides the profile's.
              */
             stall?: components["schemas"]["Millis"] | null;
             /**
-             * @description What its processes may touch.
+             * @description The sandbox of its processes.
              * @default off
              */
             sandbox: components["schemas"]["Sandbox"];
             /**
-             * @description The inputs that it cannot do without.
+             * @description The inputs that it requires.
              * @default []
              */
             needs: components["schemas"]["Need"][];
             /**
-             * @description What a turn is expected to use, until its own history tells. Without it the first turn of an
-             *     agent that nobody has seen at work has the run's budget to itself.
+             * @description The expected usage of a turn, until the agent has a history. Without an estimate, the first
+             *     turn of an agent without a history reserves the entire budget of the run.
              */
             estimate?: components["schemas"]["Usage"];
-            /** @description What it may spend in a run. */
+            /** @description The amounts that it may spend in a run. */
             budget?: components["schemas"]["AgentBudget"];
             /**
-             * @description Whether it is given Stafette's tools by the Model Context Protocol, where its profile or its
-             *     runner says how.
+             * @description True if the agent gets Stafette's tools through the Model Context Protocol, where its
+             *     profile or its runner supports it.
              * @default true
              */
             mcp: boolean;
         };
-        /** @description A way to carry out a turn. */
+        /** @description The way in which turns are carried out. */
         Runner: "exec" | "scripted" | "pty" | "acp" | "external" | "a2a";
-        /** @description How a command gets its prompt. */
+        /** @description The way in which a command receives its prompt. */
         PromptVia: "stdin" | "argument";
-        /** @description How a command's result is read. */
+        /** @description The format of a command's result. */
         ResultFormat: "frames" | "json";
-        /** @description Whether an agent's processes are in a sandbox. */
+        /** @description The sandbox of an agent's processes. */
         Sandbox: "off" | "auto" | "strict";
-        /** @description An input that an agent declares. */
+        /** @description An input that an agent requires. */
         Need: {
-            /** @description Its name. */
+            /** @description The name of the input. */
             key: string;
-            /** @description Where it comes from: `external`, `market`, `user`, `decision`, or a word of `[sources]`. */
+            /** @description The origin: `external`, `market`, `user`, `decision`, or a key of `[sources]`. */
             source: string;
             /**
-             * @description What it should look like.
+             * @description The expected type of the value, such as `string`, `number` or `string[]`.
              * @default string
              */
             type: string;
             /**
-             * @description What it is.
+             * @description A description for the provider.
              * @default
              */
             description: string;
         };
-        /** @description What one agent may spend of a run's budget; what is not said is not limited further. */
+        /** @description The spending limits of one agent within a run's budget; absent fields set no further limit. */
         AgentBudget: {
-            /** @description In money. */
+            /** @description The maximum money, in US dollars. */
             money?: components["schemas"]["Usd"] | null;
             /**
              * Format: uint64
-             * @description In tokens.
+             * @description The maximum number of tokens.
              */
             tokens?: number | null;
             /**
              * Format: uint32
-             * @description In handoffs that it begins to work on.
+             * @description The maximum number of handoffs that it starts to work on.
              */
             handoffs?: number | null;
-            /** @description In time at work. */
+            /** @description The maximum working time. */
             time?: components["schemas"]["Millis"] | null;
         };
-        /** @description An allowed path. */
+        /** @description A handoff that the workflow allows. */
         Route: {
-            /** @description Who may give. */
+            /** @description The party that may hand over. */
             from: components["schemas"]["Party"];
-            /** @description Who may take. */
+            /** @description The party that may take the work. */
             to: components["schemas"]["Party"];
             /**
-             * @description The typical reason.
+             * @description The typical reason for the handoff.
              * @default
              */
             reason: string;
             /**
-             * @description What must be handed along.
+             * @description The names of the evidence that must be included.
              * @default []
              */
             requires: string[];
             /**
-             * @description Who else could do it when the taker cannot.
+             * @description The parties to try if the taker cannot do it, in order.
              * @default []
              */
             alternatives: components["schemas"]["Party"][];
         };
-        /** @description A forbidden path. */
+        /** @description A handoff that the workflow forbids. */
         Denied: {
-            /** @description Who must not give. */
+            /** @description The party that must not hand over. */
             from: components["schemas"]["Party"];
-            /** @description Who must not take. */
+            /** @description The party that must not take the work. */
             to: components["schemas"]["Party"];
-            /** @description Why. */
+            /** @description The reason, shown to the agent. */
             why: string;
         };
-        /** @description A cycle that is meant. */
+        /** @description A cycle that is allowed. */
         Loop: {
-            /** @description Its name. */
+            /** @description The name of the loop. */
             name: string;
-            /** @description Who is in it. */
+            /** @description The agents in the loop. */
             between: components["schemas"]["AgentName"][];
             /**
              * Format: uint32
-             * @description How often the first of them may see the work.
+             * @description The maximum number of times that the first of them may receive the work.
              * @default 3
              */
             max_rounds: number;
         };
         /** @description One phase of every run. */
         PhaseStep: {
-            /** @description Which: `research`, `write`, `validate` or `parallel`. */
+            /** @description The kind of phase: `research`, `write`, `validate` or `parallel`. */
             phase: "research" | "write" | "validate" | "parallel";
-            /** @description Who works on it: one agent, or several at once for `parallel`. */
+            /** @description The agents of the phase: one, or several in parallel for `parallel`. */
             agents: components["schemas"]["AgentName"][];
-            /** @description What to do; `{request}` stands for the user's request. The request itself when it is empty. */
+            /** @description The instructions; `{request}` stands for the user's request. If empty, the request itself. */
             instructions?: string;
-            /** @description What must hold, besides what the run is given. */
+            /** @description The constraints on the result, besides those of the run. */
             constraints?: string[];
             /**
-             * @description Which phase each agent of `parallel` works in, and so in which shape it answers.
+             * @description The kind of phase that each agent of `parallel` works on, which determines the shape of its
+             *     answer.
              * @default validate
              */
             part: "research" | "write" | "validate" | "parallel";
             /**
-             * @description How many agents of `parallel` have to come to a good end: `all`, `any`, `majority` or, say,
+             * @description The number of agents of `parallel` that have to succeed: `all`, `any`, `majority` or, say,
              *     `2 of 3`.
              * @default all
              */
             rule: string;
-            /** @description An earlier phase that has another go when this one does not pass. */
+            /** @description The earlier phase to repeat if this one does not pass. */
             back_to?: ("research" | "write" | "validate" | "parallel") | null;
             /**
              * Format: uint32
-             * @description How often this phase may be entered.
+             * @description The maximum number of times that this phase may be entered.
              * @default 3
              */
             rounds: number;
         };
-        /** @description Counts and clocks. The defaults are the handoff contract's. */
+        /** @description The limits on counts and times. The defaults are the handoff contract's. */
         Limits: {
             /**
              * Format: uint32
-             * @description Handoffs for one work item.
+             * @description The maximum number of handoffs per work item.
              * @default 3
              */
             handoffs_per_item: number;
             /**
              * Format: uint32
-             * @description Handoffs in one run.
+             * @description The maximum number of handoffs per run.
              * @default 10
              */
             handoffs_per_run: number;
             /**
              * Format: uint32
-             * @description Turns of one handoff, retries and resumptions included, before a person is asked.
+             * @description The maximum number of turns per handoff, including retries and resumptions, before a person
+             *     is asked.
              * @default 20
              */
             turns_per_handoff: number;
             /**
              * Format: uint32
-             * @description How often an agent may propose what is refused before a person is asked.
+             * @description The maximum number of refused proposals of an agent before a person is asked.
              * @default 2
              */
             refusals: number;
             /**
-             * @description Wait before the same path is used again.
+             * @description The time before the same path can be used again.
              * @default 5000
              */
             cooldown: components["schemas"]["Millis"];
             /**
-             * @description Time to accept a turn.
+             * @description The time to accept a turn.
              * @default 30000
              */
             accept_timeout: components["schemas"]["Millis"];
             /**
-             * @description Time for an agent in a terminal to say that it takes input, before people are told.
+             * @description The time for an agent in a terminal to become ready for input, before people are alerted.
              * @default 5000
              */
             ready_timeout: components["schemas"]["Millis"];
             /**
-             * @description Time between two signs of life.
+             * @description The maximum time between two signs of life.
              * @default 120000
              */
             lease: components["schemas"]["Millis"];
             /**
-             * @description Time to finish a turn.
+             * @description The time to finish a turn.
              * @default 7200000
              */
             finish_timeout: components["schemas"]["Millis"];
             /**
-             * @description Time for a person to answer.
+             * @description The time for a person to answer.
              * @default 604800000
              */
             answer_timeout: components["schemas"]["Millis"];
         };
-        /** @description What happens when a turn breaks. */
+        /** @description The rules for retrying a failed turn. */
         Retries: {
             /**
              * Format: uint32
-             * @description Attempts in all.
+             * @description The maximum number of attempts, including the first.
              * @default 3
              */
             max: number;
             /**
-             * @description The first wait; each later one is twice as long.
+             * @description The first delay; each later one is twice as long.
              * @default 1000
              */
             backoff: components["schemas"]["Millis"];
             /**
-             * @description The longest wait.
+             * @description The maximum delay between two attempts.
              * @default 60000
              */
             max_backoff: components["schemas"]["Millis"];
             /**
              * Format: double
-             * @description The part of a wait that varies, from 0 to 1.
+             * @description The random part of a delay, from 0 to 1.
              * @default 0.2
              */
             jitter: number;
         };
-        /** @description What happens when a handoff cannot be done. */
+        /** @description The rules for a handoff that cannot be done. */
         Recovery: {
             /**
-             * @description Inputs without which nothing goes on.
+             * @description The inputs without which no work continues.
              * @default []
              */
             critical: string[];
             /**
-             * @description The first rule that fits decides; without one, the contract's ladder.
+             * @description The rules; the first match applies, and without one, the contract's sequence.
              * @default []
              */
             rules: components["schemas"]["RecoveryRule"][];
         };
-        /** @description One way out, and when to take it. */
+        /** @description A recovery strategy and its conditions. */
         RecoveryRule: {
-            /** @description For handoffs to this one only. */
+            /** @description Matches only handoffs to this party; `None` matches all. */
             to?: components["schemas"]["Party"] | null;
-            /** @description For this outcome only. */
+            /** @description Matches only this cause; `None` matches all. */
             on?: components["schemas"]["RecoveryCause"] | null;
-            /** @description What to do. */
+            /** @description The strategy to apply. */
             action: components["schemas"]["Strategy"];
-            /** @description Whom to try instead, for `retry_different_target`. */
+            /** @description The party to try instead, for `retry_different_target`. */
             target?: components["schemas"]["Party"] | null;
-            /** @description What to go on with, for `fallback_default`. */
+            /** @description The values to continue with, for `fallback_default`. */
             default?: {
                 [key: string]: unknown;
             };
         };
-        /** @description What went wrong with a handoff. */
+        /** @description The cause for recovering a handoff. */
         RecoveryCause: "failed" | "partial" | "expired";
-        /** @description A recovery strategy. */
+        /** @description A strategy for a handoff that cannot be done. */
         Strategy: "retry_different_target" | "proceed_partial" | "escalate" | "skip_and_continue" | "fallback_default";
-        /** @description Where handoffs and the shared state are mirrored as files, and taken in from files. */
+        /** @description The folder in which handoffs and the shared state are mirrored as files, and read from files. */
         Coordination: {
             /**
-             * @description The folder, within the project.
+             * @description The path of the folder, within the project.
              * @default .claude
              */
             folder: string;
             /**
              * Format: uint
-             * @description How many files `completed` and `rejected` hold each, at most; the oldest go.
+             * @description The maximum number of files in each of `completed` and `rejected`; the oldest are deleted.
              * @default 1000
              */
             keep: number;
         };
-        /** @description A door on TCP. Without an address there is none until somebody opens the page. */
+        /**
+         * @description The TCP listener of the daemon. Without an address there is none until a user opens the web
+         *     page.
+         */
         Server: {
-            /** @description Where to listen, such as `127.0.0.1:7400`. Beyond this machine it takes TLS and a token. */
+            /**
+             * @description The address to listen on, such as `127.0.0.1:7400`. A non-loopback address requires TLS and
+             *     a token.
+             */
             bind?: string | null;
-            /** @description The chain of certificates, as a PEM file. */
+            /** @description The path of the certificate chain, as a PEM file. */
             tls_cert?: string | null;
-            /** @description The key to it, as a PEM file. */
+            /** @description The path of the private key, as a PEM file. */
             tls_key?: string | null;
-            /** @description The names by which browsers and programs may call it, besides those of this machine. */
+            /** @description The host names that browsers and programs may use, besides those of this machine. */
             hosts?: string[];
         };
-        /** @description A place for the runs other than the file in `.stafette`. */
+        /** @description The storage of the runs, if it is not the file in `.stafette`. */
         Store: {
             /**
              * @description The environment variable with the address of a PostgreSQL database, such as
              *     `postgres://user:password@localhost/team?schema=stafette`. The address itself, which may
-             *     hold a password, is never in this file.
+             *     contain a password, is never in this file.
              */
             url_env?: string | null;
         };
-        /** @description How locks are given. */
+        /** @description The rules for locks. */
         LockRules: {
             /**
-             * @description What happens when somebody else has it.
+             * @description The action to take if another holder has the lock.
              * @default wait
              */
             on_conflict: components["schemas"]["OnConflict"];
             /**
-             * @description How long a lock is held unless it is renewed.
+             * @description The duration of a lock unless it is renewed.
              * @default 1800000
              */
             lease: components["schemas"]["Millis"];
             /**
-             * @description How long to wait for one at most.
+             * @description The maximum time to wait for a lock.
              * @default 300000
              */
             wait: components["schemas"]["Millis"];
         };
-        /** @description How changes get into the project. */
+        /** @description The rules for applying changes to the project. */
         ChangeRules: {
             /**
-             * @description The command that says whether the project still works, such as `["cargo", "test"]`; nothing
-             *     is asked when it is empty.
+             * @description The command that checks whether the project still works, such as `["cargo", "test"]`; no
+             *     check if empty.
              */
             validate?: string[];
             /**
-             * @description How long that may take.
+             * @description The time limit for that command.
              * @default 600000
              */
             timeout: components["schemas"]["Millis"];
             /**
-             * @description Whether what is applied is committed, with the touched files as they were in a commit
-             *     before it.
+             * @description True if applied changes are committed, with the previous state of the touched files in a
+             *     commit before.
              * @default true
              */
             commit: boolean;
             /**
-             * @description Whether a person is asked about every set that an agent proposes, not only about deletions,
-             *     what steers the team and dependencies.
+             * @description True if a person has to approve every set that an agent proposes, not only deletions,
+             *     dependencies and the orchestrator's own code.
              * @default false
              */
             ask_always: boolean;
-            /** @description What steers the team itself, so that a person has to say yes; `stafette.toml` always does. */
+            /**
+             * @description The files of the orchestrator's own code, whose changes a person has to approve;
+             *     `stafette.toml` is always included.
+             */
             own?: components["schemas"]["Pattern"][];
-            /** @description What no change may touch. */
+            /** @description The files that no change may touch. */
             protected?: components["schemas"]["Pattern"][];
         };
-        /** @description The team's own program: how it is built, tried and started. */
+        /** @description The team's own program: how it is built, tested and started. */
         Own: {
             /** @description The command that builds it, such as `["cargo", "build", "--release"]`. */
             build: string[];
             /**
-             * @description How long that may take.
+             * @description The time limit for the build.
              * @default 600000
              */
             build_timeout: components["schemas"]["Millis"];
-            /** @description The file that comes of it, in the project. */
+            /** @description The path of the built file, within the project. */
             program: string;
-            /** @description The command by which a new one proves that it can read what the old one has left. */
+            /** @description The command that checks whether a new version can read the state of the old one. */
             prove: string[];
             /**
-             * @description How long that may take.
+             * @description The time limit for that check.
              * @default 60000
              */
             prove_timeout: components["schemas"]["Millis"];
-            /** @description The command that runs it for as long as the daemon lives; without one nothing is started. */
+            /** @description The command that runs it as long as the daemon runs; nothing is started if empty. */
             start?: string[];
             /**
-             * @description How long a new one has to stay up before it counts as started.
+             * @description The time that a new version has to stay up before it counts as started.
              * @default 2000
              */
             settle: components["schemas"]["Millis"];
         };
         /**
-         * @description A command that gets JSON on standard input when something happens. It ends with 0 to go on and
-         *     with 2 to say no; what it then says on standard error is the reason.
+         * @description A command that receives JSON on standard input for an event. It exits with 0 to continue and
+         *     with 2 to refuse; its standard error is then the reason.
          */
         Hook: {
-            /** @description When: `before_run`, `before_turn`, `question`, or the name of an event. */
+            /** @description The event: `before_run`, `before_turn`, `question`, or the name of a stored event. */
             on: string;
             /** @description The program and its arguments, started in the project's folder. */
             command: string[];
             /**
-             * @description How long it may take.
+             * @description The time limit for the command.
              * @default 10000
              */
             timeout: components["schemas"]["Millis"];
-            /** @description Only what concerns these agents; everyone otherwise. */
+            /** @description The agents whose events it receives; all if empty. */
             agents?: components["schemas"]["AgentName"][];
             /**
-             * @description What it means when the command breaks or takes too long.
+             * @description The action to take if the command fails or times out.
              * @default continue
              */
             on_error: components["schemas"]["OnError"];
             /** @description The environment variables that it may see, besides the harmless ones. */
             env?: string[];
         };
-        /** @description What a hook that breaks means. */
+        /** @description The action to take if a hook fails. */
         OnError: "continue" | "block";
-        /** @description Something that begins a run. */
+        /** @description A trigger that starts a run. */
         Trigger: {
-            /** @description Its name, which is part of the address of a webhook. */
+            /** @description The name of the trigger, which is part of the address of a webhook. */
             name: string;
             /**
-             * @description When, in five fields: minute, hour, day of the month, month, day of the week; or `@daily`
-             *     and the like.
+             * @description The schedule in five fields: minute, hour, day of the month, month, day of the week; or
+             *     `@daily` and similar.
              */
             cron?: string | null;
-            /** @description Where the clock hangs, such as `Europe/Vienna`; where the daemon is otherwise. */
+            /** @description The time zone, such as `Europe/Vienna`; the daemon's if absent. */
             timezone?: string | null;
-            /** @description Whether one run makes up for the times that nobody was there to keep. */
+            /** @description True if one run makes up for all times that were missed while the daemon was not running. */
             catch_up?: boolean;
-            /** @description Whether a program may begin it by `POST /v1/triggers/NAME`, signed with the secret. */
+            /** @description True if a program may fire it with `POST /v1/triggers/NAME`, signed with the secret. */
             webhook?: boolean;
             /** @description The environment variable with the secret that webhooks are signed with. */
             secret_env?: string | null;
             /**
-             * @description What the agents should do. `{payload.issue.title}` is a part of what the webhook brought,
-             *     `{trigger}` the name, `{time}` the moment.
+             * @description The request for the agents. `{payload.issue.title}` is a part of the webhook's payload,
+             *     `{trigger}` the name, `{time}` the time.
              */
             request: string;
         };
-        /** @description News for people who look elsewhere. Without a channel there are none. */
+        /** @description The notifications for people who are not watching. None are sent without a channel. */
         Notify: {
             /**
-             * @description What is news.
+             * @description The events to notify about.
              * @default [
              *       "question",
              *       "alert",
@@ -5490,71 +5542,71 @@ export interface components {
              */
             on: components["schemas"]["News"][];
             /**
-             * @description Whether it is shown on this desktop.
+             * @description True if notifications are shown on this desktop.
              * @default false
              */
             desktop: boolean;
             /** @description A topic of an ntfy server, for phones. */
             ntfy?: components["schemas"]["Ntfy"] | null;
-            /** @description A program that is told by HTTP. */
+            /** @description A program that receives notifications over HTTP. */
             webhook?: components["schemas"]["Webhook"] | null;
-            /** @description When to be quiet. */
+            /** @description The hours in which only urgent notifications are sent. */
             quiet?: components["schemas"]["Quiet"] | null;
             /**
-             * @description How long to wait for more before something is told.
+             * @description The time to wait for further notifications before sending them together.
              * @default 5000
              */
             batch: components["schemas"]["Millis"];
             /**
              * Format: uint32
-             * @description The most messages in an hour; what is beyond is told together later.
+             * @description The maximum number of messages per hour; further ones are combined and sent later.
              * @default 30
              */
             per_hour: number;
-            /** @description Where the page is, for links; the daemon's own address otherwise. */
+            /** @description The address of the web page, for links; the daemon's own address if absent. */
             link?: string | null;
         };
-        /** @description Something that people want to hear of. */
+        /** @description A kind of notification. */
         News: "question" | "alert" | "finished" | "budget";
         /** @description A topic of an ntfy server. */
         Ntfy: {
             /**
-             * @description The server.
+             * @description The address of the server.
              * @default https://ntfy.sh
              */
             url: string;
-            /** @description The topic. Whoever knows it can read along, unless the server asks for a token. */
+            /** @description The topic. Anyone who knows it can read the messages, unless the server requires a token. */
             topic: string;
             /** @description The environment variable with the token. */
             token_env?: string | null;
         };
-        /** @description A program that is told by HTTP. */
+        /** @description A program that receives notifications over HTTP. */
         Webhook: {
-            /** @description Where it listens. */
+            /** @description The address that messages are sent to. */
             url: string;
             /** @description The environment variable with the secret that messages are signed with. */
             secret_env: string;
         };
-        /** @description Hours in which only the urgent is told; everything else comes as one message afterwards. */
+        /** @description Hours in which only urgent notifications are sent; all others follow as one message afterwards. */
         Quiet: {
-            /** @description The first minute, such as `22:00`. */
+            /** @description The first quiet minute, such as `22:00`. */
             from: string;
-            /** @description The first minute that is not quiet any more, such as `07:00`. */
+            /** @description The first minute that is no longer quiet, such as `07:00`. */
             to: string;
-            /** @description Where the clock hangs, such as `Europe/Vienna`; where the daemon is otherwise. */
+            /** @description The time zone, such as `Europe/Vienna`; the daemon's if absent. */
             timezone?: string | null;
             /**
-             * @description What is urgent.
+             * @description The urgent kinds, which are sent even in quiet hours.
              * @default [
              *       "budget"
              *     ]
              */
             except: components["schemas"]["News"][];
         };
-        /** @description The conditions under which people should look, over a window of time that ends now. */
+        /** @description The conditions for alerts, over a time window that ends now. */
         AlertRules: {
             /**
-             * @description Handoffs that failed; five minutes unless it says otherwise.
+             * @description The number of failed handoffs; more than 5 in five minutes by default.
              * @default {
              *       "above": 5,
              *       "within": 300000
@@ -5562,7 +5614,7 @@ export interface components {
              */
             failed: components["schemas"]["Threshold"];
             /**
-             * @description Handoffs that were escalated to a person; an hour unless it says otherwise.
+             * @description The number of handoffs escalated to a person; more than 10 in an hour by default.
              * @default {
              *       "above": 10,
              *       "within": 3600000
@@ -5570,7 +5622,7 @@ export interface components {
              */
             escalated: components["schemas"]["Threshold"];
             /**
-             * @description Circular handoffs that were prevented; five minutes unless it says otherwise.
+             * @description The number of circular handoffs prevented; more than 0 in five minutes by default.
              * @default {
              *       "above": 0,
              *       "within": 300000
@@ -5578,7 +5630,8 @@ export interface components {
              */
             circular_blocked: components["schemas"]["Threshold"];
             /**
-             * @description How many milliseconds 95 of 100 handoffs took at most; five minutes unless it says otherwise.
+             * @description The 95th percentile of handoff durations, in milliseconds; more than 30 minutes, over a
+             *     window of five minutes, by default.
              * @default {
              *       "above": 1800000,
              *       "within": 300000
@@ -5586,57 +5639,57 @@ export interface components {
              */
             duration_ms_p95: components["schemas"]["Threshold"];
         };
-        /** @description More than this within that time. */
+        /** @description A limit on a value within a time window. */
         Threshold: {
             /**
              * Format: uint64
-             * @description What may be reached, but not passed.
+             * @description The highest value that raises no alert.
              */
             above: number;
-            /** @description How far back to look. */
+            /** @description The length of the time window. */
             within: components["schemas"]["Millis"];
         };
-        /** @description Where traces go. */
+        /** @description The export of traces. */
         Telemetry: {
             /**
-             * @description The receiver, such as `http://127.0.0.1:4318`; `env` takes it from
-             *     `OTEL_EXPORTER_OTLP_ENDPOINT`. Without it nothing is sent.
+             * @description The address of the receiver, such as `http://127.0.0.1:4318`; `env` takes it from
+             *     `OTEL_EXPORTER_OTLP_ENDPOINT`. Nothing is sent if absent.
              */
             otlp?: string | null;
             /**
-             * @description How it is spoken to.
+             * @description The protocol of the receiver.
              * @default http/protobuf
              */
             protocol: components["schemas"]["Protocol"];
-            /** @description Headers for it, each with the environment variable that has its value. */
+            /** @description The request headers, each with the environment variable that has its value. */
             headers?: {
                 [key: string]: string;
             };
         };
-        /** @description How a receiver is spoken to, in OpenTelemetry's words. */
+        /** @description The protocol of a receiver, in OpenTelemetry's terms. */
         Protocol: "http/protobuf" | "http/json" | "grpc";
-        /** @description What is known and planned, and where it is kept. */
+        /** @description The knowledge features and their backends. */
         Knowledge: {
             /**
-             * @description Where the graph is kept.
+             * @description The backend of the graph.
              * @default sqlite
              */
             graph: components["schemas"]["GraphHome"];
             /** @description The server, for `graph = "neo4j"`. */
             neo4j?: components["schemas"]["Neo4j"] | null;
             /**
-             * @description The document with the principles that every recommendation has to answer, relative to this
-             *     file.
+             * @description The document with the principles that every recommendation is checked against, relative to
+             *     this file.
              */
             constitution?: string | null;
-            /** @description The file with the goals, relative to this one. */
+            /** @description The file with the goals, relative to this file. */
             goals?: string | null;
-            /** @description The agent who looks for patterns beside the others from the beginning of each run. */
+            /** @description The agent that looks for patterns alongside the others from the beginning of each run. */
             beside?: components["schemas"]["AgentName"] | null;
-            /** @description Where events are kept. */
+            /** @description The backend of the calendar. */
             calendar?: components["schemas"]["CalendarHome"] | null;
             /**
-             * @description When work can be done, and when people can be asked.
+             * @description The working hours, in which work can be planned and people can be asked.
              * @default {
              *       "timezone": "UTC",
              *       "hours": [
@@ -5658,14 +5711,14 @@ export interface components {
              */
             week: components["schemas"]["Week"];
             /**
-             * @description What happens to questions while nobody can answer.
+             * @description The handling of questions while no one can answer.
              * @default {
              *       "when_away": "ignore"
              *     }
              */
             people: components["schemas"]["People"];
             /**
-             * @description What each part of a return counts, before anything is learned.
+             * @description The weight of each term of a return, before anything is learned.
              * @default {
              *       "benefit": 1,
              *       "goals": 1,
@@ -5678,7 +5731,7 @@ export interface components {
              */
             roi: components["schemas"]["Weights"];
             /**
-             * @description From when on a pattern is told.
+             * @description The thresholds for reporting a pattern.
              * @default {
              *       "samples": 5,
              *       "share_samples": 8,
@@ -5688,51 +5741,51 @@ export interface components {
              */
             mind: components["schemas"]["Mind"];
         };
-        /** @description Where the graph is kept. */
+        /** @description The backend of the graph. */
         GraphHome: "sqlite" | "neo4j";
-        /** @description A Neo4j server. */
+        /** @description The connection to a Neo4j server. */
         Neo4j: {
-            /** @description Where it is, such as `bolt://127.0.0.1:7687`. */
+            /** @description The address, such as `bolt://127.0.0.1:7687`. */
             uri: string;
-            /** @description The environment variable with the user's name; `neo4j` without one. */
+            /** @description The environment variable with the user name; the user is `neo4j` if absent. */
             user_env?: string | null;
             /** @description The environment variable with the password. */
             password_env?: string | null;
-            /** @description The database; the server's own choice otherwise. */
+            /** @description The name of the database; the server's default if absent. */
             database?: string | null;
         };
-        /** @description Where events are kept: a folder of iCalendar files, or a CalDAV server. */
+        /** @description The backend of the calendar: a folder of iCalendar files, or a CalDAV server. */
         CalendarHome: {
             /** @description The folder, relative to this file. */
             folder?: string | null;
             /** @description The address of a CalDAV server or of a calendar on it. */
             url?: string | null;
-            /** @description The calendar's name, where the server has several. */
+            /** @description The name of the calendar, if the server has several. */
             name?: string | null;
-            /** @description The environment variable with the user's name. */
+            /** @description The environment variable with the user name. */
             user_env?: string | null;
             /** @description The environment variable with the password. */
             password_env?: string | null;
             /**
-             * @description How often to look whether somebody moved or deleted something.
+             * @description The interval for checking whether events were moved or deleted.
              * @default 60000
              */
             look: components["schemas"]["Millis"];
             /**
-             * @description How far ahead room is looked for.
+             * @description The time span ahead in which free time is searched.
              * @default 1209600000
              */
             ahead: components["schemas"]["Millis"];
         };
-        /** @description When work can be done. */
+        /** @description The working hours of a week. */
         Week: {
             /**
-             * @description Where the clock hangs, such as `Europe/Vienna`.
+             * @description The time zone, such as `Europe/Vienna`.
              * @default UTC
              */
             timezone: string;
             /**
-             * @description The hours of a day of work, such as `09:00-12:00`, in order.
+             * @description The working hours of a day, such as `09:00-12:00`, in order.
              * @default [
              *       "09:00-12:00",
              *       "13:00-17:00"
@@ -5740,7 +5793,7 @@ export interface components {
              */
             hours: string[];
             /**
-             * @description The days of work.
+             * @description The working days of a week.
              * @default [
              *       "monday",
              *       "tuesday",
@@ -5751,12 +5804,12 @@ export interface components {
              */
             days: components["schemas"]["Day2"][];
             /**
-             * @description What stays free before and after everything else.
+             * @description The time kept free before and after every other event.
              * @default 600000
              */
             buffer: components["schemas"]["Millis"];
             /**
-             * @description The shortest block that is worth beginning.
+             * @description The shortest block that is planned.
              * @default 1800000
              */
             shortest: components["schemas"]["Millis"];
@@ -5766,7 +5819,7 @@ export interface components {
              */
             longest: components["schemas"]["Millis"];
             /**
-             * @description Blocks begin at multiples of this within an hour.
+             * @description The grid for the start of blocks within an hour.
              * @default 900000
              */
             step: components["schemas"]["Millis"];
@@ -5776,490 +5829,499 @@ export interface components {
          * @enum {string}
          */
         Day2: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
-        /** @description What happens to questions while nobody can answer. */
+        /** @description The handling of questions while no one can answer. */
         People: {
             /**
-             * @description What becomes of a question whose time runs out while nobody can answer it.
+             * @description The action for a question whose time runs out while no one can answer it.
              * @default ignore
              */
             when_away: components["schemas"]["WhenAway"];
-            /** @description When nobody is asked, such as `22:00-07:00`, in the zone of the week. */
+            /** @description The hours in which no one is asked, such as `22:00-07:00`, in the time zone of the week. */
             quiet?: string | null;
         };
-        /** @description What becomes of a question while nobody can answer it. */
+        /** @description The handling of a question while no one can answer it. */
         WhenAway: "ignore" | "move" | "default";
-        /** @description What each part counts, and what hours and goals are worth in money. */
+        /** @description The weight of each term, and the value of hours and goals in money. */
         Weights: {
             /**
              * Format: double
-             * @description Of what it brings.
+             * @description The weight of the benefit.
              * @default 1
              */
             benefit: number;
             /**
              * Format: double
-             * @description Of the goals that it serves.
+             * @description The weight of the goals that it serves.
              * @default 1
              */
             goals: number;
             /**
              * Format: double
-             * @description Of the money that it costs.
+             * @description The weight of the money that it costs.
              * @default 1
              */
             cost: number;
             /**
              * Format: double
-             * @description Of the hours that it takes.
+             * @description The weight of the hours that it takes.
              * @default 1
              */
             hours: number;
             /**
              * Format: double
-             * @description Of what can be lost.
+             * @description The weight of the possible loss.
              * @default 1
              */
             risk: number;
             /**
              * Format: double
-             * @description What an hour of work is worth.
+             * @description The value of an hour of work, in money.
              * @default 50
              */
             hour_price: number;
             /**
              * Format: double
-             * @description What it is worth to serve a goal fully.
+             * @description The value of serving a goal fully, in money.
              * @default 500
              */
             goal_price: number;
         };
-        /** @description From when on a pattern is told. */
+        /** @description The thresholds for reporting a pattern. */
         Mind: {
             /**
              * Format: uint
-             * @description The fewest samples for times, estimates, returns and slips.
+             * @description The minimum number of samples for times, estimates, returns and delays.
              * @default 5
              */
             samples: number;
             /**
              * Format: uint
-             * @description The fewest samples for shares: failures, escalations, loops.
+             * @description The minimum number of samples for shares: failures, escalations, loops.
              * @default 8
              */
             share_samples: number;
             /**
              * Format: uint
-             * @description The fewest samples for outliers.
+             * @description The minimum number of samples for outliers.
              * @default 10
              */
             outlier_samples: number;
             /**
              * Format: uint
-             * @description How many of the newest runs are looked through.
+             * @description The number of the newest runs that are analysed.
              * @default 500
              */
             runs: number;
         };
-        /** @description Who decides together, and when they have decided. */
+        /** @description The members of the council, and the rules for its decisions. */
         CouncilRules: {
-            /** @description Who has a voice, in the order in which they speak. */
+            /** @description The members, in the order in which they speak. */
             members: components["schemas"]["AgentName"][];
             /**
-             * @description Whether they speak one after the other or all at once.
+             * @description The order of speaking: one after the other or in parallel.
              * @default in_turn
              */
             mode: components["schemas"]["Mode2"];
             /**
-             * @description How many of them have to agree, such as `4 of 5`; by weight.
+             * @description The share that has to agree, such as `4 of 5`; by weight.
              * @default 4 of 5
              */
             quorum: components["schemas"]["Quorum"];
             /**
-             * @description Whether everyone speaks once before anyone hears the others.
+             * @description True if every member speaks once before any member sees the others' speeches.
              * @default false
              */
             blind_first_vote: boolean;
-            /** @description How much a voice counts, where it is not 1. */
+            /** @description The weight of each member's vote; 1 if absent. */
             weights?: {
                 [key: string]: number;
             };
             /**
              * Format: uint32
-             * @description How often each of them may speak.
+             * @description The maximum number of turns per member.
              * @default 6
              */
             turns_per_agent: number;
             /**
-             * @description What happens when everyone has spoken so often and they do not agree.
+             * @description The action to take if all turns are used up without agreement.
              * @default escalate
              */
             exhausted: components["schemas"]["Exhausted"];
-            /** @description Who carries out what they agreed on; without one, their answer is the end of it. */
+            /**
+             * @description The party that carries out the decision; without one, the council's answer is the final
+             *     result.
+             */
             then?: components["schemas"]["Party"] | null;
         };
-        /** @description Whether members speak one after the other. */
+        /** @description The order in which members speak. */
         Mode2: "in_turn" | "parallel";
-        /** @description The part that has to agree: `4 of 5`. */
+        /** @description The share that has to agree: `4 of 5`. */
         Quorum: string;
-        /** @description What happens when everyone has spoken as often as allowed. */
+        /** @description The action to take if all turns are used up. */
         Exhausted: "escalate" | "hand_over";
-        /** @description How the team hands over to its next self. */
+        /** @description The rules for handing over to the next generation. */
         GenerationRules: {
             /**
-             * @description Where the picture of the team is kept, relative to the project.
+             * @description The path of the context file, relative to the project.
              * @default data/state/orchestrator-context.json
              */
             context: string;
             /**
-             * @description The wait before the next generation.
+             * @description The pause before the next generation.
              * @default 2000
              */
             pause: components["schemas"]["Millis"];
             /**
              * Format: uint32
-             * @description How many generations may follow each other without a person.
+             * @description The maximum number of generations that follow each other automatically.
              * @default 10
              */
             max_runs: number;
             /**
-             * @description What they may cost together.
+             * @description The maximum total cost of those generations, in US dollars.
              * @default 5
              */
             max_cost: components["schemas"]["Usd"];
             /**
              * Format: uint32
-             * @description After how many generations a person is asked whether it should go on; 0 is never.
+             * @description The number of generations after which a person is asked whether to continue; 0 means never.
              * @default 0
              */
             check_in_every: number;
         };
-        /** @description The run was created. Carries its workflow, so that replaying needs no file. */
+        /** @description The run was created. Includes its workflow, so that replaying needs no file. */
         RunCreated: {
-            /** @description Its name. */
+            /** @description The id of the run. */
             run: components["schemas"]["RunId"];
-            /** @description What it follows. */
+            /** @description The workflow that the run follows. */
             workflow: components["schemas"]["Workflow"];
-            /** @description What the user asks for. */
+            /** @description The user's request, word for word. */
             request: string;
             /**
-             * @description What is known from the start.
+             * @description The inputs that are known from the start.
              * @default {}
              */
             inputs: {
                 [key: string]: unknown;
             };
-            /** @description What it may spend. */
+            /** @description The amounts that the run may spend. */
             budget: components["schemas"]["Budget"];
-            /** @description Who asked. */
+            /** @description The name of the requester. */
             by: string;
-            /** @description What the one who asked knows it by, when it came by a protocol with names of its own. */
+            /** @description The requester's own id for the run, if it came through a protocol with its own ids. */
             origin?: components["schemas"]["Foreign"] | null;
-            /** @description What the one who asked did it in, in a trace of theirs. */
+            /** @description The span of the requester's own trace in which the run was requested. */
             trace?: components["schemas"]["Traceparent"] | null;
-            /** @description What is known about the cost of each agent's turns; an agent without one may cost anything. */
+            /** @description The expected cost of each agent's turns; an agent without an entry may cost any amount. */
             forecasts?: {
                 [key: string]: components["schemas"]["Forecast"];
             } | null;
-            /** @description What earlier generations have left, when it follows some. */
+            /** @description The state inherited from earlier generations, if any. */
             lineage?: components["schemas"]["Lineage"] | null;
         };
-        /** @description The run began as another one was. */
+        /** @description The run was created from the state of another run. */
         RunForked: {
-            /** @description Its name. */
+            /** @description The id of the new run. */
             run: components["schemas"]["RunId"];
-            /** @description The one that it comes from. */
+            /** @description The id of the original run. */
             from: components["schemas"]["RunId"];
             /**
              * Format: uint64
-             * @description The last event that the two have in common.
+             * @description The number of the last event that the two runs have in common.
              */
             after: number;
-            /** @description Who wanted it. */
+            /** @description The name of the requester. */
             by: string;
-            /** @description What the other one was then. */
+            /** @description The state of the original run at that point. */
             state: {
                 [key: string]: unknown;
             };
         };
-        /** @description When something is expected of a turn. */
+        /** @description The deadlines of a turn. */
         Clock: {
-            /** @description The handoff whose turn it is. */
+            /** @description The handoff that the turn belongs to. */
             handoff: components["schemas"]["HandoffId"];
-            /** @description When the next sign of life is due. */
+            /** @description The deadline for the next sign of life. */
             due: components["schemas"]["Time"];
-            /** @description When it must have ended. */
+            /** @description The deadline for the end of the turn. */
             finish_by: components["schemas"]["Time"];
         };
         /** @description A process took the run over. */
         RunAdopted: {
-            /** @description Who. */
+            /** @description The process that took it over. */
             by: string;
             /**
              * @description The turns that are delivered again.
              * @default []
              */
             redelivered: components["schemas"]["HandoffId"][];
-            /** @description The turns that stay with somebody from outside. */
+            /** @description The turns that stay with external agents. */
             kept?: components["schemas"]["HandoffId"][];
-            /** @description The new clocks of both; older releases left them to be worked out. */
+            /** @description The new deadlines of both; `None` in events of older releases, where they are computed. */
             clocks?: components["schemas"]["Clock"][] | null;
         };
-        /** @description Nothing new is given out. */
+        /** @description The run was paused: no new turns are ordered. */
         RunPaused: {
-            /** @description Who said so. */
+            /** @description The name of the person who paused it. */
             by: string;
         };
-        /** @description The run goes on. */
+        /** @description The run continues after a pause. */
         RunUnpaused: {
-            /** @description Who said so. */
+            /** @description The name of the person who resumed it. */
             by: string;
         };
-        /** @description Where a run stands, as people see it. */
+        /** @description The status of a run, as shown to people. */
         Status: "running" | "waiting_for_human" | "waiting_for_budget" | "waiting_for_cooldown" | "waiting_for_quota" | "paused" | "succeeded" | "failed" | "cancelled";
-        /** @description The run is over. */
+        /** @description The run has ended. */
         RunFinished: {
-            /** @description Well or not. */
+            /** @description The final status of the run. */
             status: components["schemas"]["Status"];
-            /** @description Why, in a sentence. */
+            /** @description The reason, in a sentence. */
             why: string;
-            /** @description What a person has to say first, when whoever goes on with its work is the one to hear it. */
+            /**
+             * @description The questions that a person must answer first, if the answers go to the run that continues
+             *     this one.
+             */
             awaits?: components["schemas"]["Awaited"][];
         };
         /**
-         * @description What the kernel decided about a handoff when it admitted it, so that nothing is left to decide
-         *     when the event is applied.
+         * @description The kernel's decisions on admitting a handoff, so that nothing is left to decide when the event
+         *     is applied.
          */
         Terms: {
             /**
-             * @description Whether it counts against the limits of its item and of the run.
+             * @description True if it counts against the limits of its item and of the run.
              * @default false
              */
             counts: boolean;
             /**
-             * @description Whether each use of its path is followed by the cooldown.
+             * @description True if each use of its path starts the cooldown.
              * @default false
              */
             cools: boolean;
             /**
-             * @description Whether it is part of the window in which repetitions are looked for.
+             * @description True if it belongs to the window in which repetitions are detected.
              * @default false
              */
             windowed: boolean;
             /**
-             * @description Whether it begins with what its cause knows.
+             * @description True if it begins with the inputs of its cause.
              * @default false
              */
             inherits: boolean;
-            /** @description When it has to be answered, where its document says so. */
+            /** @description The deadline for the answer, if the document sets one. */
             deadline?: components["schemas"]["Time"] | null;
             /** @description The handoffs whose deadline ends here, because a person is asked on their behalf. */
             releases?: components["schemas"]["HandoffId"][];
-            /** @description The handoff that it takes the place of: what was gathered there counts here. */
+            /** @description The handoff that it replaces: answers gathered there count here. */
             continues?: components["schemas"]["HandoffId"] | null;
             /**
              * Format: uint32
-             * @description How many turns it may have before a person is asked.
+             * @description The number of turns after which a person is asked.
              * @default 0
              */
             turn_limit: number;
-            /** @description Closed handoffs that the run no longer remembers. */
+            /** @description Closed handoffs that the run drops from memory. */
             forgets?: components["schemas"]["HandoffId"][];
-            /** @description What holds for it because a coordinator gave it out. */
+            /** @description The special rules set by the coordinator that created it. */
             constraints?: components["schemas"]["Constraints"] | null;
         };
-        /** @description A handoff was admitted and has its number. */
+        /** @description A handoff was admitted and numbered. */
         HandoffAdmitted: {
-            /** @description Its name within the run. */
+            /** @description The id of the handoff, unique in the run. */
             id: components["schemas"]["HandoffId"];
-            /** @description What is asked. */
+            /** @description The offer as it was admitted. */
             offer: components["schemas"]["Offer"];
             /** @description The handoff that the giver was working on. */
             cause?: components["schemas"]["HandoffId"] | null;
             /** @description The handoff that waits for this one. */
             returns_to?: components["schemas"]["HandoffId"] | null;
-            /** @description How far the request has come. */
+            /** @description The path of the request so far. */
             trail: components["schemas"]["Trail"];
-            /** @description Where it starts. */
+            /** @description The initial state of the handoff. */
             state: components["schemas"]["State"];
-            /** @description What was decided about it besides; older releases did not say. */
+            /** @description Further decisions of the kernel about it; `None` in events of older releases. */
             terms?: components["schemas"]["Terms"] | null;
         };
         /** @description A handoff waits for others. */
         HandoffBlocked: {
-            /** @description Which one. */
+            /** @description The handoff that waits. */
             handoff: components["schemas"]["HandoffId"];
-            /** @description For which. */
+            /** @description The handoffs that it waits for. */
             on: components["schemas"]["HandoffId"][];
-            /** @description Answers that are there already: refusals of others that were proposed along with them. */
+            /** @description Answers that exist already: refusals of others that were proposed along with them. */
             answers?: components["schemas"]["Response"][];
         };
-        /** @description A handoff goes on: its next turn may be given out. */
+        /** @description A handoff continues: its next turn may be ordered. */
         HandoffResumed: {
-            /** @description Which one. */
+            /** @description The handoff that continues. */
             handoff: components["schemas"]["HandoffId"];
-            /** @description What it has learned besides what it waited for. */
+            /** @description Inputs received besides the awaited answers. */
             inputs?: {
                 [key: string]: unknown;
             };
-            /** @description Answers to proposals of its own that were refused. */
+            /** @description Answers to its own proposals that were refused. */
             refusals?: components["schemas"]["Response"][];
             /**
-             * @description A person lets it begin again: loops, turns and refusals are counted from here.
+             * @description True if a person lets it start again: loops, turns and refusals are counted from here.
              * @default false
              */
             afresh: boolean;
-            /** @description Inputs that have to be cut, because they would be too large together. */
+            /** @description Inputs that must be cut, because they would be too large together. */
             cuts?: string[];
         };
-        /** @description What follows from the end of a handoff. */
+        /** @description The consequences of the end of a handoff. */
         Closed: {
-            /** @description Whoever waits for the handoff does not get its answer. */
+            /** @description True if the waiting handoff does not receive the answer. */
             withheld?: boolean;
-            /** @description What becomes of the part of a phase that it was. */
+            /** @description The effect on the part of a phase that the handoff was. */
             part?: components["schemas"]["PartClosed"] | null;
-            /** @description What later generations are given, too. */
+            /** @description Values that later generations inherit, too. */
             given?: {
                 [key: string]: unknown;
             };
         };
-        /** @description What becomes of a part whose handoff is closed. */
+        /** @description The effect of a closed handoff on its part. */
         PartClosed: {
             /**
              * Format: uint64
-             * @description The tokens that its agent says it used.
+             * @description The tokens that its agent reports.
              * @default 0
              */
             reported: number;
-            /** @description The handoff that takes its place, and its agent. */
+            /** @description The handoff that replaces it, with its agent. */
             successor?: [
                 components["schemas"]["HandoffId"],
                 components["schemas"]["Party"]
             ] | null;
-            /** @description What it brought, when it is over. */
+            /** @description The result of the part, if it has ended. */
             brought?: components["schemas"]["Brought"] | null;
         };
-        /** @description A handoff is over. */
+        /** @description A handoff has ended. */
         HandoffClosed: {
-            /** @description Which one. */
+            /** @description The handoff that ended. */
             handoff: components["schemas"]["HandoffId"];
-            /** @description With which answer. */
+            /** @description The answer that closed it. */
             response: components["schemas"]["Response"];
-            /** @description Which way. */
+            /** @description The way in which it ended. */
             way: components["schemas"]["Way"];
-            /** @description Those that take its place: whoever waited for it waits for them now. */
+            /** @description The handoffs that replace it: the handoff that waited for it now waits for them. */
             succeeded_by?: components["schemas"]["HandoffId"][];
-            /** @description The inputs of whoever waited that have to be cut, because they would be too large together. */
+            /**
+             * @description The inputs of the waiting handoff that must be cut, because they would be too large
+             *     together.
+             */
             cuts?: string[];
-            /** @description What follows for a coordinator. Older releases left that to be worked out. */
+            /** @description The effect on a coordinator. `None` in events of older releases, where it is computed. */
             team?: components["schemas"]["Closed"] | null;
         };
-        /** @description What an agent lacks was found out, in the contract's words. */
+        /** @description The check of an agent's inputs, in the contract's terms. */
         InputsAssessed: {
-            /** @description For which handoff. */
+            /** @description The handoff that was checked. */
             handoff: components["schemas"]["HandoffId"];
-            /** @description Whether the agent can start. */
+            /** @description True if the agent can start. */
             can_handle: boolean;
             /**
              * Format: double
-             * @description How sure that is, from 0 to 1.
+             * @description The confidence in that result, from 0 to 1.
              */
             confidence: number;
-            /** @description Who is asked for what is missing. */
+            /** @description The party that is asked for the missing inputs. */
             handoff_to?: components["schemas"]["Party"] | null;
-            /** @description In a few words. */
+            /** @description A short explanation for people. */
             reason?: string;
-            /** @description What is missing. */
+            /** @description The names of the missing inputs. */
             missing?: string[];
         };
-        /** @description A turn was given out, and its cost set aside. From here on it is in the outbox. */
+        /** @description A turn was ordered, and its cost reserved. From here on it is in the outbox. */
         TurnOrdered: {
-            /** @description Which turn. */
+            /** @description The turn that was ordered. */
             turn: components["schemas"]["TurnKey"];
-            /** @description When it must be accepted. */
+            /** @description The deadline for acceptance. */
             accept_by: components["schemas"]["Time"];
-            /** @description When it must have ended. */
+            /** @description The deadline for the end of the turn. */
             finish_by: components["schemas"]["Time"];
-            /** @description What is set aside for it. */
+            /** @description The amounts reserved for it. */
             reserved: components["schemas"]["Usage"];
         };
-        /** @description A turn got this far. */
+        /** @description The delivery of a turn made progress. */
         ReceiptGiven: {
-            /** @description Which turn. */
+            /** @description The turn that was delivered. */
             turn: components["schemas"]["TurnKey"];
-            /** @description How far. */
+            /** @description The new progress of the delivery. */
             receipt: components["schemas"]["Receipt"];
-            /** @description When the next sign of life is due. */
+            /** @description The deadline for the next sign of life. */
             due: components["schemas"]["Time"];
         };
-        /** @description A turn is in somebody's hands. */
+        /** @description An external agent claimed a turn. */
         TurnTaken: {
-            /** @description Which turn. */
+            /** @description The turn that was claimed. */
             turn: components["schemas"]["TurnKey"];
-            /** @description Whose, and how often they have to show up. */
+            /** @description The claim: its owner and lease. */
             taken: components["schemas"]["Taken"];
-            /** @description When the next sign of life is due. */
+            /** @description The deadline for the next sign of life. */
             due: components["schemas"]["Time"];
-            /** @description When it must have ended. */
+            /** @description The deadline for the end of the turn. */
             finish_by: components["schemas"]["Time"];
         };
-        /** @description An agent's process changed. */
+        /** @description The state of an agent's process changed. */
         SessionChanged: {
-            /** @description Whose. */
+            /** @description The agent that the process belongs to. */
             agent: components["schemas"]["AgentName"];
-            /** @description How it stands now. */
+            /** @description The new state of the process. */
             state: components["schemas"]["SessionState"];
-            /** @description What there is to know about it: the last screen of one that died. */
+            /** @description Details, such as the last screen of a process that died. */
             note?: string;
         };
-        /** @description An agent was told whether it may. */
+        /** @description An agent received the answer to its permission request. */
         PermitGiven: {
-            /** @description In which turn. */
+            /** @description The turn in which it asked. */
             turn: components["schemas"]["TurnKey"];
-            /** @description What it was told. */
+            /** @description The answer that it received. */
             permit: components["schemas"]["Permit"];
         };
-        /** @description An agent told something, and it was taken. */
+        /** @description A report of an agent was accepted. */
         TurnTold: {
-            /** @description In which turn. */
+            /** @description The turn in which it was made. */
             turn: components["schemas"]["TurnKey"];
-            /** @description What. */
+            /** @description The content of the report. */
             told: components["schemas"]["TurnReport"];
         };
-        /** @description The agent lives and has its lease renewed. */
+        /** @description The lease of a live agent was renewed. */
         LeaseRenewed: {
-            /** @description Which turn. */
+            /** @description The turn whose lease is renewed. */
             turn: components["schemas"]["TurnKey"];
-            /** @description When the next sign of life is due. */
+            /** @description The deadline for the next sign of life. */
             due: components["schemas"]["Time"];
-            /** @description What it says it is doing. */
+            /** @description The agent's description of its current activity. */
             note?: string | null;
         };
         /** @description A turn ended with a result. */
         TurnFinished: {
-            /** @description Which turn. */
+            /** @description The turn that ended. */
             turn: components["schemas"]["TurnKey"];
-            /** @description With what. */
+            /** @description The result of the turn. */
             result: components["schemas"]["TurnResult"];
         };
-        /** @description How a turn broke. */
+        /** @description The failure of a turn. */
         Failure: {
-            /** @description What kind of thing it was. */
+            /** @description The kind of failure, which decides the next action. */
             kind: components["schemas"]["FailureKind"];
-            /** @description In a sentence. */
+            /** @description The description, in a sentence. */
             message: string;
-            /** @description When another try makes sense, for [`FailureKind::Quota`] and where it is known. */
+            /** @description The earliest useful time for a retry, for [`FailureKind::Quota`] and if it is known. */
             until?: components["schemas"]["Time"] | null;
         };
-        /** @description What kind of failure it was, which decides what follows. */
+        /** @description The kind of failure, which decides the next action. */
         FailureKind: "recoverable" | "fatal" | "quota" | "invalid";
-        /** @description A turn broke. */
+        /** @description A turn failed before it had a result. */
         TurnFailed: {
-            /** @description Which turn. */
+            /** @description The turn that failed. */
             turn: components["schemas"]["TurnKey"];
-            /** @description How. */
+            /** @description The cause of the failure. */
             failure: components["schemas"]["Failure"];
             /**
-             * @description What it used until then.
+             * @description The usage until the failure.
              * @default {
              *       "tokens": 0,
              *       "money": 0
@@ -6267,886 +6329,889 @@ export interface components {
              */
             usage: components["schemas"]["Usage"];
         };
-        /** @description Another attempt will be made. Fences all earlier ones: their results are late from now on. */
+        /** @description Another attempt is scheduled. Fences all earlier ones: their results are late from now on. */
         RetryScheduled: {
-            /** @description Of which handoff. */
+            /** @description The handoff that is retried. */
             handoff: components["schemas"]["HandoffId"];
             /**
              * Format: uint32
-             * @description Which attempt.
+             * @description The number of the next attempt.
              */
             attempt: number;
-            /** @description Not before. */
+            /** @description The earliest time of the next attempt. */
             not_before: components["schemas"]["Time"];
         };
         /** @description A handoff waits for its agent's quota. */
         HandoffParked: {
-            /** @description Which one. */
+            /** @description The handoff that waits. */
             handoff: components["schemas"]["HandoffId"];
-            /** @description Until when. */
+            /** @description The end of the wait. */
             until: components["schemas"]["Time"];
-            /** @description What the agent said. */
+            /** @description The agent's own message. */
             why: string;
         };
-        /** @description A handoff was not answered within the time that its document gives it. */
+        /** @description A handoff was not answered within the time limit of its document. */
         HandoffOverdue: {
-            /** @description The handoff, whose deadline is over. */
+            /** @description The handoff whose deadline has passed. */
             handoff: components["schemas"]["HandoffId"];
-            /** @description When it should have been answered. */
+            /** @description The deadline for the answer. */
             deadline: components["schemas"]["Time"];
         };
-        /** @description A result came when its turn was no longer the one that is out: evidence, nothing more. */
+        /** @description A result arrived after its turn had ended. It is kept as evidence only. */
         LateResultKept: {
-            /** @description Which turn. */
+            /** @description The turn that the result belongs to. */
             turn: components["schemas"]["TurnKey"];
-            /** @description What it would have been. */
+            /** @description The result that was not used. */
             result: components["schemas"]["TurnResult"];
         };
-        /** @description A way out was chosen. */
+        /** @description A recovery strategy was chosen. */
         RecoveryChosen: {
-            /** @description For which handoff. */
+            /** @description The handoff that could not be done. */
             handoff: components["schemas"]["HandoffId"];
-            /** @description Which way. */
+            /** @description The strategy that was chosen. */
             action: components["schemas"]["Strategy"];
-            /** @description Why that one. */
+            /** @description The reason for the choice. */
             reason: string;
-            /** @description Whom to try instead. */
+            /** @description The party to try instead, if the strategy needs one. */
             target?: components["schemas"]["Party"] | null;
-            /** @description What was given before it failed: it counts when the rest comes from somebody else. */
+            /** @description The partial answer before the failure: it counts when another party provides the rest. */
             gathered?: components["schemas"]["Response"] | null;
         };
         /** @description A person answered a question. */
         QuestionAnswered: {
-            /** @description Which question. */
+            /** @description The handoff that asks the question. */
             handoff: components["schemas"]["HandoffId"];
             /**
-             * @description Values by name.
+             * @description The answer as values by name.
              * @default {}
              */
             values: {
                 [key: string]: unknown;
             };
             /**
-             * @description Words.
+             * @description The answer as free text.
              * @default
              */
             text: string;
             /**
-             * @description Who said it.
+             * @description The name of the person.
              * @default
              */
             by: string;
         };
-        /** @description A question has more time to be answered. */
+        /** @description A question has a later deadline. */
         QuestionPostponed: {
-            /** @description Which question. */
+            /** @description The handoff that asks the question. */
             handoff: components["schemas"]["HandoffId"];
-            /** @description Until when it can be answered now. */
+            /** @description The new deadline for the answer. */
             until: components["schemas"]["Time"];
-            /** @description Why. */
+            /** @description The reason for the extension. */
             why: string;
         };
-        /** @description The run may spend more. */
+        /** @description The run or an agent may spend more. */
         BudgetRaised: {
-            /** @description What it may spend now. */
+            /** @description The run's new budget. */
             limit: components["schemas"]["Budget"];
-            /** @description Which agent may spend as much again as it might before. */
+            /** @description The agent whose own budget is granted once more, if any. */
             agent?: string | null;
         };
-        /** @description People must see this. */
+        /** @description An alert for people was raised. */
         AlertRaised: {
-            /** @description An UPPER_SNAKE code. */
+            /** @description The alert code, in UPPER_SNAKE case. */
             code: string;
-            /** @description In a sentence. */
+            /** @description The description, in a sentence. */
             message: string;
         };
         /**
-         * @description Something that became true for a coordinator. One variant a transition; each is defined, decided
-         *     and applied in the folder of its coordinator.
+         * @description An event of a coordinator. One variant per transition; each is defined, decided and applied in
+         *     the folder of its coordinator.
          */
         TeamEvent: components["schemas"]["PhaseBegun"] | components["schemas"]["PhaseEnded"] | components["schemas"]["TurnMeasured"] | components["schemas"]["ChangeProposed"] | components["schemas"]["ChangeCommented"] | components["schemas"]["ChangeReturned"] | components["schemas"]["ChangeOrdered"] | components["schemas"]["ChangeSettled"] | components["schemas"]["CouncilOpened"] | components["schemas"]["CouncilHeard"] | components["schemas"]["CouncilConcluded"] | components["schemas"]["CouncilReopened"] | components["schemas"]["NoteLeft"] | components["schemas"]["GenerationHandedOver"];
-        /** @description A phase began: these handoffs are its parts. */
+        /** @description A phase began with these handoffs as its parts. */
         PhaseBegun: {
-            /** @description The task, by the name that requests and answers carry. */
+            /** @description The task id that requests and answers carry. */
             task_id: string;
             /**
              * Format: uint
-             * @description Its place among the phases of the workflow, from 0.
+             * @description The position among the phases of the workflow, from 0.
              */
             place: number;
-            /** @description Which phase. */
+            /** @description The kind of phase. */
             phase: "research" | "write" | "validate" | "parallel";
             /**
              * Format: uint32
-             * @description How often it has been entered, this time included.
+             * @description The number of times that the phase was entered, including this one.
              */
             round: number;
-            /** @description Its parts. */
+            /** @description The handoffs of its parts. */
             parts: components["schemas"]["HandoffId"][];
-            /** @description Its parts that were over when the generation before ended in the middle of it. */
+            /** @description The parts that had ended before the previous generation ended in the middle of the phase. */
             kept?: components["schemas"]["Part"][];
-            /** @description What the run was given, for the contexts of all phases. */
+            /** @description The inputs of the run, for the contexts of all phases. */
             given?: {
                 [key: string]: unknown;
             };
         };
-        /** @description A phase is over. */
+        /** @description A phase has ended. */
         PhaseEnded: {
             /**
              * Format: uint
-             * @description Its place among the phases of the workflow, from 0.
+             * @description The position among the phases of the workflow, from 0.
              */
             place: number;
-            /** @description Which phase. */
+            /** @description The kind of phase. */
             phase: "research" | "write" | "validate" | "parallel";
             /**
              * Format: uint32
-             * @description How often it has been entered, this time included.
+             * @description The number of times that the phase was entered, including this one.
              */
             round: number;
-            /** @description PROCEED when it passed, STOP when it did not. */
+            /** @description PROCEED if it passed, STOP if it did not. */
             decision: "PROCEED" | "STOP" | "CLARIFY";
-            /** @description Why, in a sentence. */
+            /** @description The reason, in a sentence. */
             why: string;
-            /** @description What its parts brought. */
+            /** @description The parts with their results. */
             parts: components["schemas"]["Part"][];
-            /** @description By which rule they count together. */
+            /** @description The rule that combined the results. */
             rule: string;
-            /** @description What the next phase is told. */
+            /** @description The summary for the next phase. */
             summary: string;
-            /** @description What all of it took. */
+            /** @description The total tokens of the phase. */
             tokens: components["schemas"]["Tokens"];
         };
         /**
-         * @description The tokens of a turn's answer were counted. Older releases told it by an event of its own; the
-         *     result of the turn carries it now.
+         * @description The tokens of a turn's answer were counted. Older releases recorded this as a separate event;
+         *     the result of the turn carries it now.
          */
         TurnMeasured: {
-            /** @description Which turn. */
+            /** @description The turn that was measured. */
             turn: components["schemas"]["TurnKey"];
-            /** @description What was counted. */
+            /** @description The token counts of the answer. */
             measured: components["schemas"]["Measured"];
         };
-        /** @description A file of a set, with what it was and what it becomes. */
+        /** @description A file of a set, with its content before and after. */
         FileNote: {
-            /** @description Which file. */
+            /** @description The path of the file. */
             file: components["schemas"]["FilePath"];
-            /** @description What is done to it. */
+            /** @description The effect on the file. */
             action: components["schemas"]["Action"];
-            /** @description Where it comes from. */
+            /** @description The previous path, for a rename. */
             from?: components["schemas"]["FilePath"] | null;
-            /** @description Its content before. */
+            /** @description The digest of the content before; `None` if the file did not exist. */
             before?: components["schemas"]["Digest"] | null;
-            /** @description Its content afterwards. */
+            /** @description The digest of the content afterwards; `None` if the file is deleted. */
             after?: components["schemas"]["Digest"] | null;
         };
-        /** @description A set was proposed, or revised when its revision is not the first. */
+        /** @description A set was proposed, or revised if its revision is not the first. */
         ChangeProposed: {
-            /** @description In which turn; none when it came when that was over, or from a person. */
+            /** @description The turn in which it was proposed; `None` if it came after the turn, or from a person. */
             turn?: components["schemas"]["TurnKey"] | null;
-            /** @description Which set. */
+            /** @description The id of the set. */
             change: components["schemas"]["ChangeId"];
-            /** @description By which agent. */
+            /** @description The agent that proposed it, if any. */
             agent?: components["schemas"]["AgentName"] | null;
-            /** @description In which handoff. */
+            /** @description The handoff in which it was proposed, if any. */
             handoff?: components["schemas"]["HandoffId"] | null;
             /**
              * Format: uint32
-             * @description How often it was proposed: 1 at first, one more with each revision.
+             * @description The number of the revision, from 1.
              */
             revision: number;
-            /** @description What for. */
+            /** @description The purpose of the set. */
             reason: string;
             /**
              * Format: uint
-             * @description How many files it touches.
+             * @description The number of files that it touches.
              */
             count: number;
-            /** @description The first of them. */
+            /** @description The first files of the set, up to `FILES_TOLD`. */
             files: components["schemas"]["FileNote"][];
-            /** @description What a person has to say yes to. */
+            /** @description The gates that a person has to approve. */
             gates?: components["schemas"]["Gate"][];
         };
-        /** @description Somebody said something about a set. */
+        /** @description A comment was made on a set. */
         ChangeCommented: {
-            /** @description About which set. */
+            /** @description The set that the comment is about. */
             change: components["schemas"]["ChangeId"];
-            /** @description The handoff that it was proposed in. */
+            /** @description The handoff in which the set was proposed. */
             handoff?: components["schemas"]["HandoffId"] | null;
-            /** @description Who, about which place, and what. */
+            /** @description The comment, with its author and place. */
             comment: components["schemas"]["Comment"];
         };
-        /** @description What was said about a set went back to the agent that proposed it. */
+        /** @description The comments on a set went back to the agent that proposed it. */
         ChangeReturned: {
-            /** @description Which set. */
+            /** @description The set that the comments are about. */
             change: components["schemas"]["ChangeId"];
-            /** @description The handoff that it went back with; none when it could not. */
+            /** @description The handoff that carries them; `None` if it was refused. */
             handoff?: components["schemas"]["HandoffId"] | null;
         };
-        /** @description Somebody wants a set in the project, or out of it. Nothing is touched before this is recorded. */
+        /** @description A set is to be applied or undone. Nothing is touched before this is recorded. */
         ChangeOrdered: {
-            /** @description Which set. */
+            /** @description The set to apply or undo. */
             change: components["schemas"]["ChangeId"];
-            /** @description The handoff that it was proposed in. */
+            /** @description The handoff in which the set was proposed. */
             handoff?: components["schemas"]["HandoffId"] | null;
-            /** @description What is to be done. */
+            /** @description The action that is requested. */
             work: components["schemas"]["ChangeWork"];
-            /** @description Who wants it. */
+            /** @description The name of the requester. */
             by: string;
         };
-        /** @description A set is allowed, refused, in the project, or out of it. */
+        /** @description The status of a set changed: approved, rejected, applied or undone. */
         ChangeSettled: {
-            /** @description Which set. */
+            /** @description The set whose status changed. */
             change: components["schemas"]["ChangeId"];
-            /** @description The handoff that it was proposed in. */
+            /** @description The handoff in which the set was proposed. */
             handoff?: components["schemas"]["HandoffId"] | null;
-            /** @description How far it is now. */
+            /** @description The new status of the set. */
             status: components["schemas"]["ChangeStatus"];
-            /** @description Who had it so. */
+            /** @description Who made the decision. */
             by?: string;
-            /** @description What is worth knowing about it: why it failed, which commit it became. */
+            /** @description Details: the cause of a failure, or the commit. */
             note?: string;
         };
         /** @description A member and its weight. */
         Seat: {
-            /** @description Who. */
+            /** @description The name of the member. */
             member: components["schemas"]["AgentName"];
             /**
              * Format: uint32
-             * @description How much its voice counts.
+             * @description The weight of its vote.
              */
             weight: number;
         };
-        /** @description A council has met. */
+        /** @description A council was opened. */
         CouncilOpened: {
             /** @description The handoff that it decides on. */
             handoff: components["schemas"]["HandoffId"];
-            /** @description What about. */
+            /** @description The topic of the discussion. */
             topic: string;
-            /** @description Who has a voice, and how much it counts. */
+            /** @description The members and the weights of their votes. */
             members: components["schemas"]["Seat"][];
-            /** @description How they speak. */
+            /** @description The order of speaking. */
             mode: components["schemas"]["Mode2"];
-            /** @description Whether everyone speaks once before anyone hears the others. */
+            /** @description True if every member speaks once before any member sees the others' speeches. */
             blind: boolean;
-            /** @description How many have to agree. */
+            /** @description The share of votes that has to agree. */
             quorum: components["schemas"]["Quorum"];
             /**
              * Format: uint32
-             * @description How often each may speak.
+             * @description The maximum number of turns per member.
              */
             turns: number;
         };
-        /** @description A member has spoken, or let its turn pass. */
+        /** @description A member has spoken, or passed its turn. */
         CouncilHeard: {
             /** @description The handoff that the council decides on. */
             handoff: components["schemas"]["HandoffId"];
-            /** @description The handoff in which it spoke, when it had one. */
+            /** @description The handoff in which it spoke, if it had one. */
             spoke_in?: components["schemas"]["HandoffId"] | null;
-            /** @description Who. */
+            /** @description The name of the member. */
             member: components["schemas"]["AgentName"];
             /**
              * Format: uint32
-             * @description Its own turn, from 1.
+             * @description The number of the member's turn, from 1.
              */
             round: number;
-            /** @description What it said. */
+            /** @description The text of the speech. */
             said?: string;
-            /** @description Where it stands; nothing when it did not say. */
+            /** @description The member's vote; `None` if it gave none. */
             vote?: components["schemas"]["Vote"] | null;
         };
-        /** @description The council is over. */
+        /** @description The council has ended. */
         CouncilConcluded: {
             /** @description The handoff that it decided on. */
             handoff: components["schemas"]["HandoffId"];
-            /** @description What came of it. */
+            /** @description The result of the council. */
             verdict: components["schemas"]["Verdict"];
         };
-        /** @description A person lets an exhausted council speak on. */
+        /** @description A person lets an exhausted council continue. */
         CouncilReopened: {
             /** @description The handoff that it decides on. */
             handoff: components["schemas"]["HandoffId"];
-            /** @description What the person said, for all to hear. */
+            /** @description The person's advice, for all members. */
             advice?: string;
         };
         /** @description A person left a note. */
         NoteLeft: {
-            /** @description What it says. */
+            /** @description The text of the note. */
             text: string;
-            /** @description Who left it. */
+            /** @description The name of the person. */
             by: string;
         };
-        /** @description A trigger as people see it. */
+        /** @description Summary of a trigger. */
         TriggerView: {
-            /** @description Its name. */
+            /** @description Name of the trigger. */
             name: string;
-            /** @description Its times. */
+            /** @description Schedule in cron syntax; left out for a pure webhook. */
             cron?: string | null;
-            /** @description Where its clock hangs. */
+            /** @description Time zone of the schedule; this machine's if left out. */
             timezone?: string | null;
-            /** @description Whether programs may begin it. */
+            /** @description True if programs may fire it by webhook. */
             webhook: boolean;
-            /** @description Whether its secret is there; nothing when it needs none. */
+            /** @description True if its secret is set; left out if it needs none. */
             secret_set?: boolean | null;
-            /** @description The next times. */
+            /** @description Next scheduled times (RFC 3339). */
             next: string[];
-            /** @description What the agents are asked to do. */
+            /** @description Request for the agents, as a template. */
             request: string;
         };
-        /** @description A trigger in an address. */
+        /** @description A trigger, named in the path. */
         TheTrigger: {
-            /** @description Its name. */
+            /** @description Name of the trigger. */
             trigger: string;
         };
-        /** @description What came of a trigger. */
+        /** @description Result of a trigger. */
         Pulled: {
-            /** @description The run; none when somebody only tried whether the daemon is there. */
+            /** @description The started run; left out for a GitHub ping. */
             run?: components["schemas"]["RunId"] | null;
-            /** @description Whether it had begun before. */
+            /** @description True if an earlier delivery had already started it. */
             repeated: boolean;
         };
-        /** @description A trigger is pulled by hand. */
+        /** @description Request to fire a trigger by hand. */
         Fire: {
             /**
-             * @description What a webhook would have brought.
+             * @description Payload, as a webhook would send it.
              * @default null
              */
             payload: unknown;
             /**
-             * @description Who pulls it, for the record.
+             * @description Name of the person who fires it, for the record.
              * @default
              */
             by: string;
         };
-        /** @description How a channel took a message. */
+        /** @description Result of a test message on a channel. */
         Tried: {
-            /** @description Which channel: `desktop`, `ntfy` or `webhook`. */
+            /** @description Name of the channel: `desktop`, `ntfy` or `webhook`. */
             channel: string;
-            /** @description Whether it took it. */
+            /** @description True if the channel accepted the message. */
             sent: boolean;
-            /** @description Why not, when it did not. */
+            /** @description Reason of the failure; left out if it was sent. */
             why?: string | null;
         };
-        /** @description All alerts. */
+        /** @description State of all alerts. */
         AlertList: {
-            /** @description The four of them. */
+            /** @description All four alerts, firing or not. */
             alerts: components["schemas"]["Alert"][];
-            /** @description What began to fire and stopped lately, the oldest first. */
+            /** @description Recent starts and ends of alerts, the oldest first. */
             changes: components["schemas"]["Change2"][];
         };
-        /** @description An alert as people and programs see it. */
+        /** @description State of an alert. */
         Alert: {
-            /** @description Its name. */
+            /** @description Name of the alert. */
             name: string;
-            /** @description What is measured. */
+            /** @description Name of the metric, as in the protocol. */
             measure: string;
-            /** @description How bad it is. */
+            /** @description Severity of the alert. */
             severity: components["schemas"]["Severity"];
-            /** @description Whether it fires. */
+            /** @description True while the alert fires. */
             firing: boolean;
-            /** @description Since when. */
+            /** @description Start of firing (RFC 3339); left out while it does not fire. */
             since?: string | null;
             /**
              * Format: uint64
-             * @description How much was measured.
+             * @description Measured value within the window.
              */
             value: number;
             /**
              * Format: uint64
-             * @description What may not be passed.
+             * @description Threshold; the alert fires above it.
              */
             above: number;
-            /** @description How far back it looks. */
+            /** @description Length of the window that is measured. */
             within: components["schemas"]["Millis"];
-            /** @description What to do about it. */
+            /** @description Recommended action for people. */
             action: string;
         };
-        /** @description How bad it is. */
+        /** @description Severity of an alert. */
         Severity: "info" | "warning";
         /** @description An alert began to fire, or stopped. */
         Change2: {
-            /** @description When. */
+            /** @description Time of the change. */
             at: components["schemas"]["Time"];
-            /** @description Which one. */
+            /** @description Condition that changed. */
             condition: components["schemas"]["Condition"];
-            /** @description Whether it fires now. */
+            /** @description True if it fires now. */
             firing: boolean;
             /**
              * Format: uint64
-             * @description How much was measured.
+             * @description Measured value within the window.
              */
             value: number;
             /**
              * Format: uint64
-             * @description What may not be passed.
+             * @description Threshold; the alert fires above it.
              */
             above: number;
         };
         /** @description One of the four conditions. */
         Condition: "failed" | "escalated" | "circular_blocked" | "duration_ms_p95";
-        /** @description What to look for. */
+        /** @description Query of a full-text search. */
         Wanted: {
-            /** @description Words that all must be there; the last may be unfinished. */
+            /** @description Words that must all occur; the last one may be a prefix. */
             q: string;
             /**
              * Format: uint
-             * @description At most so many.
+             * @description Maximum number of hits.
              * @default 20
              */
             limit: number;
         };
-        /** @description Something that was found. */
+        /** @description A hit of a full-text search. */
         Hit: {
-            /** @description The run. */
+            /** @description Run of the hit. */
             run: components["schemas"]["RunId"];
-            /** @description The handoff that it is about. */
+            /** @description Handoff that the text belongs to, if any. */
             handoff?: components["schemas"]["HandoffId"] | null;
             /**
              * Format: uint64
-             * @description The event that it is from, or that ended the turn it was shown in.
+             * @description Event that contains the text, or that ended the turn in which it was shown.
              */
             seq: number;
-            /** @description When. */
+            /** @description Time of the text (RFC 3339). */
             at: string;
-            /** @description What it is: the event's name, or `transcript`. */
+            /** @description Kind of text: the event's name, or `transcript`. */
             kind: string;
-            /** @description Who said it. */
+            /** @description Author of the text. */
             who: string;
-            /** @description The words around; what was looked for stands in brackets. */
+            /** @description Excerpt with the matches in brackets. */
             text: string;
         };
-        /** @description How what is known is doing. */
+        /** @description Health of the knowledge store. */
         HealthView: {
-            /** @description Where the graph is kept. */
+            /** @description The backend that stores the graph. */
             graph: components["schemas"]["GraphHome"];
-            /** @description Its address, when it is a server. */
+            /** @description The address of the graph server; `None` without one. */
             server?: string | null;
-            /** @description How the graph is doing; `code` is `MCP_CONNECTION_FAILED` while it is away. */
+            /**
+             * @description The state of the graph connection; `code` is `MCP_CONNECTION_FAILED` while it is
+             *     unreachable.
+             */
             condition: components["schemas"]["Condition2"];
-            /** @description Where events are kept, if anywhere. */
+            /** @description The place where events are stored; `None` without a calendar. */
             calendar?: string | null;
-            /** @description The user's own time zone: days and hours of the calendar are meant by its clock. */
+            /** @description The user's time zone: days and hours of the calendar are local times in it. */
             timezone: string;
-            /** @description Why the calendar cannot be used at the moment. */
+            /** @description The reason why the calendar cannot be used at the moment; `None` if it can. */
             calendar_trouble?: string | null;
             /**
              * Format: uint64
-             * @description Up to which event of all runs everything is written down.
+             * @description The position up to which all events of all runs have been processed.
              */
             position: number;
-            /** @description What is said of blocks of time that lost their place or their order, and wait for a person. */
+            /** @description Descriptions of time blocks that lost their slot or order and wait for a person. */
             waits: string[];
-            /** @description Whether stafette.toml says something else by now, which takes another daemon. */
+            /** @description True if stafette.toml has changed since; the daemon must be restarted to apply it. */
             changed: boolean;
-            /** @description Batches that the graph refused when their turn came, with the reason. */
+            /** @description Batches that the graph refused, with the reason. */
             set_aside: components["schemas"]["SetAside"][];
         };
-        /** @description How the graph is doing. */
+        /** @description The health of the graph connection. */
         Condition2: {
-            /** @description `MCP_CONNECTION_FAILED` while it is away. */
+            /** @description `MCP_CONNECTION_FAILED` while the graph is unreachable, otherwise `None`. */
             code?: string | null;
-            /** @description What was heard last while it is away. */
+            /** @description The last error while the graph is unreachable. */
             why?: string | null;
             /**
              * Format: uint64
-             * @description How many batches wait.
+             * @description The number of waiting batches.
              */
             waiting: number;
             /**
              * Format: uint64
-             * @description How many batches were refused when their turn came; they are kept with the reason.
+             * @description The number of batches that were refused when their turn came; they are kept with the reason.
              */
             set_aside: number;
         };
         /** @description A batch that was refused when its turn came. */
         SetAside: {
-            /** @description The batch. */
+            /** @description The batch as it was sent. */
             batch: components["schemas"]["Batch"];
-            /** @description Why it was refused. */
+            /** @description The reason for the refusal. */
             why: string;
         };
-        /** @description What is written together. */
+        /** @description A set of writes that are applied together. */
         Batch: {
-            /** @description Names it for ever: sent again, it does nothing. */
+            /** @description Identifies the batch permanently: sent again, it has no effect. */
             key: string;
-            /** @description Where all of it comes from. */
+            /** @description The origin of all its writes. */
             provenance: components["schemas"]["Provenance"];
-            /** @description In this order. */
+            /** @description The writes, applied in this order. */
             writes: components["schemas"]["Write"][];
         };
-        /** @description Where something comes from. */
+        /** @description The origin of a node or link. */
         Provenance: {
-            /** @description Who wrote it. */
+            /** @description The author of the write. */
             by: components["schemas"]["Party"];
-            /** @description When. */
+            /** @description The time of the write. */
             at: components["schemas"]["Time"];
-            /** @description In which run. */
+            /** @description The run in which it was written; `None` outside of a run. */
             run?: components["schemas"]["RunId"] | null;
-            /** @description For which handoff of it. */
+            /** @description The handoff of that run that it was written for. */
             handoff?: components["schemas"]["HandoffId"] | null;
         };
-        /** @description One thing to be written. */
+        /** @description One write of a batch. */
         Write: {
             put: components["schemas"]["Entity"];
         } | {
             link: {
-                /** @description From where. */
+                /** @description The node where the link starts. */
                 from: components["schemas"]["NodeKey"];
-                /** @description How. */
+                /** @description The relation between the two nodes. */
                 relation: components["schemas"]["Relation"];
-                /** @description To where. */
+                /** @description The node where the link ends. */
                 to: components["schemas"]["NodeKey"];
             };
         };
-        /** @description What a node says. */
+        /** @description The content of a node. */
         Entity: components["schemas"]["Decision2"] | components["schemas"]["Discussion"] | components["schemas"]["Goal"] | components["schemas"]["Handoff2"] | components["schemas"]["InsightNode"] | components["schemas"]["Task"];
-        /** @description How far a decision has come. */
+        /** @description The state of a decision. */
         DecisionStatus: "pending" | "planned" | "done" | "dropped";
-        /** @description A choice that was approved. */
+        /** @description A decision that a person approved. */
         Decision2: {
-            /** @description Its id. */
+            /** @description The id of the decision. */
             id: string;
-            /** @description What was chosen. */
+            /** @description The option that was chosen. */
             option: string;
             /**
              * Format: double
-             * @description The return that was reckoned.
+             * @description The computed return on investment.
              */
             roi: number;
-            /** @description Why this one. */
+            /** @description The reasons for this option. */
             reasoning: string;
             /** @description The horizon or kind of goal that it serves. */
             servesGoalType?: string | null;
             /**
-             * @description How far it has come.
+             * @description The state of the decision.
              * @default pending
              */
             status: components["schemas"]["DecisionStatus"];
             /**
              * Format: double
-             * @description What came of it in the end, in money.
+             * @description The actual return, in money; `None` while it is not known.
              */
             actualReturn?: number | null;
-            /** @description What the return is made of. */
+            /** @description The terms that add up to the return. */
             breakdown?: {
                 [key: string]: unknown;
             };
         };
-        /** @description What the discussion comes to. */
+        /** @description The result of the discussion. */
         Recommendation: "APPROVE" | "REJECT" | "REVISE";
-        /** @description The summary of a talk; the talk itself is in the history. */
+        /** @description The summary of a discussion; the messages themselves are in the history. */
         Discussion: {
-            /** @description Its id. */
+            /** @description The id of the discussion. */
             id: string;
-            /** @description What it was about. */
+            /** @description The subject of the discussion. */
             topic: string;
             /**
              * Format: double
-             * @description How well the proposal goes with the goals, from 0 to 1.
+             * @description The alignment of the proposal with the goals, from 0 to 1.
              */
             alignment: number;
-            /** @description What it came to. */
+            /** @description The recommendation that the discussion ended with. */
             recommendation: components["schemas"]["Recommendation"];
-            /** @description The thread with the talk. */
+            /** @description The id of the history thread with the messages. */
             thread?: string | null;
         };
-        /** @description Something to reach. */
+        /** @description A goal of the user. */
         Goal: {
-            /** @description Its id. */
+            /** @description The id of the goal. */
             id: string;
-            /** @description What it is. */
+            /** @description The goal, in a few words. */
             title: string;
-            /** @description By when, in the user's words: `week`, `quarter`, `life`. */
+            /** @description The time frame in the user's words: `week`, `quarter`, `life`. */
             horizon: string;
-            /** @description How to see that it is reached. */
+            /** @description The sign by which the goal counts as reached. */
             target: string;
         };
         /** @description A handoff, mirrored for analysis. */
         Handoff2: {
-            /** @description `RUN/h7`. */
+            /** @description The run and the number of the handoff: `RUN/h7`. */
             id: string;
-            /** @description Who gave. */
+            /** @description The agent or person who handed over. */
             from: string;
-            /** @description Who took. */
+            /** @description The agent or person who took over. */
             to: string;
-            /** @description Why. */
+            /** @description The reason for the handoff, as its word on the wire. */
             reason: string;
-            /** @description How far it has come, by the word of the state. */
+            /** @description The state of the handoff, as the word of its enum. */
             state: string;
-            /** @description What it says in short. */
+            /** @description A short summary of its content. */
             summary?: string;
             /**
              * Format: double
-             * @description How long it was open.
+             * @description The time that it was open, in seconds; `None` while it is open.
              */
             seconds?: number | null;
             /**
              * Format: double
-             * @description What it used.
+             * @description The cost in US dollars; `None` while it is open.
              */
             dollars?: number | null;
         };
-        /** @description A pattern that was learned. */
+        /** @description A pattern that was learned from past work. */
         InsightNode: {
-            /** @description Its id. */
+            /** @description The id of the insight. */
             id: string;
-            /** @description The pattern in a sentence. */
+            /** @description The pattern, in a sentence. */
             pattern: string;
             /**
              * Format: double
-             * @description How sure it is, from 0 to 1.
+             * @description The confidence, from 0 to 1.
              */
             confidence: number;
-            /** @description What shows it, in a sentence; the links lead to it. */
+            /** @description The evidence, in a sentence; the links lead to its sources. */
             evidence: string;
-            /** @description What it is about. */
+            /** @description The subject of the insight. */
             topic?: string;
-            /** @description The whole finding: samples, effect, interval, what it would change. */
+            /** @description The complete finding: samples, effect, interval, and the change that it suggests. */
             finding?: {
                 [key: string]: unknown;
             };
         };
-        /** @description How far a task has come. */
+        /** @description The state of a task. */
         TaskStatus: "open" | "scheduled" | "done" | "blocked" | "dropped";
         /** @description A piece of work. */
         Task: {
-            /** @description Its id. */
+            /** @description The id of the task. */
             id: string;
-            /** @description What is to be done. */
+            /** @description The work to do, in a few words. */
             title: string;
             /**
              * Format: double
-             * @description How long it should take.
+             * @description The expected effort in hours, corrected by learned estimates.
              */
             effortHours: number;
             /**
-             * @description How urgent it is.
+             * @description The urgency of the task.
              * @default medium
              */
             priority: components["schemas"]["Priority"];
             /**
-             * @description How far it has come.
+             * @description The state of the task.
              * @default open
              */
             status: components["schemas"]["TaskStatus"];
-            /** @description The kind of work, by which estimates are learned. */
+            /** @description The kind of work; estimates are learned per kind. */
             kind?: string | null;
             /**
              * Format: double
-             * @description What its agent thought it would take, before what was learned about its kind.
+             * @description The agent's own estimate in hours, before the learned correction for its kind.
              */
             estimatedHours?: number | null;
             /**
              * Format: double
-             * @description How long it took.
+             * @description The actual effort in hours; `None` until it is done.
              */
             actualHours?: number | null;
-            /** @description Its event in the calendar. */
+            /** @description The calendar event of the task; `None` while it has none. */
             event?: string | null;
         };
-        /** @description Which node: its label and its id. Printed as `task:t1`. */
+        /** @description The key of a node: its label and its id. Printed as `task:t1`. */
         NodeKey: string;
-        /** @description How two nodes belong together. The name says it from the first to the second. */
+        /** @description The relation between two nodes. The name reads from the first node to the second. */
         Relation: "SERVES" | "DECIDED_IN" | "PART_OF" | "DEPENDS_ON" | "LEARNED_FROM" | "INFORMS" | "PRODUCED" | "FOLLOWED_BY";
-        /** @description Which threads. */
+        /** @description Filter for the list of threads. */
         Which3: {
             /**
-             * @description Only of this stage.
+             * @description Only threads of this stage.
              * @default null
              */
             module: string | null;
             /**
-             * @description Only those after this one in the list.
+             * @description Only threads after this one in the list.
              * @default null
              */
             after: string | null;
             /**
              * Format: uint
-             * @description How many at most, from 1 to 500.
+             * @description Maximum number of threads, from 1 to 500.
              * @default 100
              */
             limit: number;
         };
-        /** @description Threads. */
+        /** @description A page of threads. */
         ThreadList: {
-            /** @description The newest first. */
+            /** @description Threads, the newest first. */
             threads: components["schemas"]["Thread"][];
         };
-        /** @description A talk about one thing. */
+        /** @description A discussion about one subject. */
         Thread: {
-            /** @description Its id, given by whoever opens it. */
+            /** @description The id, chosen by the caller that opens the thread. */
             id: string;
-            /** @description Which stage or module it belongs to. */
+            /** @description The stage or module that it belongs to. */
             module: string;
-            /** @description What it is about. */
+            /** @description The subject of the thread. */
             title: string;
-            /** @description When it began. */
+            /** @description The time at which it was opened. */
             created_at: components["schemas"]["Time"];
             /**
-             * @description Whatever else its module wants to remember: run, agent, handoff.
+             * @description Extra data of its module: run, agent, handoff.
              * @default {}
              */
             meta: {
                 [key: string]: unknown;
             };
         };
-        /** @description Something that is to be said in a thread. */
+        /** @description A new message for a thread. */
         Saying: {
             /**
-             * @description In which thread; a new one without it.
+             * @description The id of the thread; `None` opens a new one.
              * @default null
              */
             thread_id: string | null;
             /**
-             * @description What a new thread is about.
+             * @description The title of a new thread.
              * @default null
              */
             title: string | null;
-            /** @description What is said. */
+            /** @description The text of the message. */
             body: string;
             /**
-             * @description Names the message: said again under the same id, it is there once.
+             * @description The id of the message: sent again under the same id, it is stored once.
              * @default null
              */
             id: string | null;
         };
-        /** @description What to look for. */
+        /** @description Full-text search in the messages. */
         Words: {
-            /** @description The words, all of which a message must have. */
+            /** @description Words that a message must all contain. */
             q: string;
             /**
-             * @description Only of this stage.
+             * @description Only messages of this stage.
              * @default null
              */
             module: string | null;
             /**
              * Format: uint
-             * @description How many at most, from 1 to 500.
+             * @description Maximum number of hits, from 1 to 500.
              * @default 100
              */
             limit: number;
         };
-        /** @description What was found. */
+        /** @description Result of a search. */
         Hits: {
-            /** @description The best first. */
+            /** @description Hits, the best first. */
             hits: components["schemas"]["Hit2"][];
         };
-        /** @description A message that was found. */
+        /** @description A message that matches a search. */
         Hit2: {
-            /** @description In which thread. */
+            /** @description The id of its thread. */
             thread_id: string;
-            /** @description What that is about. */
+            /** @description The title of the thread. */
             title: string;
-            /** @description Its module. */
+            /** @description The module of the thread. */
             module: string;
-            /** @description The message's id. */
+            /** @description The id of the message. */
             message: string;
             /**
              * Format: uint64
-             * @description Its place in the thread.
+             * @description The position of the message in its thread.
              */
             seq: number;
-            /** @description Who said it. */
+            /** @description The author of the message. */
             role: string;
-            /** @description When. */
+            /** @description The time of the message. */
             created_at: components["schemas"]["Time"];
-            /** @description The words around the hit. */
+            /** @description The text around the match, in parts. */
             snippet: components["schemas"]["Piece"][];
         };
-        /** @description A piece of text around a hit. */
+        /** @description A part of a snippet. */
         Piece: {
-            /** @description The text. */
+            /** @description The text of this part. */
             text: string;
-            /** @description Whether this is what was looked for. */
+            /** @description True if this part matches the search. */
             hit: boolean;
         };
-        /** @description Which thread is meant. */
+        /** @description A thread, named in the path. */
         TheThread: {
-            /** @description Its id. */
+            /** @description Id of the thread. */
             thread: string;
         };
-        /** @description From where to read. */
+        /** @description Page of a thread. */
         From2: {
             /**
              * Format: uint64
-             * @description The number of the last message that was read.
+             * @description Number of the last message that was read; 0 starts at the beginning.
              * @default 0
              */
             after: number;
             /**
              * Format: uint
-             * @description How many at most, from 1 to 500.
+             * @description Maximum number of messages, from 1 to 500.
              * @default 100
              */
             limit: number;
         };
         /** @description A thread and its messages. */
         ThreadView: {
-            /** @description The thread. */
+            /** @description The thread that was read. */
             thread: components["schemas"]["Thread"];
-            /** @description Its messages in order. */
+            /** @description Messages of this page, in order. */
             messages: components["schemas"]["Message"][];
         };
-        /** @description What somebody said, in its place. */
+        /** @description A stored message with its position in the thread. */
         Message: {
-            /** @description Its id. */
+            /** @description The id of the message. */
             id: string;
-            /** @description In which thread. */
+            /** @description The id of its thread. */
             thread_id: string;
             /**
              * Format: uint64
-             * @description From 1 in its thread, without gaps.
+             * @description The position in its thread, from 1 without gaps.
              */
             seq: number;
-            /** @description Who said it. */
+            /** @description The author: an agent's name, `human` or `system`. */
             role: string;
-            /** @description What. */
+            /** @description The text of the message. */
             body: string;
-            /** @description When. */
+            /** @description The time of the message. */
             created_at: components["schemas"]["Time"];
         };
-        /** @description Goals. */
+        /** @description Goals of the project. */
         GoalList: {
-            /** @description By their ids. */
+            /** @description Goals, ordered by id. */
             goals: components["schemas"]["GoalView"][];
         };
         /** @description A goal with the decisions that serve it. */
         GoalView: {
-            /** @description The goal. */
+            /** @description The node of the goal. */
             goal: components["schemas"]["Node"];
             /** @description The decisions, newest first. */
             decisions: components["schemas"]["Node"][];
         };
-        /** @description A node with where it comes from. */
+        /** @description A node with its origin. */
         Node: {
-            /** @description Who made it. */
+            /** @description The origin of its first version. */
             made: components["schemas"]["Provenance"];
-            /** @description Who changed it last; whoever made it, at first. */
+            /** @description The origin of its last change; equal to `made` until the node is written again. */
             changed: components["schemas"]["Provenance"];
         } & (components["schemas"]["Decision2"] | components["schemas"]["Discussion"] | components["schemas"]["Goal"] | components["schemas"]["Handoff2"] | components["schemas"]["InsightNode"] | components["schemas"]["Task"]);
-        /** @description How many there are. */
+        /** @description The size of the graph. */
         Size: {
             /**
              * Format: uint64
-             * @description Nodes.
+             * @description The number of nodes.
              */
             nodes: number;
             /**
              * Format: uint64
-             * @description Links.
+             * @description The number of links.
              */
             links: number;
         };
-        /** @description Where an export goes on. */
+        /** @description Position in an export. */
         Place: {
             /**
-             * @description What the page before said; the beginning otherwise.
+             * @description `next` of the previous page; empty to start.
              * @default
              */
             after: string;
             /**
              * Format: uint
-             * @description How many at most, from 1 to 1000.
+             * @description Maximum number of records, from 1 to 1000.
              * @default 100
              */
             limit: number;
@@ -7155,12 +7220,12 @@ export interface components {
         Exported: {
             /**
              * Format: uint32
-             * @description The version of these records.
+             * @description Version of the record format.
              */
             stafette_graph: number;
-            /** @description Nodes or links. */
+            /** @description Nodes or links of this page. */
             records: components["schemas"]["Record"][];
-            /** @description Where the next page begins; nowhere after the last one. */
+            /** @description Value of `after` for the next page; null on the last one. */
             next?: string | null;
         };
         /** @description One record of an export: first all nodes, then all links, each in the order of their keys. */
@@ -7169,119 +7234,119 @@ export interface components {
         } | {
             link: components["schemas"]["Link2"];
         };
-        /** @description A link. */
+        /** @description A link between two nodes. */
         Link2: {
-            /** @description From where. */
+            /** @description The node where the link starts. */
             from: components["schemas"]["NodeKey"];
-            /** @description How. */
+            /** @description The relation between the two nodes. */
             relation: components["schemas"]["Relation"];
-            /** @description To where. */
+            /** @description The node where the link ends. */
             to: components["schemas"]["NodeKey"];
-            /** @description Who made it. */
+            /** @description The origin of the link. */
             made: components["schemas"]["Provenance"];
         };
-        /** @description What another graph held. */
+        /** @description Records from another graph. */
         Imported: {
             /**
              * Format: uint32
-             * @description The version of these records, as the export said it.
+             * @description Version of the record format, as in the export.
              */
             stafette_graph: number;
-            /** @description Nodes before the links between them, 1000 at most. */
+            /** @description Nodes before the links between them, at most 1000 records. */
             records: components["schemas"]["Record"][];
         };
-        /** @description What went over. */
+        /** @description The number of records that were exchanged. */
         Exchanged: {
             /**
              * Format: uint64
-             * @description Nodes.
+             * @description The number of nodes.
              */
             nodes: number;
             /**
              * Format: uint64
-             * @description Links.
+             * @description The number of links.
              */
             links: number;
         };
-        /** @description Which nodes. */
+        /** @description Filter for the list of nodes. */
         Which4: {
-            /** @description Of which kind. */
+            /** @description Kind of the nodes. */
             label: components["schemas"]["Label"];
             /**
-             * @description Only those whose ids come after this one.
+             * @description Only nodes whose ids come after this one.
              * @default
              */
             after: string;
             /**
              * Format: uint
-             * @description How many at most, from 1 to 1000.
+             * @description Maximum number of nodes, from 1 to 1000.
              * @default 100
              */
             limit: number;
         };
-        /** @description What kind of node. */
+        /** @description The kind of a node. */
         Label: "Decision" | "Discussion" | "Goal" | "Handoff" | "Insight" | "Task";
-        /** @description Nodes. */
+        /** @description A page of nodes. */
         Nodes: {
-            /** @description By their ids. */
+            /** @description Nodes, ordered by id. */
             nodes: components["schemas"]["Node"][];
         };
-        /** @description Which node is meant. */
+        /** @description A node, named in the path. */
         TheNode: {
-            /** @description Its kind and id, such as `task:t1`. */
+            /** @description Kind and id of the node, such as `task:t1`. */
             node: string;
         };
-        /** @description How far to look. */
+        /** @description Limits for the neighbourhood of a node. */
         HowFar: {
             /**
              * Format: uint8
-             * @description How many links, from 1 to 3.
+             * @description Distance in links, from 1 to 3.
              * @default 1
              */
             reach: number;
             /**
              * Format: uint
-             * @description How many nodes at most, from 1 to 1000.
+             * @description Maximum number of nodes, from 1 to 1000.
              * @default 100
              */
             limit: number;
         };
         /** @description A part of the graph. */
         Picture: {
-            /** @description By key. */
+            /** @description The nodes, ordered by key. */
             nodes: components["schemas"]["Node"][];
-            /** @description Those between two of these nodes. */
+            /** @description The links between two of these nodes. */
             links: components["schemas"]["Link2"][];
-            /** @description Whether there was more. */
+            /** @description True if the limit left something out. */
             cut: boolean;
         };
-        /** @description Decisions. */
+        /** @description Decisions that nobody has taken up. */
         Decisions: {
-            /** @description The oldest first. */
+            /** @description Decisions, the oldest first. */
             decisions: components["schemas"]["Node"][];
         };
-        /** @description Options to compare. */
+        /** @description Options to rank by their return. */
         Options: {
-            /** @description The options. */
+            /** @description Options to compare with each other. */
             options: components["schemas"]["Candidate"][];
         };
-        /** @description Something that could be done. A number that nobody gave is missing, and never taken for 0. */
+        /** @description An option to choose. A number that was not given is missing, and never counts as 0. */
         Candidate: {
-            /** @description Its name among the options. */
+            /** @description The id, unique among the options. */
             id: string;
-            /** @description What it is. */
+            /** @description The option in a few words. */
             title: string;
-            /** @description The kind of work, by which learned estimates correct its hours. */
+            /** @description The kind of work; learned estimates correct its hours. */
             kind?: string | null;
             /**
              * Format: double
-             * @description What it brings when it succeeds, in money.
+             * @description The benefit if it succeeds, in money.
              * @default null
              */
             benefit: number | null;
             /**
              * Format: double
-             * @description What it costs in money, whether it succeeds or not.
+             * @description The cost in money, whether it succeeds or not.
              * @default null
              */
             cost: number | null;
@@ -7293,151 +7358,158 @@ export interface components {
             hours: number | null;
             /**
              * Format: double
-             * @description What is lost on top when it fails, in money.
+             * @description The extra loss if it fails, in money.
              * @default null
              */
             risk: number | null;
             /**
              * Format: double
-             * @description How likely it succeeds, from 0 to 1.
+             * @description The probability of success, from 0 to 1.
              * @default null
              */
             probability: number | null;
             /**
-             * @description The goals that it serves; none is a statement, not a gap.
+             * @description The goals that it serves; an empty list means none, not unknown.
              * @default []
              */
             goals: components["schemas"]["GoalLink"][];
         };
-        /** @description How strongly an option serves a goal. */
+        /** @description The strength with which an option serves a goal. */
         GoalLink: {
-            /** @description Which goal. */
+            /** @description The id of the goal. */
             goal: string;
             /**
              * Format: double
-             * @description From 0 to 1.
+             * @description The strength, from 0 to 1.
              */
             strength: number;
         };
-        /** @description Options by their return, and what that was reckoned with. */
+        /** @description Options ranked by their return, with the parameters that were used. */
         Ranked: {
-            /** @description Best first; ties in the order of their names. */
+            /** @description The ranked options, best first; ties in the order of their ids. */
             ranked: components["schemas"]["Scored"][];
-            /** @description Those that lack a number, in the order they were given. */
+            /** @description The options that lack a number, in the given order. */
             incomplete: components["schemas"]["Incomplete"][];
-            /** @description The best one, unless two share that place or one lacks a number: then a person decides. */
+            /** @description The best option; `None` if two are tied or one lacks a number: then a person decides. */
             winner?: string | null;
-            /** @description How far each weight can move before another one wins. Empty without a winner and a rival. */
+            /**
+             * @description The change of each weight after which another option wins. Empty without a winner and a
+             *     rival.
+             */
             sensitivity: components["schemas"]["Sensitivity"][];
-            /** @description The weights that this was reckoned with. */
+            /** @description The weights used in the computation. */
             weights: components["schemas"]["Weights"];
             /**
              * Format: uint32
-             * @description The version of the parameters.
+             * @description The version of the parameters that was used.
              */
             version: number;
-            /** @description What was learned and made a difference. */
+            /** @description The insights that made a difference. */
             learned: components["schemas"]["Learned"][];
-            /** @description The options as they were given. */
+            /** @description The options as given. */
             options: components["schemas"]["Candidate"][];
         };
-        /** @description An option in its place. */
+        /** @description An option with its rank. */
         Scored: {
-            /** @description Which option. */
+            /** @description The id of the option. */
             id: string;
             /**
              * Format: uint
-             * @description From 1; those that are tied share one.
+             * @description The rank from 1; tied options share one.
              */
             rank: number;
-            /** @description Whether another has the same total. */
+            /** @description True if another option has the same total. */
             tied: boolean;
             /**
              * Format: double
-             * @description The return: what comes in less what goes out, in weighted money.
+             * @description The return: income less expenses, in weighted money.
              */
             total: number;
             /**
              * Format: double
-             * @description The total for each unit of money and work that goes in; none when nothing does.
+             * @description The total per unit of money and work that goes in; `None` if nothing does.
              */
             ratio?: number | null;
-            /** @description What the total is made of. */
+            /** @description The terms that add up to the total. */
             parts: components["schemas"]["Part2"][];
             /**
              * Format: double
-             * @description What its hours were multiplied with, when work of its kind was learned to take longer.
+             * @description The learned factor by which its hours were multiplied; 1 if nothing was learned about its
+             *     kind.
              */
             hours_factor: number;
         };
-        /** @description One part of an option's total. */
+        /** @description One term of an option's total. */
         Part2: {
-            /** @description Which part. */
+            /** @description The name of the term. */
             term: components["schemas"]["Term"];
             /**
              * Format: double
-             * @description What it amounts to before its weight, in money; what is spent is negative.
+             * @description The amount before its weight, in money; negative if spent.
              */
             amount: number;
             /**
              * Format: double
-             * @description Its weight.
+             * @description The weight of the term.
              */
             weight: number;
             /**
              * Format: double
-             * @description The two multiplied: these add up to the total.
+             * @description Amount times weight: these add up to the total.
              */
             value: number;
         };
-        /** @description A part of the formula, each with its weight. */
+        /** @description A term of the formula, each with its weight. */
         Term: "benefit" | "goals" | "cost" | "hours" | "risk";
-        /** @description An option that cannot be ranked, with what would have to be known. */
+        /** @description An option that cannot be ranked. */
         Incomplete: {
-            /** @description Which option. */
+            /** @description The id of the option. */
             id: string;
-            /** @description The numbers that nobody gave. */
+            /** @description The names of the numbers that were not given. */
             missing: string[];
         };
-        /** @description What one weight can do to the ranking, all others staying as they are. */
+        /** @description The influence of one weight on the ranking while all others stay the same. */
         Sensitivity: {
-            /** @description Which weight. */
+            /** @description The name of the weight. */
             term: components["schemas"]["Term"];
             /**
              * Format: double
-             * @description What it is.
+             * @description The current value of the weight.
              */
             weight: number;
-            /** @description The first place below it where the winner changes, not under 0. */
+            /**
+             * @description The first value below it at which the winner changes, not less than 0; `None` if there is
+             *     none.
+             */
             below?: components["schemas"]["Tip"] | null;
-            /** @description The first place above it where the winner changes. */
+            /** @description The first value above it at which the winner changes; `None` if there is none. */
             above?: components["schemas"]["Tip"] | null;
         };
-        /** @description Where a weight would have to be for another option to catch up with the winner. */
+        /** @description The value of a weight at which another option catches up with the winner. */
         Tip: {
             /**
              * Format: double
              * @description The weight at which both have the same total; beyond it the rival wins.
              */
             at: number;
-            /** @description Who catches up. */
+            /** @description The id of the option that catches up. */
             rival: string;
         };
-        /** @description Something that was learned and counts from now on. */
+        /** @description An accepted insight that is in force. */
         Learned: {
-            /** @description The insight. */
+            /** @description The key of the insight. */
             insight: components["schemas"]["NodeKey"];
             /**
              * Format: uint32
-             * @description Since which version of the parameters.
+             * @description The version of the parameters since which it applies.
              */
             version: number;
-            /** @description What it changes. */
+            /** @description The change that it makes. */
             change: components["schemas"]["Change3"];
-            /** @description The same in a sentence. */
+            /** @description The same change, in a sentence. */
             says: string;
         };
-        /** @description What an insight would change if it is accepted. */
+        /** @description The change that an insight makes if it is accepted. */
         Change3: {
             /** @constant */
             change: "estimate";
@@ -7445,344 +7517,344 @@ export interface components {
             kind: string;
             /**
              * Format: double
-             * @description What the present factor is multiplied with.
+             * @description The factor by which the current factor is multiplied.
              */
             factor: number;
         } | {
             /** @constant */
             change: "weight";
-            /** @description Which weight. */
+            /** @description The weight to change. */
             term: components["schemas"]["Term"];
             /**
              * Format: double
-             * @description What the present weight is multiplied with.
+             * @description The factor by which the current weight is multiplied.
              */
             factor: number;
         };
-        /** @description Which decision is meant. */
+        /** @description A decision, named in the path. */
         TheDecision: {
-            /** @description Its id. */
+            /** @description Id of the decision. */
             decision: string;
         };
-        /** @description A decision with what it rests on and what came of it. */
+        /** @description A decision with its ranking and its tasks. */
         DecisionView: {
-            /** @description The decision. */
+            /** @description The decision as a node of the graph. */
             decision: components["schemas"]["Node"];
-            /** @description The options that it was chosen from, with their sensitivity. */
+            /** @description Options that it was chosen from, with their sensitivity. */
             ranking?: components["schemas"]["Ranked"] | null;
-            /** @description Its tasks, the oldest first. */
+            /** @description Tasks of the decision, the oldest first. */
             tasks: components["schemas"]["Node"][];
         };
-        /** @description What came of something. */
+        /** @description Actual outcome of a decision. */
         Outcome2: {
             /**
              * Format: double
-             * @description In money.
+             * @description Actual return, as an amount of money.
              */
             actual: number;
         };
-        /** @description Which task is meant. */
+        /** @description A task, named in the path. */
         TheTask: {
-            /** @description Its id. */
+            /** @description Id of the task. */
             task: string;
         };
-        /** @description What is told about a task. */
+        /** @description A report about a task. */
         TaskReport: {
             /**
-             * @description How far it has come.
+             * @description The new state; if `None`, it becomes done with `actual_hours` and stays as it is without.
              * @default null
              */
             status: components["schemas"]["TaskStatus"] | null;
             /**
              * Format: double
-             * @description How many hours it took.
+             * @description The actual effort, in hours; `None` keeps the recorded value.
              * @default null
              */
             actual_hours: number | null;
             /**
-             * @description When it was done, as RFC 3339; now otherwise.
+             * @description The time at which it was done, as RFC 3339; now if `None`.
              * @default null
              */
             done_at: string | null;
         };
-        /** @description Whose answers. */
+        /** @description Selects the run whose answers are shown. */
         OfRun: {
             /**
-             * @description The run; the newest one otherwise.
+             * @description Run id; the newest run if left out.
              * @default null
              */
             run: string | null;
         };
-        /** @description The principles, and what a run answered to them. */
+        /** @description The principles, and the answers of a run to them. */
         ConstitutionView: {
-            /** @description The principles; none when no document is configured. */
+            /** @description Principles; null if no document is configured. */
             constitution?: components["schemas"]["Constitution"] | null;
-            /** @description The answers of the run, the oldest first; refused ones, too. */
+            /** @description Answers of the run, the oldest first, including refused ones. */
             answers: components["schemas"]["Answered2"][];
         };
-        /** @description The principles in the order of the document. */
+        /** @description The parsed document of principles. */
         Constitution: {
-            /** @description The principles. */
+            /** @description The principles in the order of the document. */
             principles: components["schemas"]["Principle"][];
         };
-        /** @description One principle. */
+        /** @description One principle of the constitution. */
         Principle: {
-            /** @description Its number as it is written: `3`, `2.1`. */
+            /** @description The number as it is written: `3`, `2.1`. */
             id: string;
-            /** @description What it is called. */
+            /** @description The title of the principle. */
             title: string;
-            /** @description What it says beyond that; may be empty. */
+            /** @description The text after the title; may be empty. */
             text: string;
         };
-        /** @description What was answered to the principles at one time. */
+        /** @description Answers to the principles in one handoff. */
         Answered2: {
-            /** @description In which handoff. */
+            /** @description Handoff with the answers. */
             handoff: components["schemas"]["HandoffId"];
-            /** @description How it stands. */
+            /** @description State of the handoff, as one word. */
             state: string;
-            /** @description What was recommended. */
+            /** @description Recommendation that was made. */
             recommendation: unknown;
-            /** @description How well it goes with the goals. */
+            /** @description Score of how well it matches the goals. */
             score: unknown;
-            /** @description The answers. */
+            /** @description One answer per principle. */
             answers: components["schemas"]["Answer2"][];
         };
-        /** @description One principle, answered. */
+        /** @description The answer to one principle. */
         Answer2: {
-            /** @description Its number. */
+            /** @description The number of the principle. */
             principle: string;
-            /** @description What is said about it. */
+            /** @description The judgement on the principle. */
             verdict: components["schemas"]["Verdict2"];
-            /** @description Why. */
+            /** @description The reason for the judgement; must not be empty. */
             reason: string;
         };
-        /** @description What is said about a principle. */
+        /** @description The judgement on one principle. */
         Verdict2: "holds" | "violated" | "not_applicable";
-        /** @description Which time. */
+        /** @description Period of the calendar to show. */
         Span: {
             /**
-             * @description From when; now otherwise.
+             * @description Start of the period; now if left out.
              * @default null
              */
             from: string | null;
             /**
-             * @description Until when; a week later otherwise.
+             * @description End of the period; a week later if left out.
              * @default null
              */
             to: string | null;
         };
-        /** @description What takes place between two moments, and what is proposed for them. */
+        /** @description The events and proposals between two moments. */
         WeekView: {
-            /** @description What is in the calendar. */
+            /** @description The events of the calendar. */
             events: components["schemas"]["Occurrence"][];
-            /** @description What was proposed, with what became of it. */
+            /** @description The proposed blocks with their states. */
             proposals: components["schemas"]["Proposal2"][];
-            /** @description What could not be read of the calendar. */
+            /** @description One sentence for each part of the calendar that could not be read. */
             doubts: string[];
         };
-        /** @description One time that an event takes place. */
+        /** @description One occurrence of an event. */
         Occurrence: {
-            /** @description In which entry of the calendar. */
+            /** @description The name of the calendar entry that holds the event. */
             entry: string;
-            /** @description The event's own id. */
+            /** @description The id of the event. */
             uid: string;
-            /** @description Which of its times, by when it was planned, when it has several. */
+            /** @description The originally planned start of this occurrence; `None` if the event does not recur. */
             recurrence?: components["schemas"]["Time"] | null;
-            /** @description What it is. */
+            /** @description The title of the event. */
             title: string;
-            /** @description What else is to be said. */
+            /** @description The description of the event; may be empty. */
             notes: string;
-            /** @description From when. */
+            /** @description The start of the occurrence. */
             start: components["schemas"]["Time"];
-            /** @description Until when. */
+            /** @description The end of the occurrence. */
             end: components["schemas"]["Time"];
-            /** @description Whether it is for whole days. */
+            /** @description True if the event lasts whole days. */
             all_day: boolean;
-            /** @description Whether nothing else can be done in that time. */
+            /** @description True if the event blocks its time for anything else. */
             busy: boolean;
-            /** @description The task that it is for. */
+            /** @description The task that the event is for; `None` for events of other programs. */
             task?: components["schemas"]["NodeKey"] | null;
         };
-        /** @description A block of time that was proposed for a task. */
+        /** @description A block of time that is proposed for a task. */
         Proposal2: {
-            /** @description Its name. */
+            /** @description The id of the block. */
             id: string;
-            /** @description How far it has come. */
+            /** @description The state of the block. */
             state: components["schemas"]["Stand"];
-            /** @description In which run it was proposed. */
+            /** @description The run in which it was proposed. */
             run: components["schemas"]["RunId"];
-            /** @description In which question. */
+            /** @description The handoff that asks a person about it. */
             handoff: components["schemas"]["HandoffId"];
-            /** @description For which task. */
+            /** @description The task that it is for. */
             task: components["schemas"]["NodeKey"];
-            /** @description What it is called. */
+            /** @description The title of the task. */
             title: string;
-            /** @description The kind of work. */
+            /** @description The kind of work; `None` if the task has none. */
             kind?: string | null;
-            /** @description From when. */
+            /** @description The start of the block. */
             start: components["schemas"]["Time"];
-            /** @description Until when. */
+            /** @description The end of the block. */
             end: components["schemas"]["Time"];
-            /** @description Until when it was planned at first; later ends are slips. */
+            /** @description The end as first planned; a later `end` counts as a slip. */
             planned_end: components["schemas"]["Time"];
             /** @description The tasks that must be done first. */
             after?: components["schemas"]["NodeKey"][];
-            /** @description When its task must be done. */
+            /** @description The moment by which its task must be done; `None` without a deadline. */
             deadline?: components["schemas"]["Time"] | null;
-            /** @description When the task was really done, where it is told. */
+            /** @description The moment at which the task was really done; `None` while that is not known. */
             done_at?: components["schemas"]["Time"] | null;
-            /** @description Its entry in the calendar. */
+            /** @description The name of its entry in the calendar. */
             entry: string;
-            /** @description What is in its way: why it is not in the calendar yet, or why it should not be there. */
+            /** @description The problem with the block: why it is not in the calendar yet, or should not be there. */
             trouble?: string | null;
         };
-        /** @description How far a proposed block has come. */
+        /** @description The state of a proposed block. */
         Stand: "proposed" | "accepted" | "written" | "moved" | "deleted" | "dropped";
-        /** @description Which block is meant. */
+        /** @description A time block, named in the path. */
         TheBlock: {
-            /** @description Its id. */
+            /** @description Id of the block. */
             block: string;
         };
-        /** @description Who says it. */
+        /** @description Decision on a time block. */
         Word: {
             /**
-             * @description Who, for the record.
+             * @description Name of the person who decides, for the record.
              * @default
              */
             by: string;
         };
-        /** @description Another time. */
+        /** @description New time for a block. */
         Move: {
-            /** @description From when. */
+            /** @description Start of the block. */
             start: string;
-            /** @description Until when. */
+            /** @description End of the block. */
             end: string;
         };
-        /** @description A block that was moved, and what had to move with it. */
+        /** @description A moved block, and the blocks that moved with it. */
         Moved: {
-            /** @description Its name. */
+            /** @description The id of the block. */
             id: string;
-            /** @description How far it has come. */
+            /** @description The state of the block. */
             state: components["schemas"]["Stand"];
-            /** @description In which run it was proposed. */
+            /** @description The run in which it was proposed. */
             run: components["schemas"]["RunId"];
-            /** @description In which question. */
+            /** @description The handoff that asks a person about it. */
             handoff: components["schemas"]["HandoffId"];
-            /** @description For which task. */
+            /** @description The task that it is for. */
             task: components["schemas"]["NodeKey"];
-            /** @description What it is called. */
+            /** @description The title of the task. */
             title: string;
-            /** @description The kind of work. */
+            /** @description The kind of work; `None` if the task has none. */
             kind?: string | null;
-            /** @description From when. */
+            /** @description The start of the block. */
             start: components["schemas"]["Time"];
-            /** @description Until when. */
+            /** @description The end of the block. */
             end: components["schemas"]["Time"];
-            /** @description Until when it was planned at first; later ends are slips. */
+            /** @description The end as first planned; a later `end` counts as a slip. */
             planned_end: components["schemas"]["Time"];
             /** @description The tasks that must be done first. */
             after?: components["schemas"]["NodeKey"][];
-            /** @description When its task must be done. */
+            /** @description The moment by which its task must be done; `None` without a deadline. */
             deadline?: components["schemas"]["Time"] | null;
-            /** @description When the task was really done, where it is told. */
+            /** @description The moment at which the task was really done; `None` while that is not known. */
             done_at?: components["schemas"]["Time"] | null;
-            /** @description Its entry in the calendar. */
+            /** @description The name of its entry in the calendar. */
             entry: string;
-            /** @description What is in its way: why it is not in the calendar yet, or why it should not be there. */
+            /** @description The problem with the block: why it is not in the calendar yet, or should not be there. */
             trouble?: string | null;
-            /** @description What has to wait for it and is proposed for a later time now. */
+            /** @description The blocks that wait for it and are now proposed for a later time. */
             along: components["schemas"]["Proposal2"][];
         };
-        /** @description Which insights. */
+        /** @description Filter for the list of insights. */
         Which5: {
             /**
-             * @description Words that they must have.
+             * @description Words that an insight must contain.
              * @default
              */
             topic: string;
             /**
              * Format: uint
-             * @description How many at most, from 1 to 1000.
+             * @description Maximum number of insights, from 1 to 1000.
              * @default 100
              */
             limit: number;
         };
-        /** @description Insights. */
+        /** @description Insights of the project. */
         Insights: {
-            /** @description The surest first. */
+            /** @description Insights, the most certain first. */
             insights: components["schemas"]["InsightView"][];
         };
-        /** @description An insight with what has become of it. */
+        /** @description An insight with its state. */
         InsightView: {
-            /** @description Who made it. */
+            /** @description The origin of its first version. */
             made: components["schemas"]["Provenance"];
-            /** @description Who changed it last; whoever made it, at first. */
+            /** @description The origin of its last change; equal to `made` until the node is written again. */
             changed: components["schemas"]["Provenance"];
-            /** @description What it would change if it is accepted. */
+            /** @description The change that accepting it makes; `None` if it only informs. */
             change?: components["schemas"]["Change3"] | null;
             /**
              * Format: uint32
-             * @description By which version of the parameters it is in force.
+             * @description The version of the parameters by which it is in force; `None` if it is not.
              */
             in_force?: number | null;
         } & (components["schemas"]["Decision2"] | components["schemas"]["Discussion"] | components["schemas"]["Goal"] | components["schemas"]["Handoff2"] | components["schemas"]["InsightNode"] | components["schemas"]["Task"]);
-        /** @description What came of a look at all that happened. */
+        /** @description The result of a reflection on all past work. */
         Reflection: {
             /**
              * Format: uint
-             * @description How much was looked at.
+             * @description The number of observations that were analysed.
              */
             observations: number;
-            /** @description How much had to be read for it. */
+            /** @description The amount of data that had to be read for it. */
             read: components["schemas"]["Reading"];
-            /** @description What holds, the surest first. */
+            /** @description The insights that hold, the most certain first. */
             insights: components["schemas"]["NodeKey"][];
         };
-        /** @description What had to be read for a look: nothing that was read before and is as it was. */
+        /** @description The amount of data that a reflection had to read; cached data is not counted. */
         Reading: {
             /**
              * Format: uint
-             * @description Runs.
+             * @description The number of runs.
              */
             runs: number;
             /**
              * Format: uint
-             * @description Their events.
+             * @description The number of their events.
              */
             events: number;
             /**
              * Format: uint
-             * @description Tasks and decisions of the graph.
+             * @description The number of tasks and decisions of the graph.
              */
             nodes: number;
             /**
              * Format: uint
-             * @description Blocks of time.
+             * @description The number of blocks of time.
              */
             blocks: number;
         };
-        /** @description Which insight is meant. */
+        /** @description An insight, named in the path. */
         TheInsight: {
-            /** @description Its id. */
+            /** @description Id of the insight. */
             insight: string;
         };
-        /** @description What an insight was learned from. */
+        /** @description Evidence for an insight. */
         Evidence: {
-            /** @description The ways from it to what shows it, and on to the decision and the discussion. */
+            /** @description Paths from the insight to its evidence, and on to the decision and the discussion. */
             ways: components["schemas"]["NodeKey"][][];
         };
-        /** @description Parameters at one time. */
+        /** @description A version of the parameters. */
         Version: {
             /**
              * Format: uint32
-             * @description From 1, without gaps.
+             * @description The number, from 1 without gaps.
              */
             number: number;
-            /** @description When it came into force. */
+            /** @description The time from which it applies. */
             at: components["schemas"]["Time"];
-            /** @description Who brought it. */
+            /** @description The person or agent who made it. */
             by: components["schemas"]["Party"];
-            /** @description The parameters. */
+            /** @description The parameters of this version. */
             parameters: components["schemas"]["Parameters"];
         } & ({
             /** @constant */
@@ -7790,166 +7862,186 @@ export interface components {
         } | {
             /** @constant */
             why: "accepted";
-            /** @description Which one. */
+            /** @description The key of the insight. */
             insight: components["schemas"]["NodeKey"];
-            /** @description What it changed. */
+            /** @description The change that it made. */
             change: components["schemas"]["Change3"];
         } | {
             /** @constant */
             why: "rolled_back";
             /**
              * Format: uint32
-             * @description Which one.
+             * @description The number of the restored version.
              */
             to: number;
         });
-        /** @description What the stages reckon with. */
+        /** @description The parameters that the stages compute with. */
         Parameters: {
             /** @description The weights of the return. */
             weights: components["schemas"]["Weights"];
-            /** @description By kind of work: what estimated hours are multiplied with. */
+            /** @description The factor for estimated hours, by kind of work. */
             estimates: {
                 [key: string]: number;
             };
         };
-        /** @description What the stages reckon with. */
+        /** @description Versions of the estimation parameters. */
         Versions: {
-            /** @description The oldest first; the last one is in force. */
+            /** @description Versions, the oldest first; the last one is in force. */
             versions: components["schemas"]["Version"][];
         };
-        /** @description Which version. */
+        /** @description Version to roll back to. */
         Back: {
             /**
              * Format: uint32
-             * @description Its number.
+             * @description Number of the version.
              */
             to: number;
         };
-        /** @description A document in an address. */
+        /** @description A schema, named in the path. */
         TheSchema: {
-            /** @description Its name, as `/v1/schemas` lists them. */
+            /** @description Name of the schema, as listed by `/v1/schemas`. */
             name: string;
         };
-        /** @description What an agent tells. */
+        /** @description A frame that an agent sends. */
         Emit: {
-            /** @description The token of its session. */
+            /** @description Token of the agent's session. */
             token: string;
-            /** @description `READY`, `HANDOFF`, `RESULT`, `REPORT`, `CHANGE`, `SIGNAL` or `ERROR`. */
+            /** @description Frame type: `READY`, `HANDOFF`, `RESULT`, `REPORT`, `CHANGE`, `SIGNAL` or `ERROR`. */
             type: string;
             /**
-             * @description As in a frame of that type.
+             * @description Payload, as in a frame of that type.
              * @default null
              */
             payload: unknown;
         };
-        /** @description It was taken. */
+        /** @description Confirms that the frame was accepted. */
         Emitted: {
-            /** @description Always true. */
+            /** @description Always true: a refused frame is a problem document. */
             taken: boolean;
             /** @description The run that the session belongs to. */
             run: components["schemas"]["RunId"];
         };
-        /** @description What is known of a token, apart from the token itself. */
+        /** @description A token without its secret. */
         TokenView: {
-            /** @description Its name. */
+            /** @description Name of the token. */
             name: string;
-            /** @description What it allows. */
+            /** @description Scope that the token grants. */
             scope: components["schemas"]["Scope"];
-            /** @description The agent that it is for: it has that role's rights and no others. A person's otherwise. */
+            /**
+             * @description Agent that the token is for, with the rights of that role and no others; left out for a
+             *     person's token.
+             */
             agent?: components["schemas"]["AgentName"] | null;
-            /** @description When it was made. */
+            /** @description Time of creation (RFC 3339). */
             created_at: string;
-            /** @description When it ends. */
+            /** @description Time of expiry (RFC 3339); left out if it never expires. */
             expires_at?: string | null;
             /**
-             * @description Whether it has ended.
+             * @description True if the token has expired.
              * @default false
              */
             expired: boolean;
         };
-        /** @description How much somebody may do; each includes the one before. */
+        /** @description Access level; each includes the one before. */
         Scope: "observe" | "act" | "admin";
-        /** @description A token to be made. */
+        /** @description Request to create a token. */
         Create: {
-            /** @description Its name: letters, digits, `-`, `_` and `.`. */
+            /** @description Name of the token: letters, digits, `-`, `_` and `.`. */
             name: string;
-            /** @description What it allows. */
+            /** @description Scope that the token grants. */
             scope: components["schemas"]["Scope"];
             /**
-             * @description The agent that it is for, with that role's rights; a person's otherwise.
+             * @description Agent that the token is for, with the rights of that role; a person's token if left out.
              * @default null
              */
             agent: components["schemas"]["AgentName"] | null;
             /**
-             * @description How long it lasts, such as `30d`; for ever otherwise.
+             * @description Lifetime, such as `30d`; the token never expires if left out.
              * @default null
              */
             expires: components["schemas"]["Millis"] | null;
         };
-        /** @description A token that was just made. */
+        /** @description A token that was just created. */
         NewToken: {
-            /** @description The token itself: it is shown this once. */
+            /** @description The token itself, shown only this once. */
             token: string;
-            /** @description Its name. */
+            /** @description Name of the token. */
             name: string;
-            /** @description What it allows. */
+            /** @description Scope that the token grants. */
             scope: components["schemas"]["Scope"];
-            /** @description The agent that it is for: it has that role's rights and no others. A person's otherwise. */
+            /**
+             * @description Agent that the token is for, with the rights of that role and no others; left out for a
+             *     person's token.
+             */
             agent?: components["schemas"]["AgentName"] | null;
-            /** @description When it was made. */
+            /** @description Time of creation (RFC 3339). */
             created_at: string;
-            /** @description When it ends. */
+            /** @description Time of expiry (RFC 3339); left out if it never expires. */
             expires_at?: string | null;
             /**
-             * @description Whether it has ended.
+             * @description True if the token has expired.
              * @default false
              */
             expired: boolean;
         };
-        /** @description A token. */
+        /** @description A token, named in the path. */
         TheToken: {
-            /** @description Its name. */
+            /** @description Name of the token. */
             name: string;
         };
-        /** @description It was taken back. */
+        /** @description Confirms that a token was revoked. */
         Revoked: {
-            /** @description The token's name. */
+            /** @description Name of the revoked token. */
             revoked: string;
         };
-        /** @description A link to be made. */
+        /** @description Request to create a launch link. */
         Launch: {
             /**
-             * @description What the browser may do.
+             * @description Scope that the browser gets; `admin` if left out.
              * @default admin
              */
             scope: components["schemas"]["Scope"];
         };
-        /** @description A link that works once and for two minutes. */
+        /** @description A link that works once, within two minutes. */
         LaunchLink: {
-            /** @description The link. */
+            /** @description Address to open in the browser, with the key in it. */
             url: string;
         };
-        /** @description The daemon lives. */
+        /** @description Reports that the daemon is alive. */
         Health: {
-            /** @description Always `ok`. */
+            /** @description Always `ok`: an unhealthy daemon returns a problem document. */
             status: string;
-            /** @description Its version, for those who are known here. */
+            /** @description Version of the daemon; only for identified callers. */
             version?: string | null;
             /**
              * Format: uint32
-             * @description Its process, for those who are known here.
+             * @description Process id of the daemon; only for identified callers.
              */
             pid?: number | null;
             /**
              * Format: uint
-             * @description How many clients are connected by MCP, for those who are known here.
+             * @description Number of connected MCP clients; only for identified callers.
              */
             mcp_sessions?: number | null;
+            /**
+             * Format: uint
+             * @description The number of unfinished runs that wait until somebody continues them, for those who are known
+             *     here.
+             */
+            stopped_runs?: number | null;
         };
-        /** @description The daemon ends. */
+        /** @description Confirms that the daemon ends. */
         Stopping: {
-            /** @description Always true. */
+            /** @description Always true: a refusal is a problem document. */
             stopping: boolean;
+        };
+        /** @description The runs that were stopped continue. */
+        Continued: {
+            /**
+             * Format: uint
+             * @description The number of runs that were stopped.
+             */
+            runs: number;
         };
     };
     responses: never;
@@ -7963,11 +8055,11 @@ export interface operations {
     listRuns: {
         parameters: {
             query?: {
-                /** @description At most so many. */
+                /** @description Maximum number of runs. */
                 limit?: number;
-                /** @description Only runs after this one in the list: the last one of the page before. */
+                /** @description Only runs after this one in the list: the last run of the previous page. */
                 after?: components["schemas"]["RunId"];
-                /** @description Only runs of this status. */
+                /** @description Only runs with this status. */
                 status?: string;
             };
             header?: never;
@@ -8008,14 +8100,14 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description A run to be begun. */
+        /** @description Request to start a run. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Start"];
             };
         };
         responses: {
-            /** @description A run that has begun. */
+            /** @description Confirms that a run has started. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8038,21 +8130,21 @@ export interface operations {
     getRun: {
         parameters: {
             query?: {
-                /** @description The number of an event: the run is shown with its state after that event. */
+                /** @description Sequence number of an event: the run is shown with its state after that event. */
                 at?: number;
-                /** @description Whether to add the state: handoffs, sessions, changes and lineage. */
+                /** @description True to add the state: handoffs, sessions, changes and lineage. */
                 state?: boolean;
             };
             header?: never;
             path: {
-                /** @description Its id, some of its first or last digits, or `latest`. */
+                /** @description Run id, its first or last digits, or `latest`. */
                 run: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description A run, with its whole state when that was asked for. */
+            /** @description A run, with its full state if requested. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8075,19 +8167,19 @@ export interface operations {
     waitForRun: {
         parameters: {
             query?: {
-                /** @description In seconds; a minute is the most, and what is taken when nothing is said. */
+                /** @description Seconds to wait, at most 60; 60 if left out. */
                 within?: number;
             };
             header?: never;
             path: {
-                /** @description Its id, some of its first or last digits, or `latest`. */
+                /** @description Run id, its first or last digits, or `latest`. */
                 run: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description A run, with its whole state when that was asked for. */
+            /** @description A run, with its full state if requested. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8112,7 +8204,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its id, some of its first or last digits, or `latest`. */
+                /** @description Run id, its first or last digits, or `latest`. */
                 run: string;
             };
             cookie?: never;
@@ -8144,9 +8236,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run: its id, some of its first or last digits, or `latest`. */
+                /** @description Run id, its first or last digits, or `latest`. */
                 run: string;
-                /** @description The handoff, such as `h7`. */
+                /** @description Id of the handoff, such as `h7`. */
                 handoff: string;
             };
             cookie?: never;
@@ -8178,19 +8270,19 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its id, some of its first or last digits, or `latest`. */
+                /** @description Run id, its first or last digits, or `latest`. */
                 run: string;
             };
             cookie?: never;
         };
-        /** @description Who steers, and why. */
+        /** @description Name and reason of the person who steers a run. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Steer"];
             };
         };
         responses: {
-            /** @description A run, with its whole state when that was asked for. */
+            /** @description A run, with its full state if requested. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8215,19 +8307,19 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its id, some of its first or last digits, or `latest`. */
+                /** @description Run id, its first or last digits, or `latest`. */
                 run: string;
             };
             cookie?: never;
         };
-        /** @description Who steers, and why. */
+        /** @description Name and reason of the person who steers a run. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Steer"];
             };
         };
         responses: {
-            /** @description A run, with its whole state when that was asked for. */
+            /** @description A run, with its full state if requested. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8252,19 +8344,19 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its id, some of its first or last digits, or `latest`. */
+                /** @description Run id, its first or last digits, or `latest`. */
                 run: string;
             };
             cookie?: never;
         };
-        /** @description Who steers, and why. */
+        /** @description Name and reason of the person who steers a run. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Steer"];
             };
         };
         responses: {
-            /** @description A run, with its whole state when that was asked for. */
+            /** @description A run, with its full state if requested. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8289,19 +8381,19 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its id, some of its first or last digits, or `latest`. */
+                /** @description Run id, its first or last digits, or `latest`. */
                 run: string;
             };
             cookie?: never;
         };
-        /** @description What a run may spend in addition. */
+        /** @description Increase of a run's budget. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Raise"];
             };
         };
         responses: {
-            /** @description A run, with its whole state when that was asked for. */
+            /** @description A run, with its full state if requested. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8324,7 +8416,7 @@ export interface operations {
     getCost: {
         parameters: {
             query?: {
-                /** @description By what; by run when nothing is said. */
+                /** @description Key to group by; `run` if left out. */
                 by?: components["schemas"]["By"];
             };
             header?: never;
@@ -8358,19 +8450,19 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its id, some of its first or last digits, or `latest`. */
+                /** @description Run id, its first or last digits, or `latest`. */
                 run: string;
             };
             cookie?: never;
         };
-        /** @description From which moment; from now when nothing is said. */
+        /** @description Point to fork from; the present if left out. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Fork"];
             };
         };
         responses: {
-            /** @description The new run. */
+            /** @description Confirms that the run was forked. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8395,19 +8487,19 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its id, some of its first or last digits, or `latest`. */
+                /** @description Run id, its first or last digits, or `latest`. */
                 run: string;
             };
             cookie?: never;
         };
-        /** @description A note. */
+        /** @description Note for the next generation. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["LeaveNote"];
             };
         };
         responses: {
-            /** @description A note that was left. */
+            /** @description Confirms that a note was stored. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8432,7 +8524,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its id, some of its first or last digits, or `latest`. */
+                /** @description Run id, its first or last digits, or `latest`. */
                 run: string;
             };
             cookie?: never;
@@ -8464,14 +8556,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its id, some of its first or last digits, or `latest`. */
+                /** @description Run id, its first or last digits, or `latest`. */
                 run: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Where a team stands, for the orchestrator that comes next. */
+            /** @description The state of a team, for the next orchestrator. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8496,7 +8588,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its id, some of its first or last digits, or `latest`. */
+                /** @description Run id, its first or last digits, or `latest`. */
                 run: string;
             };
             cookie?: never;
@@ -8528,14 +8620,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its id, some of its first or last digits, or `latest`. */
+                /** @description Run id, its first or last digits, or `latest`. */
                 run: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description A council, while it speaks and after. */
+            /** @description The state of a council, during and after its discussion. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8558,9 +8650,9 @@ export interface operations {
     propose: {
         parameters: {
             query?: {
-                /** @description The run; otherwise the one in which the giver has a turn. */
+                /** @description Run id; the run in which the giver has a turn if left out. */
                 run?: string;
-                /** @description Who is to do a phase; otherwise the agent that is called like it. */
+                /** @description Agent for a phase request; the agent named like the phase if left out. */
                 to?: string;
             };
             header?: {
@@ -8576,7 +8668,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What became of a proposal. */
+            /** @description Result of a proposal. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8601,7 +8693,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its id, some of its first or last digits, or `latest`. */
+                /** @description Run id, its first or last digits, or `latest`. */
                 run: string;
             };
             cookie?: never;
@@ -8630,9 +8722,9 @@ export interface operations {
     proposeInRun: {
         parameters: {
             query?: {
-                /** @description The run; otherwise the one in which the giver has a turn. */
+                /** @description Run id; the run in which the giver has a turn if left out. */
                 run?: string;
-                /** @description Who is to do a phase; otherwise the agent that is called like it. */
+                /** @description Agent for a phase request; the agent named like the phase if left out. */
                 to?: string;
             };
             header?: {
@@ -8640,7 +8732,7 @@ export interface operations {
                 traceparent?: string;
             };
             path: {
-                /** @description Its id, some of its first or last digits, or `latest`. */
+                /** @description Run id, its first or last digits, or `latest`. */
                 run: string;
             };
             cookie?: never;
@@ -8651,7 +8743,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What became of a proposal. */
+            /** @description Result of a proposal. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8676,16 +8768,16 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run: its id, some of its first or last digits, or `latest`. */
+                /** @description Run id, its first or last digits, or `latest`. */
                 run: string;
-                /** @description The handoff, such as `h7`. */
+                /** @description Id of the handoff, such as `h7`. */
                 handoff: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description A handoff in one line, with all of it under `handoff`. */
+            /** @description A handoff in one line, with its full record under `handoff`. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8708,14 +8800,14 @@ export interface operations {
     waitForAnswer: {
         parameters: {
             query?: {
-                /** @description How long to wait, in seconds; a minute is the most, and what is taken when nothing is said. */
+                /** @description Seconds to wait, at most 60; 60 if left out. */
                 within?: number;
             };
             header?: never;
             path: {
-                /** @description The run: its id, some of its first or last digits, or `latest`. */
+                /** @description Run id, its first or last digits, or `latest`. */
                 run: string;
-                /** @description The handoff, such as `h7`. */
+                /** @description Id of the handoff, such as `h7`. */
                 handoff: string;
             };
             cookie?: never;
@@ -8749,7 +8841,7 @@ export interface operations {
                 run?: string;
                 /** @description Only turns of this agent. */
                 agent?: components["schemas"]["AgentName"];
-                /** @description How long to wait for one, in seconds: a minute at most, not at all when nothing is said. */
+                /** @description Seconds to wait for a turn, at most 60; no wait if left out. */
                 within?: number;
             };
             header?: never;
@@ -8782,14 +8874,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run: its id, some of its first or last digits, or `latest`. */
+                /** @description Run id, its first or last digits, or `latest`. */
                 run: string;
-                /** @description The handoff, such as `h7`. */
+                /** @description Id of the handoff, such as `h7`. */
                 handoff: string;
             };
             cookie?: never;
         };
-        /** @description Who takes a turn. */
+        /** @description Request to accept a turn. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Accept"];
@@ -8821,21 +8913,21 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run: its id, some of its first or last digits, or `latest`. */
+                /** @description Run id, its first or last digits, or `latest`. */
                 run: string;
-                /** @description The handoff, such as `h7`. */
+                /** @description Id of the handoff, such as `h7`. */
                 handoff: string;
             };
             cookie?: never;
         };
-        /** @description What a turn has been doing. */
+        /** @description Progress of a turn. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Report"];
             };
         };
         responses: {
-            /** @description It was heard. */
+            /** @description Confirms a progress report. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8860,21 +8952,21 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run: its id, some of its first or last digits, or `latest`. */
+                /** @description Run id, its first or last digits, or `latest`. */
                 run: string;
-                /** @description The handoff, such as `h7`. */
+                /** @description Id of the handoff, such as `h7`. */
                 handoff: string;
             };
             cookie?: never;
         };
-        /** @description The result of a turn. */
+        /** @description Result of a turn. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Complete"];
             };
         };
         responses: {
-            /** @description What became of a turn that ended. */
+            /** @description Result of completing a turn. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8899,21 +8991,21 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run: its id, some of its first or last digits, or `latest`. */
+                /** @description Run id, its first or last digits, or `latest`. */
                 run: string;
-                /** @description The handoff, such as `h7`. */
+                /** @description Id of the handoff, such as `h7`. */
                 handoff: string;
             };
             cookie?: never;
         };
-        /** @description Why a turn is given back. */
+        /** @description Request to reject a turn. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Reject"];
             };
         };
         responses: {
-            /** @description What became of a turn that ended. */
+            /** @description Result of completing a turn. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8966,19 +9058,19 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description `RUN:h5`, `h5` or `5`. */
+                /** @description Id of the question: `RUN:h5`, `h5` or `5`. */
                 question: string;
             };
             cookie?: never;
         };
-        /** @description An answer: words, values, or both. */
+        /** @description Answer to a question: text, values, or both. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Answer"];
             };
         };
         responses: {
-            /** @description The answer was taken. */
+            /** @description Confirms that the answer was accepted. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9001,7 +9093,7 @@ export interface operations {
     listAgents: {
         parameters: {
             query?: {
-                /** @description Of how many runs that have ended. */
+                /** @description Number of ended runs whose agents are included, from 0 to 1000. */
                 finished?: number;
             };
             header?: never;
@@ -9010,7 +9102,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The agents, and where the events go on from here. */
+            /** @description The agents, and the position from which to follow events. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9033,9 +9125,9 @@ export interface operations {
     listChanges: {
         parameters: {
             query?: {
-                /** @description Only those of this run. */
+                /** @description Only changes of this run. */
                 run?: components["schemas"]["RunId"];
-                /** @description Only those of this status. */
+                /** @description Only changes with this status. */
                 status?: components["schemas"]["ChangeStatus"];
             };
             header?: never;
@@ -9071,7 +9163,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description A set of edits as it is proposed. */
+        /** @description A proposed set of edits. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Proposal"];
@@ -9096,14 +9188,14 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description A wish to apply. */
+        /** @description Request to apply a change. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ApplyRequest"];
             };
         };
         responses: {
-            /** @description What became of the sets that were to be applied. */
+            /** @description The outcome of applying sets. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9128,14 +9220,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its name, such as `c3`. */
+                /** @description Id of the change, such as `c3`. */
                 change: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description A change, line by line. */
+            /** @description A change with its diff, line by line. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9160,14 +9252,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its name, such as `c3`. */
+                /** @description Id of the change, such as `c3`. */
                 change: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Why a change is there, and what became of it. */
+            /** @description The origin of a change and its outcome. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9192,19 +9284,19 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its name, such as `c3`. */
+                /** @description Id of the change, such as `c3`. */
                 change: string;
             };
             cookie?: never;
         };
-        /** @description A person's yes. */
+        /** @description Approval of a change by a person. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ApproveRequest"];
             };
         };
         responses: {
-            /** @description A change as it is kept. */
+            /** @description A change as it is stored. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9229,19 +9321,19 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its name, such as `c3`. */
+                /** @description Id of the change, such as `c3`. */
                 change: string;
             };
             cookie?: never;
         };
-        /** @description A person's no. */
+        /** @description Rejection of a change by a person. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["RejectRequest"];
             };
         };
         responses: {
-            /** @description A change as it is kept. */
+            /** @description A change as it is stored. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9266,19 +9358,19 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its name, such as `c3`. */
+                /** @description Id of the change, such as `c3`. */
                 change: string;
             };
             cookie?: never;
         };
-        /** @description A wish to apply. */
+        /** @description Request to apply a change. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ApplyRequest"];
             };
         };
         responses: {
-            /** @description What became of the sets that were to be applied. */
+            /** @description The outcome of applying sets. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9303,19 +9395,19 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its name, such as `c3`. */
+                /** @description Id of the change, such as `c3`. */
                 change: string;
             };
             cookie?: never;
         };
-        /** @description How to undo. */
+        /** @description Options of an undo. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Undo"];
             };
         };
         responses: {
-            /** @description What became of the sets that were to be applied. */
+            /** @description The outcome of applying sets. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9340,19 +9432,19 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its name, such as `c3`. */
+                /** @description Id of the change, such as `c3`. */
                 change: string;
             };
             cookie?: never;
         };
-        /** @description What somebody says. */
+        /** @description Comment on a change. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Said"];
             };
         };
         responses: {
-            /** @description A change that something was said about. */
+            /** @description A change after a comment on it. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9377,19 +9469,19 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its name, such as `c3`. */
+                /** @description Id of the change, such as `c3`. */
                 change: string;
             };
             cookie?: never;
         };
-        /** @description A wish to apply. */
+        /** @description Request to apply a change. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ApplyRequest"];
             };
         };
         responses: {
-            /** @description What became of a renewal. */
+            /** @description The outcome of a renewal. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9445,7 +9537,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description A wish for a lock. */
+        /** @description Request for a lock. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Take"];
@@ -9470,14 +9562,14 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description Whether something may be written. */
+        /** @description Question whether files may be written. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Check"];
             };
         };
         responses: {
-            /** @description It may be written. */
+            /** @description Confirms that the files may be written. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9500,12 +9592,12 @@ export interface operations {
     waitForLock: {
         parameters: {
             query?: {
-                /** @description At most a minute. */
+                /** @description Maximum wait; at most one minute. */
                 wait?: components["schemas"]["Millis"];
             };
             header?: never;
             path: {
-                /** @description Its name, such as `l3`. */
+                /** @description Id of the lock, such as `l3`. */
                 lock: string;
             };
             cookie?: never;
@@ -9528,12 +9620,12 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its name, such as `l3`. */
+                /** @description Id of the lock, such as `l3`. */
                 lock: string;
             };
             cookie?: never;
         };
-        /** @description A wish to keep a lock for longer. */
+        /** @description Request to renew a lease. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Renew"];
@@ -9556,19 +9648,19 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its name, such as `l3`. */
+                /** @description Id of the lock, such as `l3`. */
                 lock: string;
             };
             cookie?: never;
         };
-        /** @description A wish to give a lock back. */
+        /** @description Request to release a lock. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Release"];
             };
         };
         responses: {
-            /** @description A lock was given back. */
+            /** @description Confirms that a lock was released. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9593,12 +9685,12 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its name, such as `l3`. */
+                /** @description Id of the lock, such as `l3`. */
                 lock: string;
             };
             cookie?: never;
         };
-        /** @description A wish to take a lock from its holder. */
+        /** @description Request to take a lock from its holder. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["TakeOver"];
@@ -9619,7 +9711,7 @@ export interface operations {
     listTerminals: {
         parameters: {
             query?: {
-                /** @description Only those of this run. */
+                /** @description Only terminals of this run. */
                 run?: string;
             };
             header?: never;
@@ -9652,16 +9744,16 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run: its id, some of its digits, or `latest` for the newest one that has the terminal. */
+                /** @description Run id, some of its digits, or `latest` for the newest run that has the terminal. */
                 run: string;
-                /** @description Whose it is. */
+                /** @description Name of the agent. */
                 agent: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description A terminal at a glance. */
+            /** @description Summary of a terminal. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9686,21 +9778,21 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run: its id, some of its digits, or `latest` for the newest one that has the terminal. */
+                /** @description Run id, some of its digits, or `latest` for the newest run that has the terminal. */
                 run: string;
-                /** @description Whose it is. */
+                /** @description Name of the agent. */
                 agent: string;
             };
             cookie?: never;
         };
-        /** @description A text for an agent. */
+        /** @description Text to type into a terminal. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Send"];
             };
         };
         responses: {
-            /** @description What came of a text. */
+            /** @description Result of typing a text. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9725,16 +9817,16 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run: its id, some of its digits, or `latest` for the newest one that has the terminal. */
+                /** @description Run id, some of its digits, or `latest` for the newest run that has the terminal. */
                 run: string;
-                /** @description Whose it is. */
+                /** @description Name of the agent. */
                 agent: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description A terminal at a glance. */
+            /** @description Summary of a terminal. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9759,16 +9851,16 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run: its id, some of its digits, or `latest` for the newest one that has the terminal. */
+                /** @description Run id, some of its digits, or `latest` for the newest run that has the terminal. */
                 run: string;
-                /** @description Whose it is. */
+                /** @description Name of the agent. */
                 agent: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description A terminal at a glance. */
+            /** @description Summary of a terminal. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9791,11 +9883,11 @@ export interface operations {
     listEvents: {
         parameters: {
             query?: {
-                /** @description Only what comes after this: a position, or within a run a sequence number. */
+                /** @description Only events after this one: a position, or a sequence number within a run. */
                 after?: number;
-                /** @description Whether to stay for what comes. Server-sent events and WebSockets always do. */
+                /** @description True to keep the stream open for new events. Server-sent events and WebSockets always do. */
                 follow?: boolean;
-                /** @description Whether each event comes with what it changed of its run, as `changed`. */
+                /** @description True to add the fields of the run that each event changed, as `changed`. */
                 state?: boolean;
             };
             header?: {
@@ -9831,11 +9923,11 @@ export interface operations {
     listRunEvents: {
         parameters: {
             query?: {
-                /** @description Only what comes after this: a position, or within a run a sequence number. */
+                /** @description Only events after this one: a position, or a sequence number within a run. */
                 after?: number;
-                /** @description Whether to stay for what comes. Server-sent events and WebSockets always do. */
+                /** @description True to keep the stream open for new events. Server-sent events and WebSockets always do. */
                 follow?: boolean;
-                /** @description Whether each event comes with what it changed of its run, as `changed`. */
+                /** @description True to add the fields of the run that each event changed, as `changed`. */
                 state?: boolean;
             };
             header?: {
@@ -9843,7 +9935,7 @@ export interface operations {
                 "Last-Event-ID"?: number;
             };
             path: {
-                /** @description Its id, some of its first or last digits, or `latest`. */
+                /** @description Run id, its first or last digits, or `latest`. */
                 run: string;
             };
             cookie?: never;
@@ -9874,11 +9966,11 @@ export interface operations {
     followEvents: {
         parameters: {
             query?: {
-                /** @description Only what comes after this: a position, or within a run a sequence number. */
+                /** @description Only events after this one: a position, or a sequence number within a run. */
                 after?: number;
-                /** @description Whether to stay for what comes. Server-sent events and WebSockets always do. */
+                /** @description True to keep the stream open for new events. Server-sent events and WebSockets always do. */
                 follow?: boolean;
-                /** @description Whether each event comes with what it changed of its run, as `changed`. */
+                /** @description True to add the fields of the run that each event changed, as `changed`. */
                 state?: boolean;
             };
             header?: never;
@@ -9912,16 +10004,16 @@ export interface operations {
     followRunEvents: {
         parameters: {
             query?: {
-                /** @description Only what comes after this: a position, or within a run a sequence number. */
+                /** @description Only events after this one: a position, or a sequence number within a run. */
                 after?: number;
-                /** @description Whether to stay for what comes. Server-sent events and WebSockets always do. */
+                /** @description True to keep the stream open for new events. Server-sent events and WebSockets always do. */
                 follow?: boolean;
-                /** @description Whether each event comes with what it changed of its run, as `changed`. */
+                /** @description True to add the fields of the run that each event changed, as `changed`. */
                 state?: boolean;
             };
             header?: never;
             path: {
-                /** @description Its id, some of its first or last digits, or `latest`. */
+                /** @description Run id, its first or last digits, or `latest`. */
                 run: string;
             };
             cookie?: never;
@@ -9990,7 +10082,7 @@ export interface operations {
                 "X-GitHub-Delivery"?: string;
             };
             path: {
-                /** @description Its name. */
+                /** @description Name of the trigger. */
                 trigger: string;
             };
             cookie?: never;
@@ -10003,7 +10095,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What came of a trigger. */
+            /** @description Result of a trigger. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10028,19 +10120,19 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its name. */
+                /** @description Name of the trigger. */
                 trigger: string;
             };
             cookie?: never;
         };
-        /** @description A trigger is pulled by hand. */
+        /** @description Request to fire a trigger by hand. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Fire"];
             };
         };
         responses: {
-            /** @description What came of a trigger. */
+            /** @description Result of a trigger. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10126,7 +10218,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All alerts. */
+            /** @description State of all alerts. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10149,9 +10241,9 @@ export interface operations {
     find: {
         parameters: {
             query: {
-                /** @description Words that all must be there; the last may be unfinished. */
+                /** @description Words that must all occur; the last one may be a prefix. */
                 q: string;
-                /** @description At most so many. */
+                /** @description Maximum number of hits. */
                 limit?: number;
             };
             header?: never;
@@ -10184,7 +10276,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its id, some of its first or last digits, or `latest`. */
+                /** @description Run id, its first or last digits, or `latest`. */
                 run: string;
             };
             cookie?: never;
@@ -10220,7 +10312,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description How what is known is doing. */
+            /** @description Health of the knowledge store. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10243,11 +10335,11 @@ export interface operations {
     listThreads: {
         parameters: {
             query?: {
-                /** @description Only of this stage. */
+                /** @description Only threads of this stage. */
                 module?: string;
-                /** @description Only those after this one in the list. */
+                /** @description Only threads after this one in the list. */
                 after?: string;
-                /** @description How many at most, from 1 to 500. */
+                /** @description Maximum number of threads, from 1 to 500. */
                 limit?: number;
             };
             header?: never;
@@ -10256,7 +10348,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Threads. */
+            /** @description A page of threads. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10283,7 +10375,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description Something that is to be said in a thread. */
+        /** @description A new message for a thread. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Saying"];
@@ -10304,11 +10396,11 @@ export interface operations {
     searchThreads: {
         parameters: {
             query: {
-                /** @description The words, all of which a message must have. */
+                /** @description Words that a message must all contain. */
                 q: string;
-                /** @description Only of this stage. */
+                /** @description Only messages of this stage. */
                 module?: string;
-                /** @description How many at most, from 1 to 500. */
+                /** @description Maximum number of hits, from 1 to 500. */
                 limit?: number;
             };
             header?: never;
@@ -10317,7 +10409,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was found. */
+            /** @description Result of a search. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10340,14 +10432,14 @@ export interface operations {
     readThread: {
         parameters: {
             query?: {
-                /** @description The number of the last message that was read. */
+                /** @description Number of the last message that was read; 0 starts at the beginning. */
                 after?: number;
-                /** @description How many at most, from 1 to 500. */
+                /** @description Maximum number of messages, from 1 to 500. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description Its id. */
+                /** @description Id of the thread. */
                 thread: string;
             };
             cookie?: never;
@@ -10383,7 +10475,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Goals. */
+            /** @description Goals of the project. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10412,7 +10504,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description How many there are. */
+            /** @description The size of the graph. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10435,9 +10527,9 @@ export interface operations {
     exportGraph: {
         parameters: {
             query?: {
-                /** @description What the page before said; the beginning otherwise. */
+                /** @description `next` of the previous page; empty to start. */
                 after?: string;
-                /** @description How many at most, from 1 to 1000. */
+                /** @description Maximum number of records, from 1 to 1000. */
                 limit?: number;
             };
             header?: never;
@@ -10473,14 +10565,14 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description What another graph held. */
+        /** @description Records from another graph. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Imported"];
             };
         };
         responses: {
-            /** @description What went over. */
+            /** @description The number of records that were exchanged. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10503,11 +10595,11 @@ export interface operations {
     listNodes: {
         parameters: {
             query: {
-                /** @description Of which kind. */
+                /** @description Kind of the nodes. */
                 label: components["schemas"]["Label"];
-                /** @description Only those whose ids come after this one. */
+                /** @description Only nodes whose ids come after this one. */
                 after?: string;
-                /** @description How many at most, from 1 to 1000. */
+                /** @description Maximum number of nodes, from 1 to 1000. */
                 limit?: number;
             };
             header?: never;
@@ -10516,7 +10608,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Nodes. */
+            /** @description A page of nodes. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10541,14 +10633,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its kind and id, such as `task:t1`. */
+                /** @description Kind and id of the node, such as `task:t1`. */
                 node: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description A node with where it comes from. */
+            /** @description A node with its origin. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10571,14 +10663,14 @@ export interface operations {
     walkGraph: {
         parameters: {
             query?: {
-                /** @description How many links, from 1 to 3. */
+                /** @description Distance in links, from 1 to 3. */
                 reach?: number;
-                /** @description How many nodes at most, from 1 to 1000. */
+                /** @description Maximum number of nodes, from 1 to 1000. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description Its kind and id, such as `task:t1`. */
+                /** @description Kind and id of the node, such as `task:t1`. */
                 node: string;
             };
             cookie?: never;
@@ -10614,7 +10706,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Decisions. */
+            /** @description Decisions that nobody has taken up. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10641,14 +10733,14 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description Options to compare. */
+        /** @description Options to rank by their return. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Options"];
             };
         };
         responses: {
-            /** @description Options by their return, and what that was reckoned with. */
+            /** @description Options ranked by their return, with the parameters that were used. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10673,14 +10765,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its id. */
+                /** @description Id of the decision. */
                 decision: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description A decision with what it rests on and what came of it. */
+            /** @description A decision with its ranking and its tasks. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10705,19 +10797,19 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its id. */
+                /** @description Id of the decision. */
                 decision: string;
             };
             cookie?: never;
         };
-        /** @description What came of something. */
+        /** @description Actual outcome of a decision. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Outcome2"];
             };
         };
         responses: {
-            /** @description A node with where it comes from. */
+            /** @description A node with its origin. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10742,19 +10834,19 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its id. */
+                /** @description Id of the task. */
                 task: string;
             };
             cookie?: never;
         };
-        /** @description What is told about a task. */
+        /** @description A report about a task. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["TaskReport"];
             };
         };
         responses: {
-            /** @description A node with where it comes from. */
+            /** @description A node with its origin. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10777,7 +10869,7 @@ export interface operations {
     getConstitution: {
         parameters: {
             query?: {
-                /** @description The run; the newest one otherwise. */
+                /** @description Run id; the newest run if left out. */
                 run?: string;
             };
             header?: never;
@@ -10786,7 +10878,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The principles, and what a run answered to them. */
+            /** @description The principles, and the answers of a run to them. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10809,9 +10901,9 @@ export interface operations {
     readCalendar: {
         parameters: {
             query?: {
-                /** @description From when; now otherwise. */
+                /** @description Start of the period; now if left out. */
                 from?: string;
-                /** @description Until when; a week later otherwise. */
+                /** @description End of the period; a week later if left out. */
                 to?: string;
             };
             header?: never;
@@ -10820,7 +10912,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What takes place between two moments, and what is proposed for them. */
+            /** @description The events and proposals between two moments. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10845,19 +10937,19 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its id. */
+                /** @description Id of the block. */
                 block: string;
             };
             cookie?: never;
         };
-        /** @description Who says it. */
+        /** @description Decision on a time block. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Word"];
             };
         };
         responses: {
-            /** @description A block of time that was proposed for a task. */
+            /** @description A block of time that is proposed for a task. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10882,19 +10974,19 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its id. */
+                /** @description Id of the block. */
                 block: string;
             };
             cookie?: never;
         };
-        /** @description Who says it. */
+        /** @description Decision on a time block. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Word"];
             };
         };
         responses: {
-            /** @description A block of time that was proposed for a task. */
+            /** @description A block of time that is proposed for a task. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10919,19 +11011,19 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its id. */
+                /** @description Id of the block. */
                 block: string;
             };
             cookie?: never;
         };
-        /** @description Another time. */
+        /** @description New time for a block. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Move"];
             };
         };
         responses: {
-            /** @description A block that was moved, and what had to move with it. */
+            /** @description A moved block, and the blocks that moved with it. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10954,9 +11046,9 @@ export interface operations {
     listInsights: {
         parameters: {
             query?: {
-                /** @description Words that they must have. */
+                /** @description Words that an insight must contain. */
                 topic?: string;
-                /** @description How many at most, from 1 to 1000. */
+                /** @description Maximum number of insights, from 1 to 1000. */
                 limit?: number;
             };
             header?: never;
@@ -10965,7 +11057,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Insights. */
+            /** @description Insights of the project. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10994,7 +11086,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What came of a look at all that happened. */
+            /** @description The result of a reflection on all past work. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11019,14 +11111,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its id. */
+                /** @description Id of the insight. */
                 insight: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description What an insight was learned from. */
+            /** @description Evidence for an insight. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11051,14 +11143,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its id. */
+                /** @description Id of the insight. */
                 insight: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Parameters at one time. */
+            /** @description A version of the parameters. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11087,7 +11179,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What the stages reckon with. */
+            /** @description Versions of the estimation parameters. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11114,14 +11206,14 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description Which version. */
+        /** @description Version to roll back to. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Back"];
             };
         };
         responses: {
-            /** @description Parameters at one time. */
+            /** @description A version of the parameters. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11150,7 +11242,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Everything that `stafette.toml` says. */
+            /** @description The complete content of `stafette.toml`. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11203,7 +11295,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its name, as `/v1/schemas` lists them. */
+                /** @description Name of the schema, as listed by `/v1/schemas`. */
                 name: string;
             };
             cookie?: never;
@@ -11236,14 +11328,14 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description What an agent tells. */
+        /** @description A frame that an agent sends. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Emit"];
             };
         };
         responses: {
-            /** @description It was taken. */
+            /** @description Confirms that the frame was accepted. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11298,14 +11390,14 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description A token to be made. */
+        /** @description Request to create a token. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Create"];
             };
         };
         responses: {
-            /** @description A token that was just made. */
+            /** @description A token that was just created. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11330,14 +11422,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Its name. */
+                /** @description Name of the token. */
                 name: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description It was taken back. */
+            /** @description Confirms that a token was revoked. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11364,14 +11456,14 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description A link to be made. */
+        /** @description Request to create a launch link. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["Launch"];
             };
         };
         responses: {
-            /** @description A link that works once and for two minutes. */
+            /** @description A link that works once, within two minutes. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11400,7 +11492,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The daemon lives. */
+            /** @description Reports that the daemon is alive. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11429,7 +11521,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The daemon lives. */
+            /** @description Reports that the daemon is alive. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11458,13 +11550,42 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The daemon ends. */
+            /** @description Confirms that the daemon ends. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Stopping"];
+                };
+            };
+            /** @description What went wrong; `code` tells which. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    continueRuns: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The runs that were stopped continue. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Continued"];
                 };
             };
             /** @description What went wrong; `code` tells which. */

@@ -48,14 +48,14 @@ fn succeeded(world: &World) {
 fn b_19_an_agent_that_survives_its_daemon_reports_to_the_next_one() {
     let world = world(
         "cat >/dev/null; touch begun; while [ ! -e go ]; do sleep 0.02; done
-         $S emit HANDOFF b >/dev/null 2>&1; echo $? > code",
+         $S emit HANDOFF b >/dev/null 2>said; echo $? > code",
     );
     world.run(&["run", "--detach", "x"]).ok();
     until_so("a is at work", || world.project().join("begun").exists());
     kill_daemon(&world);
     // It reports while nobody is there, and waits for somebody.
     world.write("go", "");
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    until_so("it waits for a daemon", || world.read("said").contains("waiting for the daemon"));
     assert!(!world.project().join("code").exists(), "what is not stored is not acknowledged");
     world.run(&["up"]).ok();
     succeeded(&world);
