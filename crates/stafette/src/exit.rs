@@ -22,6 +22,8 @@ pub(crate) enum Exit {
     Lock = 6,
     /// No daemon answers.
     NoDaemon = 7,
+    /// A person pressed Ctrl-C.
+    Interrupted = 130,
 }
 
 impl From<Exit> for ExitCode {

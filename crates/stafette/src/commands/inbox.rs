@@ -47,7 +47,8 @@ pub(crate) fn show(output: Output, row: &Value) {
         .collect();
     let example = match (options.first(), text("/handoff/offer/question/answer_with")) {
         (Some(first), _) => first.clone(),
-        (None, with) if with.is_empty() => "\"…\"".to_owned(),
+        // One text is the whole answer.
+        (None, with) if with.is_empty() || is_one_text(&with) => "\"…\"".to_owned(),
         (None, with) => with,
     };
     // What has to be weighed up is shown with its numbers.
@@ -61,6 +62,10 @@ pub(crate) fn show(output: Output, row: &Value) {
         output.line(&format!("     options: {}", options.join(" · ")));
     }
     output.line(&format!("     answer:  stafette answer {}:{id} {example}", tail(&run)));
+}
+
+fn is_one_text(with: &str) -> bool {
+    with.strip_suffix("=…").is_some_and(|key| !key.contains(' '))
 }
 
 /// The digits of a run that people type.

@@ -34,7 +34,14 @@ pub(crate) async fn run(context: &Context, arguments: cli::Run) -> Result<Exit, 
         () = ready.notified() => {}
         ended = &mut server => return Err(early_end(ended)),
     }
-    let exit = start(context, &client, &arguments).await;
+    let exit = tokio::select! {
+        exit = start(context, &client, &arguments) => exit,
+        // Told to stop by a signal, which the daemon inside hears too.
+        _ = &mut server => {
+            context.output.say("stopped; `stafette resume` continues the run");
+            return Ok(Exit::Interrupted);
+        }
+    };
     let _: Result<Value, Failure> = client.post("/v1/stop", &json!({})).await;
     let _ = server.await;
     exit
@@ -70,9 +77,35 @@ async fn start(context: &Context, client: &Client, arguments: &cli::Run) -> Resu
         }
         return Ok(Exit::Ok);
     }
-    match arguments.continuous {
-        true => generations::follow(context, client, run, arguments.wait).await,
-        false => follow(context, client, &run, arguments.wait).await,
+    let seen = async {
+        match arguments.continuous {
+            true => generations::follow(context, client, run.clone(), arguments.wait).await,
+            false => follow(context, client, &run, arguments.wait).await,
+        }
+    };
+    // In the foreground the daemon inside hears it, and ends first.
+    if arguments.foreground {
+        return seen.await;
+    }
+    until_interrupted(context, &run, seen).await
+}
+
+/// Shows a run until the person has seen enough: the run continues without them.
+async fn until_interrupted(
+    context: &Context,
+    run: &str,
+    seen: impl Future<Output = Result<Exit, Failure>>,
+) -> Result<Exit, Failure> {
+    tokio::select! {
+        exit = seen => exit,
+        _ = tokio::signal::ctrl_c() => {
+            let short = run.get(run.len().saturating_sub(8)..).unwrap_or(run);
+            context.output.say(&format!(
+                "detached, and the run continues: `stafette resume {short}` shows it again, \
+                 `stafette cancel {short}` cancels it"
+            ));
+            Ok(Exit::Interrupted)
+        }
     }
 }
 
@@ -112,7 +145,8 @@ pub(crate) async fn resume(context: &Context, arguments: cli::OneRun) -> Result<
         let _: Value = client.post(&path, &json!({ "by": person() })).await?;
     }
     let _: Value = client.post("/v1/continue", &json!({})).await?;
-    follow(context, &client, &view.run.to_string(), false).await
+    let run = view.run.to_string();
+    until_interrupted(context, &run, follow(context, &client, &run, false)).await
 }
 
 /// `KEY=VALUE` pairs as inputs; a value that is JSON is taken as JSON.

@@ -37,13 +37,14 @@ impl BackgroundTasks {
         let mut tasks = JoinSet::new();
         let memory = state.join("hooks.json");
         let follower = Follower::open(engine.clone(), root.to_owned(), memory).await;
-        after_release(&mut tasks, engine, follower.live(stopped.clone()));
+        after_release(&mut tasks, engine, &stopped, follower.live(stopped.clone()));
         let generations = Generations::new(engine.clone(), state.join("generations"));
-        after_release(&mut tasks, engine, generations.live(stopped.clone()));
+        after_release(&mut tasks, engine, &stopped, generations.live(stopped.clone()));
         let memory = state.join("triggers.json");
         let triggers = Arc::new(Triggers::open(engine.clone(), read.clone(), memory));
         if !private {
-            after_release(&mut tasks, engine, triggers.clone().live(stopped.clone()));
+            let live = triggers.clone().live(stopped.clone());
+            after_release(&mut tasks, engine, &stopped, live);
         }
         let redactor = Redactor::of_environment(std::env::vars());
         let memory = state.join("notify.json");
@@ -72,11 +73,17 @@ impl BackgroundTasks {
 fn after_release(
     tasks: &mut JoinSet<()>,
     engine: &Engine,
+    stopped: &watch::Receiver<bool>,
     work: impl Future<Output = ()> + Send + 'static,
 ) {
-    let engine = engine.clone();
+    let (engine, mut stopped) = (engine.clone(), stopped.clone());
     tasks.spawn(async move {
-        engine.released().await;
-        work.await;
+        let released = tokio::select! {
+            () = engine.released() => true,
+            _ = stopped.wait_for(|stopped| *stopped) => false,
+        };
+        if released {
+            work.await;
+        }
     });
 }

@@ -265,7 +265,7 @@ fn b_12_a_run_is_shown_after_any_event_and_each_event_says_what_it_changed() {
     {
         let answer = web.get(&format!("/v1/runs/latest?at={wrong}"));
         assert_eq!(answer.code(), code, "{wrong}");
-        let last = format!("the last one is {}", events.len());
+        let last = format!("numbered from 1 to {}", events.len());
         assert!(code != "no_event" || answer.body.contains(&last), "{}", answer.body);
     }
 }

@@ -80,8 +80,9 @@ fn s3_04_a_summary_of_501_tokens_is_refused_and_one_of_500_accepted() {
     let count = "/context_summary: it has 501 tokens, and 500 are allowed";
     assert_eq!(said.err.matches(count).count(), 1, "{said:?}");
     let log = world.run(&["log", "--json"]).ok().lines();
-    let measured = log.iter().filter(|event| event["event"] == "turn_measured");
-    let counts: Vec<_> = measured.map(|event| event["measured"]["summary"].as_u64()).collect();
+    let ended = log.iter().filter(|event| event["event"] == "turn_finished");
+    let summary = |event: &serde_json::Value| event["result"]["measured"]["summary"].as_u64();
+    let counts: Vec<_> = ended.map(summary).collect();
     assert_eq!(counts, [Some(501), Some(500)]);
 }
 

@@ -94,3 +94,70 @@ fn b_19_an_agents_order_is_whole_before_it_starts() {
     world.run(&["run", "--foreground", "x"]).ok();
     assert_eq!(world.read("ledger"), "a\nb\n");
 }
+
+#[test]
+fn b_22_looking_at_stopped_runs_starts_nothing() {
+    let world = world("cat >/dev/null; touch begun; exec sleep 98762");
+    let begun = world.project().join("begun");
+    world.run(&["run", "--detach", "x"]).ok();
+    until_so("a is at work", || begun.exists());
+    world.run(&["down"]).ok();
+    std::fs::remove_file(&begun).expect("it was there");
+    for look in
+        [&["status"][..], &["inbox"], &["log"], &["why"], &["find", "x"], &["status", "--json"]]
+    {
+        let said = world.run(look).ok();
+        assert!(said.err.contains("1 run is stopped: `stafette up` continues it"), "{said:?}");
+    }
+    world.run(&["cancel"]).ok();
+    let view = &world.run(&["status", "--json"]).ok().json()[0];
+    assert_eq!((&view["status"], begun.exists()), (&"cancelled".into(), false), "{view}");
+}
+
+#[test]
+fn b_22_a_stopped_run_continues_when_somebody_says_so() {
+    let world = world("cat >/dev/null; touch begun; exec sleep 98763");
+    let begun = world.project().join("begun");
+    world.run(&["run", "--detach", "x"]).ok();
+    until_so("a is at work", || begun.exists());
+    world.run(&["down"]).ok();
+    std::fs::remove_file(&begun).expect("it was there");
+    world.run(&["status"]).ok();
+    world.run(&["up"]).ok();
+    until_so("a is at work again", || begun.exists());
+    assert!(!world.run(&["status"]).ok().err.contains("stopped"));
+}
+
+/// A run that is followed in a process of its own, and what it says there.
+fn followed(world: &World, arguments: &[&str]) -> std::process::Child {
+    let mut command = world.command(program());
+    command.args(arguments).stderr(std::process::Stdio::piped());
+    command.spawn().expect("it starts")
+}
+
+fn interrupt(child: std::process::Child) -> (Option<i32>, String) {
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill").success());
+    let output = child.wait_with_output().expect("it ends");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn b_22_ctrl_c_detaches_from_a_run_and_stops_one_in_the_foreground() {
+    let world = world("cat >/dev/null; touch begun; exec sleep 98764");
+    let begun = world.project().join("begun");
+    let child = followed(&world, &["run", "x"]);
+    until_so("a is at work", || begun.exists());
+    let (code, said) = interrupt(child);
+    assert_eq!(code, Some(130), "{said}");
+    assert!(said.contains("detached, and the run continues"), "{said}");
+    assert_eq!(world.run(&["status", "--json"]).ok().json()[0]["status"], "running");
+    world.run(&["cancel"]).ok();
+    world.run(&["down"]).ok();
+    std::fs::remove_file(&begun).expect("it was there");
+    let child = followed(&world, &["run", "--foreground", "y"]);
+    until_so("a is at work", || begun.exists());
+    let (code, said) = interrupt(child);
+    assert_eq!(code, Some(130), "{said}");
+    assert!(said.contains("stopped; `stafette resume` continues the run"), "{said}");
+}
