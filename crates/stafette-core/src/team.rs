@@ -3,7 +3,7 @@
 //! The kernel (`run/`) knows handoffs, turns, questions, budgets and limits. A coordinator creates
 //! handoffs by rules of its own and receives their outcomes. Each has a folder here, keeps its
 //! state in [`Team`], and has inputs and events of its own. The kernel calls all of them through
-//! [`Coordinator`] and knows none by name; a coordinator acts through the same transitions as
+//! `Coordinator` and knows none by name; a coordinator acts through the same transitions as
 //! every other caller.
 
 pub mod change;

@@ -5,10 +5,10 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::OnceLock;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use stafette_core::Time;
+use stafette_core::{Millis, Time};
 use thiserror::Error;
 
 /// The environment variable that names the file: the milliseconds to add to the system's clock.
@@ -52,9 +52,42 @@ fn shift() -> Option<&'static PathBuf> {
     if SETTABLE { SHIFT.get() } else { None }
 }
 
-/// This moment.
+/// This moment. It never goes back: when the clock is set back, time continues from where it was until
+/// the clock has caught up.
 #[must_use]
 pub fn now() -> Time {
+    let mut anchor = ANCHOR.lock().unwrap_or_else(PoisonError::into_inner);
+    let (now, kept) = onward(*anchor, wall(), Instant::now());
+    *anchor = Some(kept);
+    now
+}
+
+/// Time continues from `moment` at least: what is recorded there is not in the future for us.
+pub fn at_least(moment: Time) {
+    if now() < moment {
+        let anchor = Some((moment, Instant::now()));
+        *ANCHOR.lock().unwrap_or_else(PoisonError::into_inner) = anchor;
+    }
+}
+
+/// The latest moment that a clock has shown, and when that was by a clock that nobody sets.
+static ANCHOR: Mutex<Option<(Time, Instant)>> = Mutex::new(None);
+
+/// The wall's time, or the anchor's and what has passed since where that is later; with the anchor for
+/// the next time.
+fn onward(anchor: Option<(Time, Instant)>, wall: Time, at: Instant) -> (Time, (Time, Instant)) {
+    let Some((moment, since)) = anchor else { return (wall, (wall, at)) };
+    let passed = at.saturating_duration_since(since).as_millis();
+    let reached = moment + Millis(u64::try_from(passed).unwrap_or(u64::MAX));
+    match wall >= reached {
+        true => (wall, (wall, at)),
+        // Kept as it is: what is less than a millisecond each time adds up.
+        false => (reached, (moment, since)),
+    }
+}
+
+/// What the wall's clock says, or the one that a test has set.
+fn wall() -> Time {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let system = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
     Time(system.saturating_add(shift().map_or(0, read)))
@@ -82,6 +115,25 @@ pub async fn reach(moment: Option<Time>, longest: Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn b_22_time_goes_on_when_the_clock_is_set_back() {
+        let (begin, day) = (Instant::now(), 24 * 3_600_000);
+        let later = |micros| begin + Duration::from_micros(micros);
+        let (now, mut anchor) = onward(None, Time(5 * day), begin);
+        assert_eq!(now, Time(5 * day));
+        let mut reached = now;
+        for step in 1..=1000 {
+            (reached, anchor) = onward(Some(anchor), Time(4 * day), later(step * 100));
+        }
+        assert_eq!(
+            reached,
+            Time(5 * day + 100),
+            "as much as has passed, however often it is asked"
+        );
+        let (caught_up, _) = onward(Some(anchor), Time(6 * day), later(200_000));
+        assert_eq!(caught_up, Time(6 * day), "the wall's time counts again");
+    }
 
     #[test]
     fn a_build_for_users_refuses_a_clock_that_somebody_sets() {

@@ -492,7 +492,7 @@ impl Engine {
         &self.store
     }
 
-    /// Ends every session and every task, within [`STOP`]. The runs continue when the next engine opens
+    /// Ends every session and every task, within 8 seconds. The runs continue when the next engine opens
     /// the store. What does not end in time is named in the log and left: nothing that is stored
     /// depends on it.
     pub async fn stop(&self) {
@@ -528,6 +528,7 @@ impl Engine {
         let loaded = self.store.load(run).await?;
         let loaded = loaded.ok_or_else(|| EngineError::NoRun { run: run.to_string() })?;
         let driver = Driver::restore(&loaded)?;
+        clock::at_least(driver.run().updated_at);
         for (turn, handoff) in driver.run().turns_out() {
             // Agents that have survived the last daemon may report before the run continues.
             if let Some((agent, _)) = driver.run().workflow.agent(&handoff.offer.to) {

@@ -13,7 +13,7 @@
 //! - No clock, no thread, no hash map with an order of its own: nothing but the seed decides. (The
 //!   records of sets contain the time of writing, and nothing depends on it.)
 //! - The engine is not imitated where it can be used: [`stafette_engine::Driver`] decides, batches
-//!   and commits, and [`stafette_engine::generations::picture`] writes the team's file; only the
+//!   and commits, and [`stafette_engine::generations::context_file`] writes the team's file; only the
 //!   waiting around them is written anew.
 //! - Every world ends, or breaks the law that requires it.
 

@@ -31,21 +31,36 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Returns a fingerprint of the work in `folder`: the same text as long as no file differs,
 /// uncommitted files included. `None` where there is no git repository.
 pub async fn fingerprint(folder: &Path) -> Option<String> {
-    // A separate index: the user's keeps what is staged in it.
+    // A separate index and separate objects: looking leaves nothing in the user's repository.
     let scratch = tempfile::tempdir().ok()?;
-    let index = scratch.path().join("index");
-    ask(folder, &index, &["read-tree", "--empty"]).await?;
-    ask(folder, &index, &["add", "--all", "--", ".", ":(exclude).stafette"]).await?;
-    ask(folder, &index, &["write-tree"]).await
+    let known = ask(folder, scratch.path(), None, &["rev-parse", "--git-path", "objects"]).await?;
+    std::fs::create_dir(scratch.path().join("objects")).ok()?;
+    let known = Some(folder.join(known));
+    let known = known.as_deref();
+    ask(folder, scratch.path(), known, &["read-tree", "--empty"]).await?;
+    ask(folder, scratch.path(), known, &["add", "--all", "--", ".", ":(exclude).stafette"]).await?;
+    ask(folder, scratch.path(), known, &["write-tree"]).await
 }
 
-async fn ask(folder: &Path, index: &Path, arguments: &[&str]) -> Option<String> {
+/// Asks git with an index of its own in `scratch`. Objects that the repository has not got go there as
+/// well, once it is known where the repository keeps its own.
+async fn ask(
+    folder: &Path,
+    scratch: &Path,
+    known: Option<&Path>,
+    arguments: &[&str],
+) -> Option<String> {
+    let own = known.map(|known| {
+        let objects = scratch.join("objects");
+        [("GIT_OBJECT_DIRECTORY", objects), ("GIT_ALTERNATE_OBJECT_DIRECTORIES", known.to_owned())]
+    });
     let output = Command::new("git")
         // Reading starts nothing that an agent may have configured.
         .args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"])
         .args(arguments)
         .current_dir(folder)
-        .env("GIT_INDEX_FILE", index)
+        .env("GIT_INDEX_FILE", scratch.join("index"))
+        .envs(own.into_iter().flatten())
         .env("GIT_OPTIONAL_LOCKS", "0")
         .stdin(Stdio::null())
         .kill_on_drop(true)
@@ -76,5 +91,8 @@ mod tests {
         fs::write(path.join("a"), "2").expect("written");
         assert_ne!(fingerprint(path).await, first);
         assert!(!path.join(".git/index").exists(), "looking changes nothing");
+        let kept = |entry: fs::DirEntry| entry.file_name().len() == 2;
+        let objects = fs::read_dir(path.join(".git/objects")).expect("git's objects");
+        assert!(!objects.map(|entry| entry.expect("an entry")).any(kept), "nor leaves anything");
     }
 }
