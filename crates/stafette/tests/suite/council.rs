@@ -433,6 +433,7 @@ fn s4_04_ten_generations_killed_five_times_do_no_work_twice_and_lose_none() {
             read(&world);
         }
     }
+    world.run(&["up"]).ok();
     let context = told(&world, &["context", "--json"], |context| {
         context["history"].as_array().is_some_and(|history| history.len() == 10)
     });
