@@ -19,7 +19,8 @@ use stafette_store::Stored;
 use crate::engine::parse;
 use crate::{Driver, Engine, EngineError, RestoreError, RunView};
 
-/// The most runs that a [`StateFeed`] keeps at hand; it loads the others again when they move.
+/// The maximum number of runs that a [`StateFeed`] keeps in memory; it loads the others again when
+/// they change.
 const MOST_RUNS: usize = 64;
 
 /// The parts of a run's state that its [`RunView`] leaves out.
