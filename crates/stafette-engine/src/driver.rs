@@ -38,7 +38,7 @@ pub struct Step {
 /// The actions that follow from the stored events.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Plan {
-    /// Turns to start.
+    /// The turns to start now.
     pub start: Vec<TurnOrder>,
     /// Turns to stop: their results are no longer wanted.
     pub stop: Vec<TurnKey>,

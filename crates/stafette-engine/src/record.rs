@@ -18,7 +18,7 @@ const SNAPSHOT_EVERY: u64 = 256;
 pub struct RunView {
     /// The id of the run.
     pub run: RunId,
-    /// The workflow's name.
+    /// The name of the run's workflow.
     pub workflow: String,
     /// The request of the user.
     pub request: String,

@@ -48,7 +48,7 @@ pub(crate) struct Hold {
 }
 
 impl Hold {
-    /// Releases the files.
+    /// Releases the locks on the files.
     pub(crate) async fn release(mut self) {
         for id in std::mem::take(&mut self.taken) {
             give_back(&self.desk, id, &self.holder).await;

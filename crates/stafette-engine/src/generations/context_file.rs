@@ -33,7 +33,7 @@ pub trait Disk {
     fn project(&self) -> io::Result<Self::Folder>;
     /// Opens a folder in another one; a link is refused.
     fn open(&self, folder: &Self::Folder, name: &str) -> io::Result<Self::Folder>;
-    /// Creates a folder.
+    /// Creates a folder in another one.
     fn make(&self, folder: &Self::Folder, name: &str) -> io::Result<()>;
     /// Creates a file where there is none.
     fn create(&self, folder: &Self::Folder, name: &str) -> io::Result<Self::File>;
@@ -43,7 +43,7 @@ pub trait Disk {
     fn sync(&self, file: &Self::File) -> io::Result<()>;
     /// Renames a file or folder; a file replaces another one, a folder does not.
     fn rename(&self, folder: &Self::Folder, from: &str, to: &str, over: bool) -> io::Result<()>;
-    /// Removes a file.
+    /// Removes a file from a folder.
     fn remove(&self, folder: &Self::Folder, name: &str) -> io::Result<()>;
     /// Makes the names in a folder durable.
     fn sync_names(&self, folder: &Self::Folder) -> io::Result<()>;
