@@ -31,7 +31,7 @@ pub struct Cost {
     pub by: By,
     /// One line for each run, agent or day.
     pub lines: Vec<CostLine>,
-    /// The sum of all lines.
+    /// The total over all runs.
     pub total: CostLine,
 }
 

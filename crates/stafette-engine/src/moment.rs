@@ -133,7 +133,8 @@ impl From<Run> for Kept {
 
 impl StateFeed {
     /// The fields of a run's view and state that `stored` changed, relative to the event before it;
-    /// all of them for a run's first event. `None` for an event that is not newer than the last one.
+    /// all of them for a run's first event. `None` for an event that is not newer than the last
+    /// one.
     ///
     /// A field that is gone is null. `handoffs` and `changes` list only those that changed, each
     /// with the fields that changed.

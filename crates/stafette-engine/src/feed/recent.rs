@@ -9,7 +9,7 @@ use super::{PAGE, Seen};
 const EVENTS: usize = 256;
 const BYTES: usize = 4 << 20;
 
-/// The maximum number of events that may be held before the ones that precede them.
+/// The maximum number of pages that may be held before the events that precede them.
 const EARLY: usize = 64;
 
 /// The newest events, without a gap.

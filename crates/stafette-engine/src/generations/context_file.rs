@@ -115,7 +115,8 @@ pub fn draw(disk: &impl Disk, run: &Run, changes: &[Change], at: Time) -> io::Re
     write(disk, &path, &text)
 }
 
-/// Writes a file of the project by its path, folders included. No link is followed below the project.
+/// Writes a file of the project by its path, folders included. No link is followed below the
+/// project.
 fn write(disk: &impl Disk, path: &str, text: &str) -> io::Result<()> {
     let mut folder = disk.project()?;
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
