@@ -452,7 +452,7 @@ impl Turn {
         self.ended.map(|(status, _)| status)
     }
 
-    /// Returns the outcome of the turn.
+    /// Reports the outcome of the turn.
     async fn outcome(mut self, ended: Result<Ended, Broken>, status: Option<ExitStatus>) {
         if let Some(status) = status.filter(|status| !status.success()) {
             let last: Vec<String> =

@@ -41,7 +41,7 @@ const SUMMARY_LINES: usize = 5;
 /// Lines of output and of standard error that are kept of a command that died.
 const LAST_LINES: usize = 6;
 
-/// Lines of output in which a reason is searched when a command has failed.
+/// Lines of output that are searched for a reason when a command has failed.
 const REASON_LINES: usize = 20;
 
 /// Carries out a turn by its command.

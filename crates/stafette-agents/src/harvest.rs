@@ -34,7 +34,7 @@ const SETS: u32 = 16;
 /// The maximum number of mistakes that are reported together.
 const MISTAKES: usize = 16;
 
-/// The longest code of an error, in characters.
+/// The longest code of an error, in bytes.
 const CODE: usize = 64;
 
 /// The longest message of an agent that is passed on, in characters.
