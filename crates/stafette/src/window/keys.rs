@@ -23,7 +23,7 @@ const OFTEN: u32 = 20;
 /// Ctrl-Q: the key that leaves the view.
 pub(crate) const LEAVE: u8 = 0x11;
 
-/// Ctrl-C: the key that interrupts.
+/// Ctrl-C: leaves as well, where keys do not go to an agent.
 pub(crate) const STOP: u8 = 0x03;
 
 /// The bytes typed into a [`super::Window`], read by a thread that ends with this.

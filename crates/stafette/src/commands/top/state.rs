@@ -4,10 +4,10 @@ use serde::Deserialize;
 use stafette_core::{Handoff, HandoffId, RunId, Time};
 use stafette_engine::{AgentView, CouncilView, Group};
 
-/// The longest text that can be typed, in characters.
+/// The longest text that can be typed, in bytes.
 const LONGEST: usize = 2000;
 
-/// The number of lines of a page.
+/// The number of lines that a page key moves.
 const PAGE: usize = 8;
 
 /// The number of events of a run that are read.
